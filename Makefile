@@ -1,0 +1,42 @@
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench pictures clean
+
+help:  ## list what one can do here
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+setup: .venv/.ready  ## make .venv and install everything (the others call it)
+
+.venv/.ready: pyproject.toml constraints.txt
+	@echo "Setting up .venv (about a minute, once) ..." >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: setup  ## a private count over 1,000,000 simulated users, message by message
+	@$(BIN)/shuffledp simulate --synthetic --users 1000000 --epsilon 1 --delta 1e-6
+
+test: setup  ## the whole suite, with the checks
+	$(BIN)/ruff check --quiet src tests examples benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+check: setup  ## ruff, mypy --strict, import-linter, doctests
+	$(BIN)/ruff check src tests examples benchmarks docs
+	$(BIN)/ruff format --check src tests examples benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest src README.md docs
+
+bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
+	$(BIN)/python benchmarks/foundation.py
+
+pictures: setup  ## draw the pictures in docs again
+	$(BIN)/python docs/pictures/draw.py
+
+clean:  ## remove what the other targets made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,378 @@
+"""Laws of integer noise, as numbers an accountant can trust: masses, ratios, tails from both sides."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import signal, special
+
+from shuffledp.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+
+class IntegerLaw(ABC):
+    """A law on the integers. Tails come from sf and cdf, each computed by itself, never as 1 - other."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """The expectation."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """The variance."""
+
+    @property
+    @abstractmethod
+    def is_log_concave(self) -> bool:
+        """Whether log-concavity is proved: then the curve of a shift is one tail in each direction."""
+
+    @property
+    def largest_log_ratio(self) -> float:
+        """The supremum of |log P[k]/P[k-1]|: a shift by 1 is pure epsilon-private for this epsilon."""
+        return math.inf
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest value, which may be infinite."""
+
+    @abstractmethod
+    def log_pmf(self, k: Floats) -> Floats:
+        """The logarithm of P[X = k]; -inf outside the support."""
+
+    @abstractmethod
+    def log_ratio(self, k: int) -> float:
+        """Log P[k]/P[k-1] for k-1 and k in the support."""
+
+    @abstractmethod
+    def cdf(self, k: float) -> float:
+        """P[X <= k]."""
+
+    @abstractmethod
+    def sf(self, k: float) -> float:
+        """P[X > k]."""
+
+    @property
+    def numerical_error(self) -> float:
+        """A bound on what the masses are off in all, where that is not relative to each of them."""
+        return 0.0
+
+    @property
+    def standard_deviation(self) -> float:
+        """The square root of the variance."""
+        return math.sqrt(self.variance)
+
+    def window(self, tail: float) -> tuple[int, int]:
+        """An interval with at most `tail` mass on each side of it."""
+        low, high = self.support
+        start = end = round(self.mean)
+        step = 1 + int(self.standard_deviation)
+        while start > low and self.cdf(start - 1) > tail:
+            start -= step
+            step += step // 2
+        step = 1 + int(self.standard_deviation)
+        while end < high and self.sf(end) > tail:
+            end += step
+            step += step // 2
+        return int(max(start, low)), int(min(end, high))
+
+    def deviation_quantile(self, probability: float) -> int:
+        """The smallest whole a with P[|X - mean| > a] <= probability."""
+
+        def outside(a: int) -> float:
+            return self.sf(math.floor(self.mean + a)) + self.cdf(math.ceil(self.mean - a) - 1)
+
+        low, high = -1, 1
+        while outside(high) > probability:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if outside(middle) > probability else (low, middle)
+        return high
+
+
+def _stirling_error(x: Floats) -> Floats:
+    """Log x! - log(sqrt(2 pi x) (x/e)^x), to full precision for every x >= 0; 0 counts as its limit."""
+    large = np.maximum(x, 16.0)
+    inverse = 1 / (large * large)
+    series = (1 / 12 - inverse * (1 / 360 - inverse * (1 / 1260 - inverse * (1 / 1680 - inverse * (1 / 1188))))) / large
+    small = np.clip(x, 1.0, 16.0)
+    direct = special.gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * math.log(2 * math.pi)
+    return np.where(x >= 16, series, direct)
+
+
+def _deviance(x: Floats, mean: float) -> Floats:
+    """X log(x/mean) + mean - x, without cancellation near x = mean."""
+    v = (x - mean) / (x + mean)
+    near = np.abs(v) < 0.1
+    v_near = np.where(near, v, 0.0)
+    # log(x/mean) = 2 artanh(v), and 2 x v - (x - mean) = (x - mean) v: sum the rest of the series.
+    total = (x - mean) * v_near
+    power = 2 * x * v_near
+    for j in range(1, 12):
+        power = power * v_near * v_near
+        total = total + power / (2 * j + 1)
+    far = special.xlogy(x, np.where(x > 0, x, 1.0) / mean) + mean - x
+    return np.where(near, total, far)
+
+
+def _check_probability(p: float) -> None:
+    if not 0 < p < 1:
+        raise ParameterError("p", p, "must lie strictly between 0 and 1", "pass a probability")
+
+
+@dataclass(frozen=True)
+class Binomial(IntegerLaw):
+    """Bin(trials, p): the number of ones among independent bits. Log-concave: a sum of Bernoulli bits.
+
+    >>> round(Binomial(80, 0.5).standard_deviation, 3)
+    4.472
+    """
+
+    trials: int
+    p: float
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise ParameterError("trials", self.trials, "must be >= 1", "pass a count")
+        _check_probability(self.p)
+
+    def __str__(self) -> str:
+        return f"Binomial({self.trials:,}, {self.p:.8g})"
+
+    @property
+    def mean(self) -> float:
+        return self.trials * self.p
+
+    @property
+    def variance(self) -> float:
+        return self.trials * self.p * (1 - self.p)
+
+    @property
+    def is_log_concave(self) -> bool:
+        return True
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0, self.trials
+
+    def log_pmf(self, k: Floats) -> Floats:
+        n = float(self.trials)
+        inside = (k > 0) & (k < n)
+        y = np.where(inside, k, 1.0)
+        value = (
+            _stirling_error(np.asarray(n))
+            - _stirling_error(y)
+            - _stirling_error(n - y)
+            - _deviance(y, n * self.p)
+            - _deviance(n - y, n * (1 - self.p))
+            + 0.5 * np.log(n / (2 * math.pi * y * np.where(inside, n - y, 1.0)))
+        )
+        value = np.where(k == 0, n * math.log1p(-self.p), np.where(k == n, n * math.log(self.p), value))
+        return np.where((k >= 0) & (k <= n), value, -np.inf)
+
+    def log_ratio(self, k: int) -> float:
+        return math.log((self.trials - k + 1) / k) + math.log(self.p) - math.log1p(-self.p)
+
+    def cdf(self, k: float) -> float:
+        if k < 0 or k >= self.trials:
+            return 0.0 if k < 0 else 1.0
+        return float(special.betaincc(math.floor(k) + 1, self.trials - math.floor(k), self.p))
+
+    def sf(self, k: float) -> float:
+        if k < 0 or k >= self.trials:
+            return 1.0 if k < 0 else 0.0
+        return float(special.betainc(math.floor(k) + 1, self.trials - math.floor(k), self.p))
+
+
+@dataclass(frozen=True)
+class Poisson(IntegerLaw):
+    """Poisson: the limit of many rare bits. Log-concave: P[k]/P[k-1] = rate/k falls."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not self.rate > 0:
+            raise ParameterError("rate", self.rate, "must be > 0", "pass a positive number")
+
+    def __str__(self) -> str:
+        return f"Poisson({self.rate:.8g})"
+
+    @property
+    def mean(self) -> float:
+        return self.rate
+
+    @property
+    def variance(self) -> float:
+        return self.rate
+
+    @property
+    def is_log_concave(self) -> bool:
+        return True
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0, math.inf
+
+    def log_pmf(self, k: Floats) -> Floats:
+        y = np.maximum(k, 1.0)
+        value = -_stirling_error(y) - _deviance(y, self.rate) - 0.5 * np.log(2 * math.pi * y)
+        return np.where(k > 0, value, np.where(k == 0, -self.rate, -np.inf))
+
+    def log_ratio(self, k: int) -> float:
+        return math.log(self.rate / k)
+
+    def cdf(self, k: float) -> float:
+        return 0.0 if k < 0 else float(special.gammaincc(math.floor(k) + 1, self.rate))
+
+    def sf(self, k: float) -> float:
+        return 1.0 if k < 0 else float(special.gammainc(math.floor(k) + 1, self.rate))
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(IntegerLaw):
+    """P[k] proportional to p^|k|. Log-concave: -|k| is concave. A shift by 1 costs exactly -log p.
+
+    >>> round(DiscreteLaplace(math.exp(-1)).standard_deviation, 3)
+    1.357
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        _check_probability(self.p)
+
+    def __str__(self) -> str:
+        return f"DiscreteLaplace(p = {self.p:.8g})"
+
+    @property
+    def mean(self) -> float:
+        return 0.0
+
+    @property
+    def variance(self) -> float:
+        return 2 * self.p / (1 - self.p) ** 2
+
+    @property
+    def is_log_concave(self) -> bool:
+        return True
+
+    @property
+    def largest_log_ratio(self) -> float:
+        return -math.log(self.p)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def log_pmf(self, k: Floats) -> Floats:
+        return np.asarray(np.abs(k) * math.log(self.p) + math.log1p(-self.p) - math.log1p(self.p))
+
+    def log_ratio(self, k: int) -> float:
+        return math.log(self.p) if k >= 1 else -math.log(self.p)
+
+    def cdf(self, k: float) -> float:
+        return self.sf(-math.floor(k) - 1)
+
+    def sf(self, k: float) -> float:
+        j = math.floor(k)
+        if j >= 0:
+            return float(self.p ** (j + 1) / (1 + self.p))
+        return 1 - float(self.p**-j / (1 + self.p))
+
+
+@dataclass(frozen=True)
+class PolyaDifference(IntegerLaw):
+    """NB(shape, p) - NB(shape, p): what honest Polya shares add up to, shape 1 being discrete Laplace.
+
+    Log-concave for shape >= 1 (a convolution of log-concave laws); for shape < 1, when users dropped
+    out, it is not, and the whole curve must be summed.
+    """
+
+    shape: float
+    p: float
+
+    def __post_init__(self) -> None:
+        if not self.shape > 0:
+            raise ParameterError("shape", self.shape, "must be > 0", "at least one user must be honest")
+        _check_probability(self.p)
+
+    def __str__(self) -> str:
+        return f"Polya difference(shape = {self.shape:.6g}, p = {self.p:.8g})"
+
+    @property
+    def mean(self) -> float:
+        return 0.0
+
+    @property
+    def variance(self) -> float:
+        return 2 * self.shape * self.p / (1 - self.p) ** 2
+
+    @property
+    def is_log_concave(self) -> bool:
+        return self.shape >= 1
+
+    @property
+    def largest_log_ratio(self) -> float:
+        # Log-concave: |log ratio| grows outwards, to -log p. Otherwise it is largest beside 0.
+        return -math.log(self.p) if self.shape >= 1 else -self.log_ratio(1)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    @cached_property
+    def _length(self) -> int:
+        """Beyond this a one-sided mass is below 1e-40: p^k k^shape < e^-92."""
+        length = 100 / -math.log(self.p)
+        return int((100 + self.shape * math.log1p(length * (1 + self.shape))) / -math.log(self.p)) + 40
+
+    @property
+    def _is_direct(self) -> bool:
+        return self._length <= 1 << 14
+
+    @property
+    def numerical_error(self) -> float:
+        return 0.0 if self._is_direct else 1e-12
+
+    @cached_property
+    def _masses(self) -> Floats:
+        """Masses at 0, 1, 2, ...: a convolution of positive terms, direct as long as that is fast."""
+        k = np.arange(self._length, dtype=np.float64)
+        log_ratios = np.log(self.p * (k[1:] - 1 + self.shape) / k[1:])
+        one_sided = np.exp(self.shape * math.log1p(-self.p) + np.concatenate(([0.0], np.cumsum(log_ratios))))
+        if self._is_direct:
+            masses = np.correlate(one_sided, one_sided, mode="full")
+        else:
+            masses = np.maximum(signal.fftconvolve(one_sided, one_sided[::-1]), 0.0)
+        return np.asarray(masses[self._length - 1 :])
+
+    @cached_property
+    def _tails(self) -> Floats:
+        """P[X >= k] for k = 0, 1, 2, ..."""
+        return np.cumsum(self._masses[::-1])[::-1]
+
+    def log_pmf(self, k: Floats) -> Floats:
+        x = np.abs(k).astype(np.int64)
+        masses = np.where(x < self._length, self._masses[np.minimum(x, self._length - 1)], 0.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(masses))
+
+    def log_ratio(self, k: int) -> float:
+        above, below = self.log_pmf(np.array([k, k - 1], dtype=np.float64))
+        return float(above - below)
+
+    def cdf(self, k: float) -> float:
+        return self.sf(-math.floor(k) - 1)
+
+    def sf(self, k: float) -> float:
+        j = math.floor(k) + 1
+        if j <= 0:
+            return 1 - self.sf(-j)
+        return float(self._tails[j]) if j < self._length else 0.0

@@ -1,0 +1,58 @@
+"""The command `shuffledp`: one file a command; this one is the door, with the exit codes."""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from shuffledp.errors import ParameterError, ShuffleDPError
+
+DONE, BUG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 2 bad input, 3 a claim refuted, 1 a bug."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(words))
+
+
+def _run(words: list[str]) -> int:
+    from shuffledp.cli.app import USAGE_ERROR, app
+    from shuffledp.cli.output import fail
+
+    as_json = "--json" in words
+    try:
+        return int(app(words, standalone_mode=False, prog_name="shuffledp") or DONE)
+    except ParameterError as error:
+        fail(str(error), parameter=error.parameter, value=error.value, as_json=as_json)
+        return BAD_INPUT
+    except ShuffleDPError as error:
+        fail(str(error), as_json=as_json)
+        return BAD_INPUT
+    except USAGE_ERROR as error:
+        fail(*_usage(error, words), as_json=as_json)
+        return BAD_INPUT
+    except (KeyboardInterrupt, BrokenPipeError):
+        return INTERRUPTED
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        fail(
+            f"{type(error).__name__}: {error}. This is a bug; please report it as CONTRIBUTING.md says, "
+            "with the command and the text above.",
+            as_json=as_json,
+        )
+        return BUG
+
+
+def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | None]:
+    """A usage error in one sentence, with the parameter and the value if it names them."""
+    problem = str(getattr(error, "message", error)).rstrip(".") or type(error).__name__
+    parameter = getattr(getattr(error, "param", None), "name", None) or getattr(error, "option_name", None)
+    option = f"--{parameter.replace('_', '-')}" if parameter and not parameter.startswith("-") else parameter
+    value = words[words.index(option) + 1] if option in words[:-1] else None
+    command = " ".join(["shuffledp", *[word for word in words[:2] if not word.startswith("-")]])
+    if getattr(error, "param", None) is not None and problem.startswith("Missing"):
+        problem = "must be given"
+    named = f"{parameter.lstrip('-').replace('-', '_')}: {problem}" if parameter else problem
+    return f"{named}: see `{command} --help`.", parameter, value

@@ -1,0 +1,46 @@
+"""The commands together."""
+
+from typing import Annotated, cast
+
+import typer
+
+from shuffledp.cli.explain import explain
+from shuffledp.cli.plan import plan_app
+from shuffledp.cli.simulate import simulate_command
+
+USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
+"""What typer raises for a wrong command line."""
+
+app = typer.Typer(
+    name="shuffledp",
+    help="Differential privacy in the shuffle model: plan, simulate, explain.",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(plan_app, name="plan")
+app.command("simulate")(simulate_command)
+app.command("explain")(explain)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from shuffledp import __version__
+
+        typer.echo(f"shuffledp {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Differential privacy in the shuffle model: statistics from people's devices, with nobody trusted."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,104 @@
+"""`shuffledp explain`: why a plan is private, and against whom."""
+
+from typing import Annotated
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import facts, print_json, show
+
+Protocol = Annotated[str, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]")]
+
+
+def explain(
+    protocol: Protocol = "binary-sum",
+    plan_file: options.PlanFile = None,
+    users: options.Users = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    method: options.Method = "auto",
+    honest_fraction: options.HonestFraction = 1.0,
+    max_messages: options.MaxMessages = None,
+    constants: options.Constants = options.ConstantsChoice.exact,
+    as_json: options.AsJson = False,
+) -> None:
+    """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
+    options.refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages)
+    plan = (
+        options.load(plan_file)
+        if plan_file is not None
+        else options.chosen(
+            protocol=protocol,
+            users=users,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+            constants=constants,
+        ).plan
+    )
+    guarantee = plan.guarantee()
+    collusions = plan.collusions()
+    if as_json:
+        print_json(
+            {
+                "schema": 1,
+                "protocol": plan.protocol,
+                "method": plan.method,
+                "users": plan.users,
+                "epsilon": plan.privacy.epsilon,
+                "delta": plan.privacy.delta,
+                "honest_fraction": plan.honest_fraction,
+                "pair": guarantee.pair.describe(),
+                "dominates_because": guarantee.dominates_because,
+                "theory_page": guarantee.theory_page,
+                "delta_terms": [{"name": t.name, "value": t.value, "why": t.why} for t in guarantee.terms],
+                "delta_proved": guarantee.delta,
+                "collusions": [
+                    {"parties": c.parties, "epsilon": c.epsilon, "delta": c.delta, "in_words": c.in_words}
+                    for c in collusions
+                ],
+                "lying_client": plan.lying_client,
+                "fingerprint": plan.fingerprint,
+            }
+        )
+        return
+    from rich import box
+    from rich.table import Table
+
+    terms = Table(title="Every term of delta", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    terms.add_column("term", no_wrap=True)
+    terms.add_column("delta", justify="right", no_wrap=True)
+    terms.add_column("where it comes from", style="dim")
+    for term in guarantee.terms:
+        terms.add_row(term.name, f"{term.value:.3g}", term.why)
+    terms.add_section()
+    terms.add_row("proved", f"{guarantee.delta:.3g}", f"at most the {plan.privacy.delta:g} claimed")
+
+    who = Table(title="What each collusion reveals", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    who.add_column("who", no_wrap=True)
+    who.add_column("epsilon", justify="right", no_wrap=True)
+    who.add_column("in words", style="dim")
+    for collusion in collusions:
+        epsilon_left = "unbounded" if collusion.epsilon is None else f"{collusion.epsilon:.4g}"
+        who.add_row(collusion.parties, epsilon_left, collusion.in_words)
+
+    claim = (
+        f"Whatever one of the {plan.users:,} users' values is replaced by, no event becomes more than "
+        f"e^{plan.privacy.epsilon:g} times likelier, but for {plan.privacy.delta:g}."
+    )
+    show(
+        facts(
+            f"Why {plan.protocol} by {plan.method} is private",
+            [
+                ("claim", claim),
+                ("pair", guarantee.pair.describe()),
+                ("why it dominates", guarantee.dominates_because),
+                ("proof", guarantee.theory_page),
+            ],
+        ),
+        terms,
+        who,
+        f"One lying client {plan.lying_client}.",
+    )

@@ -1,0 +1,107 @@
+"""What a person sees and what a machine reads."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from shuffledp.protocols.base import Plan
+
+
+def plain(value: Any) -> Any:
+    """The value as strict JSON allows it: no NaN or Infinity, numbers as numbers, the rest as text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One object on standard output and nothing else."""
+    sys.stdout.write(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
+
+
+def fail(message: str, parameter: str | None = None, value: Any = None, *, as_json: bool) -> None:
+    """One line: on standard error for a person, as an object on standard output for a machine."""
+    if as_json:
+        print_json({"error": {"message": message, "parameter": parameter, "value": value}})
+    else:
+        typer.echo(f"shuffledp: {message}", err=True)
+
+
+def facts(title: str, rows: Sequence[tuple[str, str]]) -> "Table":
+    """A table of names and values."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=False, title_style="bold")
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def show(*renderables: Any) -> None:
+    """Print tables and text."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=False)
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def asked(plan: "Plan") -> str:
+    """The question in words."""
+    privacy = plan.privacy
+    return f"count the ones among {plan.users:,} users, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+
+
+def what_a_user_sends(plan: "Plan") -> str:
+    """Messages and bits in words."""
+    unit = "bit" if plan.bits_per_message == 1 else "bits"
+    return f"{plan.messages_per_user_max} messages of {plan.bits_per_message} {unit} each"
+
+
+def comparison(plan: "Plan") -> "Table":
+    """The plan's noise beside a trusted curator's, the paper's constants' and the local model's."""
+    from rich import box
+    from rich.table import Table
+
+    reference = plan.reference()
+    rows: list[tuple[str, float | None, str]] = [
+        ("trusted curator", reference["central_standard_error"], "one party sees everybody's data"),
+        (f"this plan ({plan.method})", plan.standard_error, "nobody sees anybody's data"),
+        (
+            "the paper's own constants",
+            reference["paper_standard_error"],
+            "the same trust, noise from a proof by hand",
+        ),
+        ("local model", reference["local_standard_error"], "no shuffler, each user alone"),
+    ]
+    table = Table(title="Noise beside three references", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("who adds it", no_wrap=True)
+    table.add_column("standard error", justify="right")
+    table.add_column("this plan is", justify="right")
+    table.add_column("trust", style="dim")
+    for name, error, trust in rows:
+        ratio = "" if error is None or error == plan.standard_error else _ratio(error / plan.standard_error)
+        table.add_row(name, "not proved here" if error is None else f"{error:,.4g}", ratio, trust)
+    return table
+
+
+def _ratio(times: float) -> str:
+    if 0.995 < times < 1.005:
+        return "as good"
+    return f"{times:,.3g}x better" if times > 1 else f"{1 / times:,.3g}x worse"

@@ -1,0 +1,77 @@
+"""The one error tree.
+
+ShuffleDPError
+├── ParameterError          a value outside what it may be: names parameter, value and way out
+│   ├── DataError           the value came from a file, a column or a row of data
+│   └── InfeasibleError     every value is allowed, but together no plan meets them
+├── BatchError              a batch that must not be released or cannot be read
+│   ├── TooFewReportsError  fewer reports than the plan's users
+│   └── BrokenBatchError    a message was lost or altered on the way
+├── ShufflerBusyError       the shuffler has an open batch, or none, or a full one
+└── RandomnessError         a stream of random bits would be repeated
+"""
+
+from typing import Any
+
+
+class ShuffleDPError(Exception):
+    """Whatever this package raises on purpose."""
+
+
+class ParameterError(ShuffleDPError, ValueError):
+    """A parameter outside its range: one sentence with its name, its value and the way out.
+
+    >>> raise ParameterError("epsilon", -1, "must be > 0", "1 is a common choice")
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.ParameterError: epsilon must be > 0, got -1: 1 is a common choice.
+    """
+
+    def __init__(self, parameter: str, value: Any, problem: str, way_out: str) -> None:
+        self.parameter = parameter
+        self.value = value
+        self.problem = problem
+        self.way_out = way_out
+        super().__init__(f"{parameter} {problem}, got {value}: {way_out}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.parameter, self.value, self.problem, self.way_out)
+
+
+class DataError(ParameterError):
+    """A file, a column or a row that cannot be used."""
+
+
+class InfeasibleError(ParameterError):
+    """No plan meets these limits together."""
+
+
+class BatchError(ShuffleDPError):
+    """A batch that must not be released or cannot be read."""
+
+
+class TooFewReportsError(BatchError):
+    """Fewer reports than the plan's users: too little noise to protect anybody."""
+
+    def __init__(self, needed: int, present: int) -> None:
+        self.needed = needed
+        self.present = present
+        super().__init__(
+            f"reports must be {needed}, got {present}: wait for the missing {needed - present}; "
+            "a smaller batch would carry too little noise."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.needed, self.present)
+
+
+class BrokenBatchError(BatchError):
+    """A message was lost or altered: the batch says nothing and is void."""
+
+
+class ShufflerBusyError(ShuffleDPError):
+    """A shuffler holds at most one open batch, and takes reports only while it holds one."""
+
+
+class RandomnessError(ShuffleDPError):
+    """Something would have repeated a stream of random bits."""

@@ -1,0 +1,1 @@
+"""Pictures, where one would rather look."""

@@ -1,0 +1,48 @@
+"""What is promised: (epsilon, delta) between neighbours."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from shuffledp.errors import ParameterError
+
+Neighbours = Literal["replacement"]
+"""Two data sets are neighbours when one user's value is replaced: the papers' notion and ours."""
+
+LARGEST_EPSILON = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """The target of a plan: for neighbours x, x' and any event A, P[A|x] <= e^epsilon P[A|x'] + delta.
+
+    >>> Privacy(epsilon=1, delta=1e-6)
+    Privacy(epsilon=1.0, delta=1e-06, neighbours='replacement')
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours = "replacement"
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ParameterError(name, repr(value), "must be a number", "pass a float such as 1.0 or 1e-6")
+            object.__setattr__(self, name, float(value))
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise ParameterError("epsilon", self.epsilon, "must be > 0", "1 is a common choice, smaller is safer")
+        if self.epsilon > LARGEST_EPSILON:
+            raise ParameterError(
+                "epsilon",
+                self.epsilon,
+                f"must be <= {LARGEST_EPSILON:g}",
+                "beyond that nobody is protected; 1 is a common choice",
+            )
+        if not 0 < self.delta < 1:
+            raise ParameterError(
+                "delta",
+                self.delta,
+                "must lie strictly between 0 and 1",
+                "1e-6 is a common choice, below 1/users",
+            )

@@ -1,0 +1,110 @@
+"""Binary sums: how many users have the value 1, by several methods."""
+
+from dataclasses import dataclass
+
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants
+from shuffledp.protocols.binary_sum.base import BinarySumPlan
+from shuffledp.protocols.binary_sum.coins import Coins
+from shuffledp.protocols.binary_sum.shares import Shares
+
+METHODS: dict[str, type[Coins] | type[Shares]] = {method.method: method for method in (Coins, Shares)}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best plan for the limits given, and why."""
+
+    plan: BinarySumPlan
+    why: str
+
+
+class BinarySum:
+    """Counts the users whose value is 1, with nobody trusted.
+
+    >>> plan = BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins")
+    >>> plan.noise
+    {'law': 'binomial', 'bits_per_user': 2, 'probability': 0.5}
+    >>> BinarySum.choose(users=10_000, privacy=Privacy(1, 1e-6), max_messages=2).why
+    'coins: standard error 5.83 with 2 messages a user; shares would send 9 messages a user, more than the 2 allowed'
+    """
+
+    protocol = "binary-sum"
+    methods = METHODS
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        method: str = "auto",
+        honest_fraction: float = 1.0,
+        max_messages: int | None = None,
+        constants: Constants = "exact",
+    ) -> BinarySumPlan:
+        """The plan of the named method, or of the best one for these limits."""
+        return cls.choose(
+            users=users,
+            privacy=privacy,
+            method=method,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+            constants=constants,
+        ).plan
+
+    @classmethod
+    def choose(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        method: str = "auto",
+        honest_fraction: float = 1.0,
+        max_messages: int | None = None,
+        constants: Constants = "exact",
+    ) -> Choice:
+        """The smallest standard error among the methods that keep to the limits, and why."""
+        if method != "auto" and method not in METHODS:
+            raise ParameterError("method", method, f"must be auto, {' or '.join(METHODS)}", "auto picks the best")
+        if max_messages is not None and max_messages < 1:
+            raise ParameterError("max_messages", max_messages, "must be >= 1", "leave it out for no limit")
+        plans: list[BinarySumPlan] = []
+        refusals: dict[str, InfeasibleError] = {}
+        for name in METHODS if method == "auto" else [method]:
+            try:
+                plans.append(
+                    METHODS[name].plan(
+                        users=users, privacy=privacy, honest_fraction=honest_fraction, constants=constants
+                    )
+                )
+            except InfeasibleError as error:
+                refusals[name] = error
+        if not plans:
+            raise next(iter(refusals.values()))
+        limit = max_messages or max(plan.messages_per_user_max for plan in plans)
+        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
+        if not fitting:
+            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
+            raise InfeasibleError(
+                "max_messages",
+                max_messages,
+                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
+                "allow more messages, or a larger epsilon or delta",
+            )
+        best, *rest = sorted(fitting, key=lambda plan: (plan.standard_error, plan.messages_per_user_mean))
+        if method != "auto":
+            return Choice(best, f"{best.method}: as asked")
+        reasons = [_in_short(plan) for plan in (best, *rest)]
+        reasons += [
+            f"{plan.method} would send {plan.messages_per_user_max} messages a user, more than the {limit} allowed"
+            for plan in plans
+            if plan not in fitting
+        ]
+        reasons += [f"{name} cannot: {error.parameter} {error.problem}" for name, error in refusals.items()]
+        return Choice(best, "; ".join(reasons))
+
+
+def _in_short(plan: BinarySumPlan) -> str:
+    return f"{plan.method}: standard error {plan.standard_error:.3g} with {plan.messages_per_user_max} messages a user"

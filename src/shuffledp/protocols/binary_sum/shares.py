@@ -1,0 +1,260 @@
+"""Binary sum by shares: split-and-mix of the bit plus a Polya share of discrete Laplace noise.
+
+Reference: [004] Appendix A (Ishai, Kushilevitz, Ostrovsky, Sahai) for the mixing; Polya shares as in
+Ghazi, Kumar, Manurangsi, Pagh 2020; the number of shares from our own exact bound.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw, PolyaDifference
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.binary_sum.base import BinarySumPlan, real_number, whole_number
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
+from shuffledp.sampling.uniform import uniform_below
+
+# A batch with one bad share has a uniform sum: it passes for a good one with probability 2^-40.
+MARGIN_BITS = 40
+# A good batch is taken for a broken one with at most this probability.
+FALSE_ALARM = 1e-12
+
+
+def pure_ratio(epsilon: float) -> float:
+    """The smallest usable p >= e^-epsilon: discrete Laplace noise with p^|k| is then epsilon-private.
+
+    Rounded up until the logarithm, itself off by less than an ulp, shows it.
+    """
+    p = math.exp(-epsilon)
+    while -math.log(p) * (1 + 1e-15) > epsilon:
+        p = math.nextafter(p, 1.0)
+    return p
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares(BinarySumPlan):
+    """Each user adds its part of discrete Laplace noise to its bit and sends the sum in random shares.
+
+    The adversary sees shares that are, up to a stated distance, uniform given their sum modulo
+    2^modulus_bits: the count plus discrete Laplace noise, a trusted curator's answer. One client that
+    lies, or one lost share, voids the batch; that is detected.
+
+    >>> plan = Shares.plan(users=10_000, privacy=Privacy(1, 1e-6))
+    >>> round(plan.standard_error, 3), plan.messages_per_user_max, plan.bits_per_message
+    (1.357, 9, 54)
+    """
+
+    method: ClassVar[str] = "shares"
+    theory_page: ClassVar[str] = "docs/theory/split-and-mix.md"
+
+    ratio: float
+    shares: int
+    modulus_bits: int
+    largest_deviation: int
+
+    @classmethod
+    def plan(
+        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
+    ) -> Self:
+        """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
+        check_users(users)
+        honest = honest_users(users, honest_fraction)
+        ratio = pure_ratio(privacy.epsilon)
+        deviation = _total_noise(users, honest, ratio).deviation_quantile(FALSE_ALARM)
+        plausible = users + 2 * deviation + 1
+        modulus_bits = min(64, (plausible - 1).bit_length() + MARGIN_BITS)
+        left = privacy.delta - _sampling_delta(users, honest, ratio, privacy.epsilon)
+        if left <= 0:
+            raise InfeasibleError(
+                "delta",
+                privacy.delta,
+                "is smaller than what sampling tables round off",
+                "choose delta >= 1e-25, or the method coins, whose noise is drawn exactly",
+            )
+        distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
+        shares = (
+            _closed_form_shares(honest, modulus_bits, distance)
+            if constants == "paper"
+            else smallest_messages(honest, 1 << modulus_bits, distance)
+        )
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            ratio=ratio,
+            shares=shares,
+            modulus_bits=modulus_bits,
+            largest_deviation=deviation,
+        )
+
+    def _check_noise(self) -> None:
+        if not 0 < self.ratio < 1:
+            raise ParameterError("ratio", self.ratio, "must lie strictly between 0 and 1", "make the plan again")
+        if not 1 <= self.shares <= MOST_SHARES:
+            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
+        if self.largest_deviation < 0 or not self.plausible < 1 << self.modulus_bits <= 1 << 64:
+            raise ParameterError(
+                "modulus_bits",
+                self.modulus_bits,
+                f"must hold {self.plausible} sums in 64 bits",
+                "make the plan again",
+            )
+
+    @property
+    def plausible(self) -> int:
+        """How many sums a batch that nobody spoiled can have."""
+        return self.users + 2 * self.largest_deviation + 1
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {
+            "law": "discrete-laplace",
+            "ratio": self.ratio,
+            "share_of": self.honest_users,
+            "shares": self.shares,
+            "modulus_bits": self.modulus_bits,
+            "largest_deviation": self.largest_deviation,
+        }
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            ratio=real_number(noise, "ratio"),
+            shares=whole_number(noise, "shares"),
+            modulus_bits=whole_number(noise, "modulus_bits"),
+            largest_deviation=whole_number(noise, "largest_deviation"),
+            **common,
+        )
+
+    @property
+    def noise_law(self) -> IntegerLaw:
+        return _total_noise(self.users, self.honest_users, self.ratio)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return float(self.shares)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.shares
+
+    @property
+    def bits_per_message(self) -> int:
+        return self.modulus_bits
+
+    def pair(self, honest: int) -> ShiftPair:
+        if honest == self.honest_users:
+            return ShiftPair(DiscreteLaplace(self.ratio))
+        return ShiftPair(PolyaDifference(honest / self.honest_users, self.ratio))
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        factor = math.exp(epsilon)
+        distance = mixing_distance(honest, self.shares, 1 << self.modulus_bits)
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of the pair"),
+            DeltaTerm(
+                "transport",
+                delta_of_distance(factor, distance),
+                f"(1 + e^epsilon) times {distance:.3g}, what shuffled shares show beyond their sum",
+            ),
+            DeltaTerm(
+                "sampling",
+                _sampling_delta(self.users, self.honest_users, self.ratio, epsilon),
+                "(1 + e^epsilon) times what the users' noise tables cut off and round",
+            ),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Up to the transport term, permuted shares can be simulated from their sum modulo q; with all other "
+            "users' values known that is a function of the user's bit plus the honest users' Polya shares, "
+            "which add up to discrete Laplace noise."
+        )
+
+    @property
+    def lying_client(self) -> str:
+        return (
+            "moves the count as far as it likes or voids the batch; "
+            f"a random change is detected but for 2^-{self.modulus_bits - (self.plausible - 1).bit_length()}"
+        )
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        true = self.check_values(values)
+        noise = sample_polya_difference(Fraction(1, self.honest_users), self.ratio, true.size, bits=bits)
+        # Unsigned arithmetic wraps modulo 2^64, of which 2^modulus_bits is a divisor.
+        rest = (true + noise).astype(np.uint64)
+        messages = np.empty((true.size, self.shares), dtype=np.uint64)
+        random_shares = true.size * (self.shares - 1)
+        if random_shares:
+            drawn = uniform_below(1 << self.modulus_bits, random_shares, bits=bits)
+            messages[:, 1:] = drawn.reshape(true.size, -1)
+            rest -= messages[:, 1:].sum(axis=1, dtype=np.uint64)
+        messages[:, 0] = rest & self._mask
+        return Reports.of_equal_size(messages)
+
+    @property
+    def _mask(self) -> np.uint64:
+        return np.uint64((1 << self.modulus_bits) - 1)
+
+    def analyze(self, batch: Batch) -> Estimate:
+        self.check_reports(batch.reports)
+        expected = self.users * self.shares
+        if len(batch) != expected or (batch.payloads > self._mask).any():
+            raise BrokenBatchError(
+                f"messages must be {expected} numbers below 2^{self.modulus_bits}, got {len(batch)}: "
+                "a share was lost or altered, the batch is void; collect it again."
+            )
+        return self._estimate(self._decode(int(batch.payloads.sum(dtype=np.uint64) & self._mask)))
+
+    def _decode(self, total: int) -> float:
+        """The sum behind its residue, or an error where no good batch has this residue."""
+        if total <= self.users + self.largest_deviation:
+            return float(total)
+        if total >= (1 << self.modulus_bits) - self.largest_deviation:
+            return float(total - (1 << self.modulus_bits))
+        raise BrokenBatchError(
+            f"sum must lie within {self.largest_deviation} of 0..{self.users}, got {total} modulo "
+            f"2^{self.modulus_bits}: a share was lost or altered, the batch is void; collect it again."
+        )
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        total = int(self._all_values(values).sum(dtype=np.int64))
+        shape = Fraction(self.users, self.honest_users)
+        noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
+        value = self._decode((total + noise) % (1 << self.modulus_bits))
+        return self._estimate(value, simulated=not bits.is_secure)
+
+
+def _total_noise(users: int, honest: int, ratio: float) -> IntegerLaw:
+    """What all users add together when everybody is honest."""
+    return DiscreteLaplace(ratio) if users == honest else PolyaDifference(users / honest, ratio)
+
+
+def _sampling_delta(users: int, honest: int, ratio: float, epsilon: float) -> float:
+    """Two draws a user, each within the table's distance of its law."""
+    table = negative_binomial(Fraction(1, honest), ratio)
+    return delta_of_distance(math.exp(epsilon), 2 * users * table.distance)
+
+
+def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:
+    """Balle, Bell, Gascon, Nissim 2020: worst-case smoothness with sigma = -log2(distance), n >= 19."""
+    if honest < 19:
+        raise InfeasibleError("users", honest, "must be >= 19 for the closed form", "use exact constants")
+    sigma = -math.log2(distance)
+    return max(3, math.ceil((2 * sigma + modulus_bits) / (math.log2(honest) - math.log2(math.e)) + 2))

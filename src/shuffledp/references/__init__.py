@@ -1,0 +1,1 @@
+"""Twins in other models of trust, for comparison only: they protect nobody here."""

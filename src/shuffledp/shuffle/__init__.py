@@ -1,0 +1,1 @@
+"""Shufflers: they permute what they cannot read, and release nothing before it is full."""

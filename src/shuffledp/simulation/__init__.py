@@ -1,0 +1,1 @@
+"""The whole round in one process: randomize, shuffle, analyze."""

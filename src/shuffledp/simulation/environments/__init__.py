@@ -1,0 +1,1 @@
+"""Synthetic worlds. They protect nobody and may use numpy's generators."""

@@ -1,0 +1,1 @@
+"""Assertions for statistical code, and the one check that every protocol must pass."""

@@ -1,0 +1,127 @@
+"""check_protocol: what every protocol of this package must pass."""
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.errors import ParameterError, TooFewReportsError
+from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.base import Plan
+from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.permutation import uniform_permutation
+from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
+from shuffledp.simulation.run import simulate
+from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
+
+FALSE_ALARM = 1e-9
+
+
+def check_protocol(
+    plan: Plan, values: ArrayLike, bad_values: list[ArrayLike], *, runs: int = 4000, seed: int = 1
+) -> None:
+    """Fail unless the plan keeps every promise that plans make.
+
+    Unbiased; standard error as claimed; message by message the same law as `sample_estimate`;
+    invariant under permutation; integer messages in the declared alphabet, as many as declared; too
+    few reports refused; survives saving and loading; frozen; rejects bad input; labels simulations.
+    Statistical parts have a false-alarm rate of 1e-9 each.
+    """
+    bits = RandomBits.seeded(seed)
+    _check_accuracy(plan, values, runs, bits)
+    _check_messages(plan, values, bits)
+    _check_refusals(plan, values, bad_values, bits)
+    _check_file(plan)
+    _check_labels(plan, values)
+
+
+def _check_accuracy(plan: Plan, values: ArrayLike, runs: int, bits: RandomBits) -> None:
+    truth = plan.true_value(values)
+    by_messages = [simulate(plan, values, bits=bits) for _ in range(runs)]
+    by_law = [plan.sample_estimate(values, bits=bits) for _ in range(runs)]
+    for estimates in (by_messages, by_law):
+        errors = np.array([estimate.value - truth for estimate in estimates])
+        assert_mean(errors, 0.0, plan.standard_error, false_alarm=FALSE_ALARM)
+        assert_deviation(errors, plan.standard_error, false_alarm=FALSE_ALARM)
+        outside = np.abs(errors) > estimates[0].bound
+        # The bound may fail in 5% of runs; Hoeffding's inequality on top of that.
+        slack = np.sqrt(np.log(1 / FALSE_ALARM) / (2 * runs))
+        assert outside.mean() <= 1 - estimates[0].confidence + slack, f"bound fails in {outside.mean():.1%} of runs"
+        assert {estimate.standard_error for estimate in estimates} == {plan.standard_error}
+    assert_same_law([e.value for e in by_messages], [e.value for e in by_law], false_alarm=FALSE_ALARM)
+
+
+def _check_messages(plan: Plan, values: ArrayLike, bits: RandomBits) -> None:
+    reports = plan.randomize(values, bits=bits)
+    assert len(reports) == plan.users
+    assert reports.payloads.dtype.kind == "u", "messages must be unsigned integers"
+    assert int(reports.payloads.max()) < plan.alphabet_size, "a message lies outside the alphabet"
+    assert int(reports.sizes.max()) <= plan.messages_per_user_max
+    mean = float(reports.sizes.mean())
+    spread = float(reports.sizes.std()) * 6.2 / np.sqrt(plan.users) + 1e-12
+    assert abs(mean - plan.messages_per_user_mean) <= spread, f"{mean} messages a user, not the mean claimed"
+    batch = _shuffled(plan, reports, bits)
+    order = uniform_permutation(len(batch), bits=bits)
+    again = Batch(batch.payloads[order], batch.reports, None if batch.labels is None else batch.labels[order])
+    assert plan.analyze(again) == plan.analyze(batch), "the order of messages matters"
+
+
+def _shuffled(plan: Plan, reports: Reports, bits: RandomBits) -> Batch:
+    shuffler = Shuffler(bits=bits)
+    shuffler.open(BatchSpec(plan.users, plan.messages_per_user_max))
+    shuffler.accept(reports)
+    return shuffler.close()
+
+
+def _check_refusals(plan: Plan, values: ArrayLike, bad_values: list[ArrayLike], bits: RandomBits) -> None:
+    reports = plan.randomize(values, bits=bits)
+    batch = _shuffled(plan, reports, bits)
+    _must_raise(TooFewReportsError, plan.analyze, Batch(batch.payloads, plan.users - 1, batch.labels))
+    _must_raise(ParameterError, plan.analyze, Batch(batch.payloads, plan.users + 1, batch.labels))
+    shuffler = Shuffler(bits=bits)
+    shuffler.open(BatchSpec(plan.users + 1, plan.messages_per_user_max))
+    shuffler.accept(reports)
+    _must_raise(TooFewReportsError, shuffler.close)
+    for bad in bad_values:
+        _must_raise(ParameterError, plan.check_values, bad)
+        _must_raise(ParameterError, plan.true_value, bad)
+        _must_raise(ParameterError, plan.randomize, bad, bits=bits)
+        _must_raise(ParameterError, plan.sample_estimate, bad, bits=bits)
+    _must_raise(ParameterError, simulate, plan, np.asarray(values)[:-1], bits=bits, kinds=(TooFewReportsError,))
+    _must_raise(ParameterError, simulate, plan, np.concatenate((values, values)), bits=bits)
+
+
+def _must_raise(
+    kind: type[Exception], call: Any, *arguments: Any, kinds: tuple[type[Exception], ...] = (), **named: Any
+) -> None:
+    try:
+        call(*arguments, **named)
+    except (kind, *kinds) as error:
+        text = str(error)
+        assert text.endswith(".") and "\n" not in text, f"not one sentence: {text}"
+        return
+    raise AssertionError(f"{call} took what it must refuse: {arguments}")
+
+
+def _check_file(plan: Plan) -> None:
+    document = json.loads(json.dumps(plan.document(), allow_nan=False))
+    again = plan_from_document(document)
+    assert again == plan and again.fingerprint == plan.fingerprint == document["fingerprint"]
+    for key, value in document.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            _must_raise(ParameterError, plan_from_document, document | {key: value * 0.9 + 0.01})
+    try:
+        plan.users = plan.users + 1  # type: ignore[misc]
+    except dataclasses.FrozenInstanceError:
+        return
+    raise AssertionError("the plan can be changed")
+
+
+def _check_labels(plan: Plan, values: ArrayLike) -> None:
+    for fast in (False, True):
+        first, second = (simulate(plan, values, bits=RandomBits.seeded(7), fast=fast) for _ in range(2))
+        assert first == second and first.simulated, "a seeded run must repeat and say that it is a simulation"
+        assert not simulate(plan, values, bits=RandomBits.secure(), fast=fast).simulated

@@ -1,0 +1,105 @@
+import copy
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from shuffledp.errors import ParameterError, RandomnessError
+from shuffledp.randomness import RandomBits
+
+
+def in_child(call) -> bytes:
+    """What `call` returns in a forked child."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, call())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        return pipe.read()
+
+
+def test_the_stream_is_aes_256_in_counter_mode() -> None:
+    key = bytes(range(32))
+    expected = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(1 << 20))
+    bits = RandomBits(key, is_secure=False)
+    pieces = [bits.unsigned(n, 8).tobytes() for n in (1, 7, 300_001)]
+    pieces.append(bits.unsigned((1 << 20) - sum(map(len, pieces)), 8).tobytes())
+    assert b"".join(pieces) == expected
+
+
+def test_a_seed_repeats_and_seeds_differ() -> None:
+    assert (RandomBits.seeded(5).words(100) == RandomBits.seeded(5).words(100)).all()
+    assert (RandomBits.seeded(5).words(100) != RandomBits.seeded(6).words(100)).all()
+    assert RandomBits.seeded(2**200).words(1) != RandomBits.seeded(2**200 + 1).words(1)
+
+
+def test_secure_sources_differ_and_know_what_they_are() -> None:
+    assert (RandomBits.secure().words(100) != RandomBits.secure().words(100)).all()
+    assert RandomBits.secure().is_secure and not RandomBits.seeded(1).is_secure
+
+
+@pytest.mark.parametrize("make", [RandomBits.secure, lambda: RandomBits.seeded(1)])
+def test_no_child_repeats_its_parent_or_its_siblings(make) -> None:
+    bits = make()
+    bits.words(3)
+    streams = [in_child(lambda: bits.words(4).tobytes()) for _ in range(3)]
+    grandchild = in_child(lambda: in_child(lambda: bits.words(4).tobytes()))
+    spawned = in_child(lambda: bits.spawn(1)[0].words(4).tobytes())
+    streams += [grandchild, spawned, bits.words(4).tobytes(), bits.spawn(1)[0].words(4).tobytes()]
+    assert len(set(streams)) == len(streams)
+
+
+def test_a_seeded_parent_does_not_notice_its_forks() -> None:
+    bits = RandomBits.seeded(1)
+    in_child(lambda: bits.words(4).tobytes())
+    assert (bits.words(4) == RandomBits.seeded(1).words(4)).all()
+
+
+def test_spawned_streams_are_independent_and_repeatable() -> None:
+    def streams(seed: int) -> list[bytes]:
+        bits = RandomBits.seeded(seed)
+        return [s.words(8).tobytes() for s in [*bits.spawn(3), *bits.spawn(2), bits]]
+
+    assert streams(1) == streams(1)
+    assert len(set(streams(1) + streams(2))) == 12
+    assert all(s.is_secure for s in RandomBits.secure().spawn(2))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_copy_would_repeat_the_stream_and_is_refused(duplicate) -> None:
+    with pytest.raises(RandomnessError, match="spawn"):
+        duplicate(RandomBits.seeded(1))
+
+
+def test_threads_share_a_stream_without_repeating_it() -> None:
+    bits, seen = RandomBits.seeded(1), []
+    workers = [threading.Thread(target=lambda: seen.append(bits.words(50_000))) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    drawn = np.concatenate(seen)
+    assert np.unique(drawn).size == drawn.size
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", True, None])
+def test_bad_seeds_are_named(seed) -> None:
+    with pytest.raises(ParameterError, match="seed"):
+        RandomBits.seeded(seed)
+
+
+def test_only_contiguous_arrays_are_filled() -> None:
+    with pytest.raises(ParameterError, match="contiguous"):
+        RandomBits.seeded(1).fill(np.zeros((4, 4), dtype=np.uint8)[:, ::2])
+    empty = np.zeros(0, dtype=np.uint64)
+    RandomBits.seeded(1).fill(empty)
+
+
+def test_the_key_is_not_shown() -> None:
+    assert repr(RandomBits.secure()) == "RandomBits(secure)"
