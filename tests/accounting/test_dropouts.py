@@ -6,7 +6,16 @@ from shuffledp.errors import ParameterError
 
 @pytest.mark.parametrize(
     ("users", "fraction", "honest"),
-    [(80, 0.9, 72), (80, 0.5, 40), (80, 1 / 3, 26), (3, 1 / 3, 1), (10, 0.7, 7), (100, 0.29, 29), (5, 0.01, 1), (7, 1, 7)],
+    [
+        (80, 0.9, 72),
+        (80, 0.5, 40),
+        (80, 1 / 3, 26),
+        (3, 1 / 3, 1),
+        (10, 0.7, 7),
+        (100, 0.29, 29),
+        (5, 0.01, 1),
+        (7, 1, 7),
+    ],
 )
 def test_whole_honest_users(users: int, fraction: float, honest: int) -> None:
     assert honest_users(users, fraction) == honest

@@ -34,7 +34,8 @@ def tv(a: dict, b: dict) -> float:
 
 
 @pytest.mark.parametrize(
-    ("users", "messages", "q", "worst_pair"), [(3, 3, 3, 0.284), (4, 5, 3, 0.0133), (5, 4, 4, 0.0533), (4, 6, 4, 0.0079)]
+    ("users", "messages", "q", "worst_pair"),
+    [(3, 3, 3, 0.284), (4, 5, 3, 0.0133), (5, 4, 4, 0.0533), (4, 6, 4, 0.0079)],
 )
 def test_the_bound_against_exact_distances(users: int, messages: int, q: int, worst_pair: float) -> None:
     """All inputs up to order: distance to the simulation from the sum alone, and between two inputs."""
@@ -103,7 +104,10 @@ def test_weights_fall_with_the_number_of_users() -> None:
 def test_weights_of_very_many_users_in_50_digits() -> None:
     with mpmath.workdps(50):
         for users in (10**6, 10**9, 10**12):
-            exact = [mpmath.log(mpmath.binomial(users, j)) - mpmath.log(mpmath.binomial(users * 8, j * 8)) for j in (1, 7, 40)]
+            exact = [
+                mpmath.log(mpmath.binomial(users, j)) - mpmath.log(mpmath.binomial(users * 8, j * 8))
+                for j in (1, 7, 40)
+            ]
             ours = mixing._log_weights(users, np.array([1.0, 7.0, 40.0]), 8)
             assert [float(abs(a - b)) < 1e-6 for a, b in zip(ours, exact, strict=True)] == [True] * 3
 

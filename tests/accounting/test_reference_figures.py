@@ -6,7 +6,7 @@ import time
 import pytest
 
 from shuffledp.accounting.composition import Composition
-from shuffledp.accounting.curves import epsilon_at, smallest_integer, smallest_real
+from shuffledp.accounting.curves import epsilon_at, smallest_real
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
 from shuffledp.accounting.pairs import ShiftPair

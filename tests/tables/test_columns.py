@@ -62,9 +62,7 @@ class TestEveryFormat:
         assert all(chunk.dtype == np.int64 and chunk.flags.writeable for chunk in chunks)
 
     def test_gives_no_empty_chunk_when_rows_divide_the_table(self, tmp_path: Path, kind: str) -> None:
-        assert [len(chunk) for chunk in stream_column(table_in(tmp_path, kind), "bit", rows=2_500)] == [
-            2_500
-        ] * 2
+        assert [len(chunk) for chunk in stream_column(table_in(tmp_path, kind), "bit", rows=2_500)] == [2_500] * 2
 
     def test_reads_floats(self, tmp_path: Path, kind: str) -> None:
         weights = read_column(table_in(tmp_path, kind), "weight")
@@ -106,9 +104,7 @@ class TestEveryFormat:
         assert error.value == str(path)
         assert "must exist" in str(error)
 
-    def test_checks_file_and_column_before_the_first_chunk_is_asked_for(
-        self, tmp_path: Path, kind: str
-    ) -> None:
+    def test_checks_file_and_column_before_the_first_chunk_is_asked_for(self, tmp_path: Path, kind: str) -> None:
         with pytest.raises(DataError):
             stream_column(table_in(tmp_path, kind), "bits")
 
@@ -134,9 +130,7 @@ def test_refuses_an_unknown_suffix(tmp_path: Path, name: str) -> None:
 
 
 def test_lists_at_most_ten_columns(tmp_path: Path) -> None:
-    path = save(
-        tmp_path / "wide.csv", ",".join(f"c{i}" for i in range(25)) + "\n" + ",".join("1" * 25) + "\n"
-    )
+    path = save(tmp_path / "wide.csv", ",".join(f"c{i}" for i in range(25)) + "\n" + ",".join("1" * 25) + "\n")
     error = refuse(path, "x", parameter="column")
     assert error.way_out == "it has c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 15 more"
 
@@ -162,9 +156,7 @@ class TestCsv:
             ("x\n1\ninf\n", [1.0, np.inf], np.float64),
         ],
     )
-    def test_needs_no_name_for_one_column(
-        self, tmp_path: Path, text: str, values: list[Any], dtype: Any
-    ) -> None:
+    def test_needs_no_name_for_one_column(self, tmp_path: Path, text: str, values: list[Any], dtype: Any) -> None:
         column = read_column(save(tmp_path / "one.csv", text))
         assert column.dtype == dtype
         assert column.tolist() == values
@@ -232,13 +224,9 @@ class TestCsv:
     @pytest.mark.parametrize(
         ("first", "later", "kind"), [("1", "yes", "int64"), ("1", "0.5", "int64"), ("true", "maybe", "bool")]
     )
-    def test_names_a_row_that_breaks_the_inferred_type(
-        self, tmp_path: Path, first: str, later: str, kind: str
-    ) -> None:
+    def test_names_a_row_that_breaks_the_inferred_type(self, tmp_path: Path, first: str, later: str, kind: str) -> None:
         rows = 5_000_000 // len(first)
-        path = save(
-            tmp_path / "late.csv", "x,y\n" + f"{first},0\n" * rows + f"{later},0\n" + f"{first},0\n" * 9
-        )
+        path = save(tmp_path / "late.csv", "x,y\n" + f"{first},0\n" * rows + f"{later},0\n" + f"{first},0\n" * 9)
         error = refuse(path, "x", parameter="column")
         assert error.value == f"'{later}' in row {rows + 1}"
         assert f"must be {kind} throughout" in str(error)

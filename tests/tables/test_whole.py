@@ -58,9 +58,7 @@ def test_takes_a_name_as_long_as_the_system_allows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("before", [None, "old"])
-def test_an_exception_leaves_things_as_they_were(
-    tmp_path: Path, stop: type[BaseException], before: str | None
-) -> None:
+def test_an_exception_leaves_things_as_they_were(tmp_path: Path, stop: type[BaseException], before: str | None) -> None:
     target = tmp_path / "a.txt"
     if before is not None:
         target.write_text(before)

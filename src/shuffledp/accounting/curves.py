@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol as Interface
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import LARGEST_EPSILON
 
 # Above this an epsilon protects nobody and is reported as infinite.
@@ -64,7 +64,7 @@ def smallest_real(
     while not holds(high):
         low, high = high, 2 * high
         if high > limit:
-            raise ParameterError("target", high, "cannot be met by any noise", "choose a larger epsilon or delta")
+            raise InfeasibleError("noise", f"{high:.3g}", "must stay finite", "choose a larger epsilon or delta")
     while high - low > relative * high:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -84,7 +84,7 @@ def smallest_integer(holds: Callable[[int], bool], start: int = 1, *, limit: int
         low += step
         step *= 2
         if low > limit:
-            raise ParameterError("target", low, "cannot be met by any noise", "choose a larger epsilon or delta")
+            raise InfeasibleError("noise", f"{low:.3g}", "must stay finite", "choose a larger epsilon or delta")
     high = low + step
     while high - low > 1:
         middle = (low + high) // 2

@@ -71,6 +71,8 @@ class IntegerLaw(ABC):
     def window(self, tail: float) -> tuple[int, int]:
         """An interval with at most `tail` mass on each side of it."""
         low, high = self.support
+        if tail == 0:
+            return int(low), int(high)
         start = end = round(self.mean)
         step = 1 + int(self.standard_deviation)
         while start > low and self.cdf(start - 1) > tail:

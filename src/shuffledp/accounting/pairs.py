@@ -125,7 +125,7 @@ class ShiftPair(DominatingPair):
         if not self.noise.is_log_concave:
             return super().forward(epsilon)
         last = self._last_above(epsilon)
-        return _difference(self.noise.cdf(last), self.noise.cdf(last - self.shift), epsilon)
+        return _difference(self.noise.cdf(last), self.noise.cdf(last - self.shift), epsilon) + self._unsearched
 
     def reverse(self, epsilon: float) -> float:
         if epsilon >= self.pure_epsilon:
@@ -134,7 +134,7 @@ class ShiftPair(DominatingPair):
             return super().reverse(epsilon)
         # {Q > e^eps P} is everything after the last k with P/Q > e^-eps.
         last = self._last_above(-epsilon)
-        return _difference(self.noise.sf(last - self.shift), self.noise.sf(last), epsilon)
+        return _difference(self.noise.sf(last - self.shift), self.noise.sf(last), epsilon) + self._unsearched
 
     @property
     def pure_epsilon(self) -> float:
@@ -153,8 +153,8 @@ class ShiftPair(DominatingPair):
     def _last_above(self, threshold: float) -> int:
         """The largest k with log P(k)/Q(k) > threshold.
 
-        Beyond a window of all but WINDOW_TAIL of the mass it does not matter where, since
-        `_difference` adds that much; a rounding error in the ratio moves the cut to a term near 0.
+        The whole support is searched if it is finite, else a window of all but WINDOW_TAIL of the
+        mass, which is added. A rounding error in the ratio moves the cut to a term near 0.
         """
         start, end = self._search_window
         start, end = start - 1, end + self.shift + 1
@@ -165,10 +165,11 @@ class ShiftPair(DominatingPair):
 
     @cached_property
     def _search_window(self) -> tuple[int, int]:
-        low, high = self.noise.support
-        if math.isfinite(low) and math.isfinite(high):
-            return int(low), int(high)
-        return self.noise.window(WINDOW_TAIL)
+        return self.noise.window(WINDOW_TAIL if self._unsearched else 0.0)
+
+    @cached_property
+    def _unsearched(self) -> float:
+        return 0.0 if all(math.isfinite(end) for end in self.noise.support) else WINDOW_TAIL
 
     @cached_property
     def _atoms(self) -> Atoms:
@@ -185,6 +186,6 @@ class ShiftPair(DominatingPair):
 
 
 def _difference(p: float, q: float, epsilon: float) -> float:
-    """(P - e^eps Q)_+ rounded up by what two tails and the search window may be wrong."""
+    """(P - e^eps Q)_+ rounded up by what the two tails may be wrong."""
     scaled = math.exp(epsilon) * q
-    return max(0.0, p - scaled) + RELATIVE_ERROR * (p + scaled) + WINDOW_TAIL
+    return max(0.0, p - scaled) + RELATIVE_ERROR * (p + scaled)

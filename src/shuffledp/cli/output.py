@@ -62,10 +62,34 @@ def show(*renderables: Any) -> None:
         console.print(renderable)
 
 
+def plan_options(plan: "Plan") -> str:
+    """The options that make this plan again."""
+    privacy = plan.privacy
+    words = [f"--users {plan.users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} --method {plan.method}"]
+    if plan.honest_fraction != 1:
+        words.append(f"--honest-fraction {plan.honest_fraction!r}")
+    if plan.constants != "exact":
+        words.append(f"--constants {plan.constants}")
+    return " ".join(words)
+
+
 def asked(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
     return f"count the ones among {plan.users:,} users, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+
+
+def next_steps(steps: Sequence[tuple[str, str]]) -> None:
+    """What to try next: a word about it, and the command as it can be typed here."""
+    import shutil
+    from pathlib import Path
+
+    typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
+    program = "shuffledp" if shutil.which("shuffledp") == typed else typed
+    width = max(len(what) for what, _ in steps)
+    typer.echo("Next:")
+    for what, arguments in steps:
+        typer.echo(f"  {what:<{width}}  {program} {arguments}")
 
 
 def what_a_user_sends(plan: "Plan") -> str:
@@ -81,20 +105,20 @@ def comparison(plan: "Plan") -> "Table":
 
     reference = plan.reference()
     rows: list[tuple[str, float | None, str]] = [
-        ("trusted curator", reference["central_standard_error"], "one party sees everybody's data"),
-        (f"this plan ({plan.method})", plan.standard_error, "nobody sees anybody's data"),
+        ("trusted curator", reference["central_standard_error"], "one party sees all"),
+        (f"this plan ({plan.method})", plan.standard_error, "nobody sees any"),
         (
             "the paper's own constants",
             reference["paper_standard_error"],
-            "the same trust, noise from a proof by hand",
+            "as this plan",
         ),
-        ("local model", reference["local_standard_error"], "no shuffler, each user alone"),
+        ("local model", reference["local_standard_error"], "no shuffler"),
     ]
     table = Table(title="Noise beside three references", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("who adds it", no_wrap=True)
     table.add_column("standard error", justify="right")
     table.add_column("this plan is", justify="right")
-    table.add_column("trust", style="dim")
+    table.add_column("whom one trusts", style="dim")
     for name, error, trust in rows:
         ratio = "" if error is None or error == plan.standard_error else _ratio(error / plan.standard_error)
         table.add_row(name, "not proved here" if error is None else f"{error:,.4g}", ratio, trust)

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import asked, comparison, facts, print_json, show, what_a_user_sends
+from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
 
-plan_app = typer.Typer(help="Plan a protocol: noise, messages and error, before any data.", no_args_is_help=True)
+plan_app = typer.Typer(help="Plan a protocol: noise, messages and error, before any data.")
 
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 
@@ -62,14 +62,15 @@ def plan_binary_sum(
     ]
     if out is not None:
         rows.append(("written to", str(out)))
+    show(facts(f"A private count: {plan.protocol} by {plan.method}", rows), comparison(plan))
     named = str(out) if out is not None else "plan.json"
-    first = "" if out is not None else "  (add -o plan.json to keep the plan)\n"
-    show(
-        facts(f"A private count: {plan.protocol} by {plan.method}", rows),
-        comparison(plan),
-        f"Next:\n{first}"
-        f"  shuffledp simulate --plan {named} --synthetic      run it on made-up data\n"
-        f"  shuffledp explain --plan {named}                   why it is private, and against whom",
+    keep = [] if out is not None else [("keep the plan", f"plan binary-sum {plan_options(plan)} -o plan.json")]
+    next_steps(
+        [
+            *keep,
+            ("run it on made-up data", f"simulate --plan {named} --synthetic"),
+            ("why it is private", f"explain --plan {named}"),
+        ]
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import asked, comparison, facts, print_json, show, what_a_user_sends
+from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
 
 if TYPE_CHECKING:
     from shuffledp.simulation.run import Progress
@@ -107,20 +107,23 @@ def simulate_command(
         print_json(document)
         return
     how = "its own law, no messages made" if fast else f"{messages:,} messages made, shuffled and read"
+    happened = "each device randomized its own bit, a shuffler mixed the messages, the analyzer read the mix"
     rows = [
         ("asked", asked(plan)),
+        ("what happened", "the estimate was drawn from its law" if fast else happened),
         ("each user sends", what_a_user_sends(plan)),
         ("estimate", str(estimate)),
         ("true value", f"{truth:,.0f}  (the estimate is off by {abs(estimate.value - truth):,.3g})"),
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
-    show(
-        facts(f"A private count: {plan.protocol} by {plan.method}", rows),
-        comparison(plan),
-        "Next:\n"
-        f"  {_same_options('explain', plan_file, plan)}   why it is private, and against whom\n"
-        f"  {_same_options('plan binary-sum', None, plan)} -o plan.json   keep the plan\n"
-        "  shuffledp simulate YOUR.csv --column C --epsilon 1 --delta 1e-6   your own data",
+    show(facts(f"A private count: {plan.protocol} by {plan.method}", rows), comparison(plan))
+    same = f"--plan {plan_file}" if plan_file is not None else plan_options(plan)
+    next_steps(
+        [
+            ("why it is private", f"explain {same}"),
+            ("keep the plan", f"plan {plan.protocol} {plan_options(plan)} -o plan.json"),
+            ("your own data", "simulate YOUR.csv --column C --epsilon 1 --delta 1e-6"),
+        ]
     )
 
 
@@ -129,13 +132,6 @@ def _column(file: Path | None, column: str | None) -> Any:
 
     assert file is not None
     return read_column(file, column)
-
-
-def _same_options(command: str, plan_file: Path | None, plan: Any) -> str:
-    if plan_file is not None:
-        return f"shuffledp {command} --plan {plan_file}"
-    privacy = plan.privacy
-    return f"shuffledp {command} --users {plan.users} --epsilon {privacy.epsilon:g} --delta {privacy.delta:g}"
 
 
 @contextmanager

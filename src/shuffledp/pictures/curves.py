@@ -6,9 +6,7 @@ from pathlib import Path
 from shuffledp.errors import ParameterError
 
 
-def draw_error_curves(
-    users: Sequence[int], errors: Mapping[str, Sequence[float]], title: str, path: Path
-) -> None:
+def draw_error_curves(users: Sequence[int], errors: Mapping[str, Sequence[float]], title: str, path: Path) -> None:
     """Write a PNG or SVG of standard errors over numbers of users, both on logarithmic axes.
 
     Lines are named at their right end, in the order of `errors`; a method's name may carry its

@@ -63,7 +63,7 @@ class Plan(ABC):
                 "noise",
                 json.dumps(self.noise),
                 f"must reach delta {self.privacy.delta:g} at epsilon {self.privacy.epsilon:g} but gives {proved:.3g}",
-                "make the plan again instead of changing it",
+                "add noise, or choose a larger epsilon or delta",
             )
 
     # --- numbers -----------------------------------------------------------------------------

@@ -27,24 +27,24 @@ class LocalRandomizedResponse:
     privacy: Privacy
 
     @property
-    def keep_probability(self) -> float:
-        """The probability of an honest answer."""
-        # e^-eps on both sides: no overflow at a large epsilon.
+    def lie_probability(self) -> float:
+        """The probability of the wrong answer."""
+        # Divided by e^epsilon: no overflow, and no digit lost, at a large epsilon.
         shrink = math.exp(-self.privacy.epsilon)
-        return (1 + self.privacy.delta * shrink) / (1 + shrink)
+        return shrink * (1 - self.privacy.delta) / (1 + shrink)
 
     @property
     def standard_error(self) -> float:
         """Of the unbiased estimate, whatever the values."""
-        p = self.keep_probability
-        return math.sqrt(self.users * p * (1 - p)) / (2 * p - 1)
+        lie = self.lie_probability
+        return math.sqrt(self.users * lie * (1 - lie)) / (1 - 2 * lie)
 
     def sample_estimate(self, values: ArrayLike, *, generator: np.random.Generator) -> Estimate:
         """Randomize every value and estimate their sum."""
         true = np.asarray(values, dtype=np.bool_)
-        p = self.keep_probability
-        answers = true ^ (generator.random(true.size) >= p)
-        value = (float(answers.sum()) - true.size * (1 - p)) / (2 * p - 1)
+        lie = self.lie_probability
+        answers = true ^ (generator.random(true.size) < lie)
+        value = (float(answers.sum()) - true.size * lie) / (1 - 2 * lie)
         error = self.standard_error
         # Chebyshev at 95%: the reference needs no sharper bound.
         return Estimate(value=value, standard_error=error, bound=error * math.sqrt(20), confidence=0.95, simulated=True)

@@ -1,5 +1,6 @@
 """Any law on the integers with known ratios of masses: a certified table of 128-bit cumulative weights."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import InfeasibleError
 from shuffledp.randomness import RandomBits
 
 Ratio = Callable[[int], tuple[int, int]]
@@ -27,6 +28,8 @@ def _walk(ratio: Ratio, limit: Fraction) -> tuple[list[int], int]:
     max(ratio there, limit) and a geometric series bounds the tail. Every weight is rounded down; an
     error shrinks with the ratios, so the j-th weight is less than j + 1 units too small.
     """
+    if limit and -math.log(limit) * LONGEST_TABLE < 60:  # e^-60 is far above 2^-136
+        raise _too_long()
     weights: list[int] = []
     weight = 1 << _WEIGHT_BITS
     smallest = 1 << (_WEIGHT_BITS - _TAIL_BITS)
@@ -43,14 +46,18 @@ def _walk(ratio: Ratio, limit: Fraction) -> tuple[list[int], int]:
                 if tail <= smallest:
                     return weights, int(tail) + 1
         if step > LONGEST_TABLE:
-            raise ParameterError(
-                "scale",
-                f"more than {LONGEST_TABLE} values",
-                "must give a table that fits into memory",
-                "choose a larger epsilon or a coarser grid",
-            )
+            raise _too_long()
         weight = weight * numerator // denominator
         weights.append(weight)
+
+
+def _too_long() -> InfeasibleError:
+    return InfeasibleError(
+        "scale",
+        f"more than {LONGEST_TABLE} values",
+        "must give a table that fits into memory",
+        "choose a larger epsilon or a coarser grid",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,7 +83,7 @@ class Shares(BinarySumPlan):
                 "delta",
                 privacy.delta,
                 "is smaller than what sampling tables round off",
-                "choose delta >= 1e-25, or the method coins, whose noise is drawn exactly",
+                "choose a larger delta, a smaller epsilon, or the method coins, whose noise is drawn exactly",
             )
         distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
         shares = (

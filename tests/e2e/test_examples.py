@@ -1,0 +1,13 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run_and_print_an_answer(script: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() and done.stderr == ""

@@ -1,0 +1,132 @@
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.binary_sum import METHODS, BinarySum
+from shuffledp.testing.protocols import check_protocol
+
+TARGET = Privacy(1, 1e-6)
+BAD = [[0, 2], [0, -1], [0.5, 1.0], [float("nan"), 1.0], [], ["a"], [[0, 1]], 1, [None, 1]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("users", "honest_fraction", "privacy"),
+    [
+        (1, 1.0, TARGET),
+        (30, 1.0, TARGET),
+        (300, 0.5, TARGET),
+        (400, 1.0, Privacy(0.3, 1e-9)),
+        (200, 0.9, Privacy(4, 1e-4)),
+    ],
+)
+def test_every_method_keeps_its_promises(method: str, users: int, honest_fraction: float, privacy: Privacy) -> None:
+    plan = BinarySum.plan(users=users, privacy=privacy, method=method, honest_fraction=honest_fraction)
+    check_protocol(plan, np.arange(users) % 3 == 0, BAD)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("constants", ["exact", "paper"])
+def test_what_is_claimed_is_what_is_proved(method: str, constants) -> None:
+    plan = BinarySum.plan(users=5000, privacy=TARGET, method=method, constants=constants)
+    guarantee = plan.guarantee()
+    assert guarantee.holds and guarantee.delta == sum(term.value for term in guarantee.terms) <= TARGET.delta
+    assert guarantee.pair.delta(1.0) <= guarantee.delta
+
+
+def test_the_most_accurate_method_is_picked_and_says_why() -> None:
+    choice = BinarySum.choose(users=10_000, privacy=TARGET)
+    assert choice.plan.method == "shares"
+    assert "coins: standard error 5.83 with 2 messages" in choice.why
+
+
+def test_a_limit_on_messages_is_kept() -> None:
+    choice = BinarySum.choose(users=10_000, privacy=TARGET, max_messages=3)
+    assert choice.plan.method == "coins" and choice.plan.messages_per_user_max <= 3
+    assert "shares would send 9 messages a user, more than the 3 allowed" in choice.why
+    with pytest.raises(InfeasibleError, match="max_messages must be at least 2"):
+        BinarySum.plan(users=10_000, privacy=TARGET, max_messages=1)
+    with pytest.raises(InfeasibleError, match="max_messages must be at least 9"):
+        BinarySum.plan(users=10_000, privacy=TARGET, max_messages=2, method="shares")
+
+
+def test_a_method_that_cannot_is_passed_over() -> None:
+    choice = BinarySum.choose(users=1000, privacy=Privacy(2, 1e-6), constants="paper")
+    assert choice.plan.method == "shares" and "coins cannot" in choice.why
+    with pytest.raises(InfeasibleError, match="epsilon <= 1"):
+        BinarySum.plan(users=1000, privacy=Privacy(2, 1e-6), constants="paper", method="coins")
+    tiny = BinarySum.choose(users=1000, privacy=Privacy(1, 1e-40))
+    assert tiny.plan.method == "coins" and "shares cannot" in tiny.why
+
+
+@pytest.mark.parametrize(
+    ("change", "parameter"),
+    [
+        ({"users": 0}, "users"),
+        ({"users": -5}, "users"),
+        ({"users": 2.5}, "users"),
+        ({"users": True}, "users"),
+        ({"users": 10**13}, "users"),
+        ({"method": "magic"}, "method"),
+        ({"honest_fraction": 0}, "honest_fraction"),
+        ({"honest_fraction": 1.5}, "honest_fraction"),
+        ({"max_messages": 0}, "max_messages"),
+        ({"constants": "guess"}, "constants"),
+    ],
+)
+def test_bad_parameters_are_named(change, parameter: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        BinarySum.plan(**{"users": 1000, "privacy": TARGET} | change)
+    assert caught.value.parameter == parameter
+    assert str(caught.value).endswith(".")
+
+
+def test_bad_values_are_named_with_their_row() -> None:
+    plan = BinarySum.plan(users=4, privacy=TARGET)
+    for values, said in (
+        ([0, 1, 7, 1], "7 in row 3"),
+        ([0.0, math.nan, 1.0, 1.0], "NaN in row 2"),
+        (np.array([0.0, 1.0, 1.0, 1.0]), "dtype float64"),
+        (["yes", "no", "no", "no"], "dtype <U3"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            plan.check_values(values)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fraction", [0.9, 0.5, 1 / 3])
+def test_a_plan_for_dropouts_still_meets_epsilon(method: str, fraction: float) -> None:
+    plan = BinarySum.plan(users=1000, privacy=TARGET, method=method, honest_fraction=fraction)
+    assert plan.epsilon_with(fraction) <= 1 + 1e-9
+    assert plan.epsilon_with(1.0) < 1
+    unprepared = BinarySum.plan(users=1000, privacy=TARGET, method=method)
+    assert unprepared.epsilon_with(fraction) > 1.05
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_collusions_reveal(method: str) -> None:
+    rows = {row.parties: row for row in BinarySum.plan(users=10_000, privacy=TARGET, method=method).collusions()}
+    assert rows["analyzer alone"].epsilon == 1
+    assert rows["analyzer + 0.1 of the users"].epsilon == pytest.approx(1.095, abs=0.005)
+    assert rows["analyzer + shuffler"].epsilon is None
+
+
+def test_references() -> None:
+    reference = BinarySum.plan(users=10_000, privacy=TARGET).reference()
+    assert reference["central_standard_error"] == pytest.approx(1.357, abs=5e-4)
+    assert reference["local_standard_error"] == pytest.approx(95.9, abs=0.1)
+    assert reference["paper_standard_error"] == pytest.approx(25.45, abs=0.01)
+    assert BinarySum.plan(users=10_000, privacy=Privacy(2, 1e-6)).reference()["paper_standard_error"] is None
+
+
+@pytest.mark.parametrize("users", [1, 2, 7, 80, 81, 10**3, 10**5, 10**7, 10**9])
+@pytest.mark.parametrize("epsilon", [0.02, 0.3, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+def test_plans_over_the_whole_range(users: int, epsilon: float, delta: float) -> None:
+    for method in METHODS:
+        plan = BinarySum.plan(users=users, privacy=Privacy(epsilon, delta), method=method)
+        assert plan.guarantee().holds
+        assert plan.standard_error >= 0.9 * plan.reference()["central_standard_error"] or method == "coins"
