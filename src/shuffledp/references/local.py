@@ -20,7 +20,7 @@ class LocalRandomizedResponse:
     Reference: [004] section 3.1.
 
     >>> round(LocalRandomizedResponse(users=10_000, privacy=Privacy(1, 1e-6)).standard_error, 1)
-    95.9
+    96.0
     """
 
     users: int
