@@ -1,6 +1,8 @@
 import copy
+import ctypes
 import os
 import pickle
+import signal
 import threading
 
 import numpy as np
@@ -27,7 +29,7 @@ def in_child(call) -> bytes:
 def test_the_stream_is_aes_256_in_counter_mode() -> None:
     key = bytes(range(32))
     expected = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(1 << 20))
-    bits = RandomBits(key, is_secure=False)
+    bits = RandomBits(key)
     pieces = [bits.unsigned(n, 8).tobytes() for n in (1, 7, 300_001)]
     pieces.append(bits.unsigned((1 << 20) - sum(map(len, pieces)), 8).tobytes())
     assert b"".join(pieces) == expected
@@ -53,6 +55,69 @@ def test_no_child_repeats_its_parent_or_its_siblings(make) -> None:
     spawned = in_child(lambda: bits.spawn(1)[0].words(4).tobytes())
     streams += [grandchild, spawned, bits.words(4).tobytes(), bits.spawn(1)[0].words(4).tobytes()]
     assert len(set(streams)) == len(streams)
+
+
+@pytest.mark.parametrize("make", [RandomBits.secure, lambda: RandomBits.seeded(1)])
+def test_a_fork_that_python_was_not_told_of_repeats_nothing(make) -> None:
+    """As a server written in C would fork its workers."""
+    bits, libc = make(), ctypes.CDLL(None)
+    streams = []
+    for _ in range(2):
+        read, write = os.pipe()
+        child = libc.fork()
+        if child == 0:
+            os.write(write, bits.words(4).tobytes())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            streams.append(pipe.read())
+    assert len({*streams, bits.words(4).tobytes()}) == 3
+
+
+def test_a_fork_in_the_middle_of_a_draw_repeats_nothing() -> None:
+    """A signal handler forks while a large array is being filled: the child draws its array again."""
+    bits = RandomBits.secure()
+    read, write = os.pipe()
+    children: list[int] = []
+
+    def fork(*_: object) -> None:
+        children.append(os.fork())
+
+    before = signal.signal(signal.SIGALRM, fork)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.005)
+        while not children:
+            drawn = bits.words(4_000_000)
+        if children[0] == 0:
+            os.write(write, drawn[-4:].tobytes())
+            os._exit(0)
+        os.waitpid(children[0], 0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert pipe.read() != drawn[-4:].tobytes()
+
+
+def test_threads_of_a_child_do_not_restart_its_stream_twice() -> None:
+    def first_draws() -> bytes:
+        drawn: list[bytes] = []
+        workers = [threading.Thread(target=lambda: drawn.append(bits.words(4).tobytes())) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return len(set(drawn)).to_bytes(1, "big")
+
+    bits = RandomBits.seeded(1)
+    assert {in_child(first_draws) for _ in range(30)} == {b"\x08"}
+
+
+def test_nobody_but_the_operating_system_makes_secure_bits() -> None:
+    assert not RandomBits(bytes(32)).is_secure
+    with pytest.raises(TypeError):
+        RandomBits(bytes(32), is_secure=True)  # type: ignore[call-arg]
 
 
 def test_a_seeded_parent_does_not_notice_its_forks() -> None:

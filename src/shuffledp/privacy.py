@@ -12,6 +12,11 @@ Neighbours = Literal["replacement"]
 LARGEST_EPSILON = 100.0
 
 
+def _is_huge(value: int | float) -> bool:
+    """Whether a whole number is too large for a float."""
+    return isinstance(value, int) and abs(value) > 10**300
+
+
 @dataclass(frozen=True, slots=True)
 class Privacy:
     """The target of a plan: for neighbours x, x' and any event A, P[A|x] <= e^epsilon P[A|x'] + delta.
@@ -27,7 +32,7 @@ class Privacy:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if isinstance(value, bool) or not isinstance(value, int | float) or _is_huge(value):
                 raise ParameterError(name, repr(value), "must be a number", "pass a float such as 1.0 or 1e-6")
             object.__setattr__(self, name, float(value))
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):

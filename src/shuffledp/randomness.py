@@ -17,12 +17,14 @@ _ZEROS = bytes(1 << 18)
 class _Lineage:
     """Which fork of which process this is: siblings and generations all differ.
 
-    The parent counts its forks before each one, so that two children never inherit the same count.
+    The parent counts its forks before each one, so that two children never inherit the same count;
+    the process id covers forks that Python was not told of.
     """
 
     def __init__(self) -> None:
         self.name = b"root"
         self.forks = 0
+        self.restarting = threading.Lock()
 
     def before_fork(self) -> None:
         self.forks += 1
@@ -30,6 +32,10 @@ class _Lineage:
     def after_fork_in_child(self) -> None:
         self.name = hashlib.sha256(self.name + self.forks.to_bytes(8, "big")).digest()
         self.forks = 0
+        self.restarting = threading.Lock()  # another thread of the parent may have held it
+
+    def mark(self) -> bytes:
+        return self.name + os.getpid().to_bytes(8, "big")
 
 
 _LINEAGE = _Lineage()
@@ -41,7 +47,7 @@ class RandomBits:
 
     `secure()` is keyed by the operating system; `seeded(k)` is the same code with a key made from k,
     repeatable, and knows that it protects nobody (`is_secure`). A forked child never repeats its
-    parent's stream; `spawn(k)` gives independent streams for parallel work.
+    parent's stream; `spawn(k)` gives independent streams, repeatable if this one is, for parallel work.
 
     >>> RandomBits.seeded(1).words(2).tolist() == RandomBits.seeded(1).words(2).tolist()
     True
@@ -49,10 +55,11 @@ class RandomBits:
     (True, False)
     """
 
-    __slots__ = ("_key", "_lineage", "_lock", "_secure", "_spawned", "_stream")
+    __slots__ = ("_key", "_lock", "_mark", "_secure", "_spawned", "_stream")
 
-    def __init__(self, key: bytes, *, is_secure: bool) -> None:
-        self._secure = is_secure
+    def __init__(self, key: bytes) -> None:
+        # Only `secure` and its spawn may call themselves so.
+        self._secure = False
         self._start(key)
 
     def _start(self, key: bytes) -> None:
@@ -60,12 +67,14 @@ class RandomBits:
         self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         self._spawned = 0
         self._lock = threading.Lock()
-        self._lineage = _LINEAGE.name
+        self._mark = _LINEAGE.mark()
 
     @classmethod
     def secure(cls) -> Self:
         """Bits that may protect somebody: keyed by os.urandom."""
-        return cls(os.urandom(32), is_secure=True)
+        bits = cls(os.urandom(32))
+        bits._secure = True
+        return bits
 
     @classmethod
     def seeded(cls, seed: int) -> Self:
@@ -74,7 +83,7 @@ class RandomBits:
             raise ParameterError("seed", seed, "must be a whole number >= 0", "pass for instance 1")
         number = int(seed)
         material = number.to_bytes((number.bit_length() + 7) // 8 or 1, "big")
-        return cls(hashlib.sha256(b"shuffledp seed " + material).digest(), is_secure=False)
+        return cls(hashlib.sha256(b"shuffledp seed " + material).digest())
 
     @property
     def is_secure(self) -> bool:
@@ -87,14 +96,16 @@ class RandomBits:
             raise ParameterError("out", out.strides, "must be contiguous", "pass a fresh array")
         if out.nbytes == 0:
             return
-        if self._lineage != _LINEAGE.name:
-            self._start_after_fork()
+        self._start_anew_if_forked()
+        mark = self._mark
         view = out.reshape(-1).view(np.uint8).data
         step = len(_ZEROS)
         with self._lock:
             for start in range(0, len(view), step):
                 piece = view[start : start + step]
                 self._stream.update_into(_ZEROS if len(piece) == step else _ZEROS[: len(piece)], piece)
+        if mark != _LINEAGE.mark():  # a signal handler forked meanwhile: the child must not keep these
+            self.fill(out)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """`count` random 64-bit words."""
@@ -110,21 +121,28 @@ class RandomBits:
 
     def spawn(self, count: int) -> list[Self]:
         """`count` streams independent of this one and of each other; repeatable if this one is."""
-        if self._lineage != _LINEAGE.name:
-            self._start_after_fork()
+        self._start_anew_if_forked()
         with self._lock:
             first = self._spawned
             self._spawned += count
-        return [type(self)(self._derive(b"spawn", first + i), is_secure=self._secure) for i in range(count)]
+        streams = [type(self)(self._derive(b"spawn", first + i)) for i in range(count)]
+        for stream in streams:
+            stream._secure = self._secure
+        return streams
 
     def _derive(self, purpose: bytes, index: int) -> bytes:
         return hashlib.sha256(b"shuffledp " + purpose + self._key + index.to_bytes(8, "big")).digest()
 
-    def _start_after_fork(self) -> None:
-        if self._secure:
-            self._start(os.urandom(32))
-        else:
-            self._start(hashlib.sha256(b"shuffledp fork " + self._key + _LINEAGE.name).digest())
+    def _start_anew_if_forked(self) -> None:
+        if self._mark == _LINEAGE.mark():
+            return
+        with _LINEAGE.restarting:
+            if self._mark == _LINEAGE.mark():
+                return  # another thread was faster
+            if self._secure:
+                self._start(os.urandom(32))
+            else:
+                self._start(hashlib.sha256(b"shuffledp fork " + self._key + _LINEAGE.mark()).digest())
 
     def __reduce__(self) -> NoReturn:
         raise RandomnessError("A copy of RandomBits would repeat its stream: use spawn() for another stream.")

@@ -130,6 +130,16 @@ def test_advanced_composition_is_beaten_by_exact_composition() -> None:
     assert Composition([(ShiftPair(Binomial(coins, 0.5)), 50)]).epsilon(delta) < epsilon / 1.3
 
 
+@pytest.mark.parametrize("pair", [FinitePair([1, 0], [0, 1]), ShiftPair(Binomial(1, 0.5), 2)])
+def test_disjoint_views_hide_nothing(pair) -> None:
+    assert Composition([(pair, 1)]).delta(1.0) == 1.0
+
+
+def test_an_outcome_that_hardly_happens_does_not_stretch_the_grid() -> None:
+    lopsided = FinitePair([1 - 1e-30, 1e-30], [0.5, 0.5])
+    assert Composition([(lopsided, 1)]).delta(1.0) == pytest.approx(0.5, abs=1e-6)
+
+
 @pytest.mark.parametrize("pairs", [[], [(ShiftPair(Binomial(9, 0.5)), 0)]])
 def test_nothing_to_compose_is_named(pairs) -> None:
     with pytest.raises(ParameterError, match="pairs"):

@@ -15,6 +15,8 @@ from shuffledp.errors import ParameterError
         (100, 0.29, 29),
         (5, 0.01, 1),
         (7, 1, 7),
+        (10**12, 6e-10, 599),  # the float is a little below: never more than it says
+        (10**12, 1 - 1e-10, 999_999_999_899),
     ],
 )
 def test_whole_honest_users(users: int, fraction: float, honest: int) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson, PolyaDifference
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import ParameterError
+from shuffledp.protocols.binary_sum.shares import pure_ratio
 
 LAWS = [
     Binomial(12, 0.5),
@@ -55,7 +56,7 @@ def test_for_log_concave_noise_the_largest_shift_is_the_worst(coins, p, shift, e
 
 
 def test_pure_noise_has_no_delta_beyond_its_epsilon() -> None:
-    pair = ShiftPair(DiscreteLaplace(math.exp(-0.5)), 2)
+    pair = ShiftPair(DiscreteLaplace(pure_ratio(0.5)), 2)
     assert pair.delta(1.0) == 0 and pair.delta(1.5) == 0 and pair.delta(0.999) > 0
 
 
@@ -84,6 +85,26 @@ def test_bad_pairs_are_named() -> None:
     for p, q in (([0.5], [0.5, 0.5]), ([1.5, -0.5], [0.5, 0.5]), ([0.9, 0.9], [0.5, 0.5])):
         with pytest.raises(ParameterError):
             FinitePair(p, q).delta(1.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "scale", "epsilon", "true"),
+    [(1.0, 0.001, 0.0005, 2.5006e-4), (1.5, 0.001, 0.0005, 8.86e-5), (1000.0, 0.5, 0.025, 5.33e-5)],
+)
+def test_masses_made_by_a_transform_are_summed_whole(shape, scale, epsilon, true) -> None:
+    """In the transform's noise no ratio means anything: a search for a cut there once found delta 1e-26."""
+    delta = ShiftPair(PolyaDifference(shape, math.exp(-scale))).delta(epsilon)
+    assert delta == pytest.approx(true, rel=5e-3)
+
+
+def test_a_rounding_error_does_not_skip_a_plateau() -> None:
+    pair = ShiftPair(PolyaDifference(1.0, 0.01), 5)
+    assert pair.forward(23.02585092994045) >= 6.5e-15
+
+
+def test_a_huge_epsilon_is_no_overflow() -> None:
+    assert 0 < ShiftPair(Binomial(80, 0.5)).delta(1000.0) < 1e-23
+    assert ShiftPair(Poisson(1e-6)).reverse(300) <= 1
 
 
 def test_a_pair_says_what_it_is() -> None:

@@ -44,11 +44,13 @@ def test_the_most_accurate_method_is_picked_and_says_why() -> None:
 
 
 def test_a_limit_on_messages_is_kept() -> None:
-    choice = BinarySum.choose(users=10_000, privacy=TARGET, max_messages=3)
-    assert choice.plan.method == "coins" and choice.plan.messages_per_user_max <= 3
-    assert "shares would send 9 messages a user, more than the 3 allowed" in choice.why
+    choice = BinarySum.choose(users=10_000, privacy=TARGET, max_messages=6)
+    assert choice.plan.method == "poisson-bits" and choice.plan.messages_per_user_max <= 6
+    assert "shares would send up to 9 messages" in choice.why
+    few = BinarySum.choose(users=10_000, privacy=TARGET, max_messages=2)
+    assert few.plan.method == "rr", "of three methods with one error, the one with the fewest messages"
     with pytest.raises(InfeasibleError, match="max_messages must be at least 2"):
-        BinarySum.plan(users=10_000, privacy=TARGET, max_messages=1)
+        BinarySum.plan(users=10_000, privacy=TARGET, max_messages=1, method="coins")
     with pytest.raises(InfeasibleError, match="max_messages must be at least 9"):
         BinarySum.plan(users=10_000, privacy=TARGET, max_messages=2, method="shares")
 
@@ -59,7 +61,7 @@ def test_a_method_that_cannot_is_passed_over() -> None:
     with pytest.raises(InfeasibleError, match="epsilon <= 1"):
         BinarySum.plan(users=1000, privacy=Privacy(2, 1e-6), constants="paper", method="coins")
     tiny = BinarySum.choose(users=1000, privacy=Privacy(1, 1e-40))
-    assert tiny.plan.method == "coins" and "shares cannot" in tiny.why
+    assert tiny.plan.method == "pure" and "shares cannot" in tiny.why
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,23 @@ def test_a_changed_plan_is_refused(change, parameter: str) -> None:
     assert caught.value.parameter in (parameter, "plan.messages_per_user_mean", "plan.messages_per_user_max")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"protocol": []},
+        {"method": {}},
+        {"noise": {**PLAN.noise, "modulus_bits": -1}},
+        {"noise": {**PLAN.noise, "modulus_bits": 10**12}},
+        {"noise": {**PLAN.noise, "ratio": 10**400}},
+        {"epsilon": 10**400},
+        {"delta": -(10**400)},
+    ],
+)
+def test_absurd_documents_are_refused_with_a_sentence(change) -> None:
+    with pytest.raises(ParameterError):
+        plan_from_document(PLAN.document() | change)
+
+
 def test_further_keys_do_no_harm() -> None:
     assert plan_from_document(PLAN.document() | {"why": "because"}) == PLAN
 

@@ -29,7 +29,7 @@ class ScriptedBits(RandomBits):
     """Bits that are all those of a given 16-bit and then a given 64-bit number."""
 
     def __init__(self, first: int, then: list[int]) -> None:
-        super().__init__(bytes(32), is_secure=False)
+        super().__init__(bytes(32))
         self.first, self.then = first, then
 
     def fill(self, out) -> None:

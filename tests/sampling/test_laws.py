@@ -126,7 +126,7 @@ def test_ties_with_a_table_entry_are_decided_by_more_bits() -> None:
             self.calls = getattr(self, "calls", 0) + 1
             return np.full(count, 5, dtype=np.uint64) if self.calls == 1 else drawn
 
-    samples = law.sample(100_000, bits=Fixed(bytes(32), is_secure=False))
+    samples = law.sample(100_000, bits=Fixed(bytes(32)))
     assert_law(samples, 10, [0.25, 0.5, 0.25])
 
 
@@ -134,6 +134,18 @@ def test_ties_with_a_table_entry_are_decided_by_more_bits() -> None:
 def test_bad_parameters_are_named(make, value) -> None:
     with pytest.raises(ParameterError):
         make(value)
+
+
+def test_laws_that_are_nearly_certain() -> None:
+    for law in (discrete_laplace(math.exp(-70)), negative_binomial(1, math.exp(-90)), poisson(1e-40)):
+        assert (law.sample(100, bits=RandomBits.seeded(1)) == 0).all() and sum(law.masses()) == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_numbers_that_are_none_are_named(value: float) -> None:
+    for make in (poisson, geometric, discrete_laplace):
+        with pytest.raises(ParameterError):
+            make(value)
 
 
 def test_a_table_too_large_for_memory_is_refused() -> None:

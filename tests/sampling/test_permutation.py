@@ -34,7 +34,7 @@ def test_all_orders_are_equally_likely() -> None:
 
 
 def test_ties_are_broken_uniformly(monkeypatch) -> None:
-    bits = CoarseBits(bytes(32), is_secure=False)
+    bits = CoarseBits(bytes(32))
     plain = RandomBits.seeded(3)
     exact = permutation.uniform_permutation_of_few
     monkeypatch.setattr(permutation, "uniform_permutation_of_few", lambda size, *, bits: exact(size, bits=plain))

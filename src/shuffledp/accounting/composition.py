@@ -15,7 +15,7 @@ from scipy import fft
 
 from shuffledp.accounting.curves import epsilon_at, smallest_real
 from shuffledp.accounting.laws import Floats
-from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair
+from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, bounded_exp
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 
@@ -35,6 +35,7 @@ class PrivacyLoss:
     first: int
     masses: Floats
     infinite: float
+    absolute_error: float = 0.0
 
     @classmethod
     def from_atoms(cls, atoms: Atoms, grid: float) -> "PrivacyLoss":
@@ -42,6 +43,8 @@ class PrivacyLoss:
         p = np.exp(atoms.log_p)
         both = (p > 0) & np.isfinite(atoms.log_q)
         infinite = float(p[(p > 0) & ~both].sum()) + atoms.p_outside
+        if not both.any():
+            return cls(grid, 0, np.zeros(1), 1.0)
         losses, p = (atoms.log_p - atoms.log_q)[both], p[both]
         # Outcomes too unlikely to matter would only stretch the grid.
         rare = np.cumsum(np.sort(p))
@@ -55,7 +58,7 @@ class PrivacyLoss:
         index = (below - first).astype(np.int64)
         size = int(index.max()) + 2
         masses = np.bincount(index, p * lower_share, size) + np.bincount(index + 1, p * (1 - lower_share), size)
-        return cls(grid, first, np.asarray(masses, dtype=np.float64), infinite)
+        return cls(grid, first, np.asarray(masses, dtype=np.float64), infinite, atoms.absolute_error)
 
     @cached_property
     def losses(self) -> Floats:
@@ -94,6 +97,10 @@ class _Direction:
         if any(loss.infinite >= 1 for loss, _ in self.losses):
             return 1.0
         return -math.expm1(sum(times * math.log1p(-loss.infinite) for loss, times in self.losses))
+
+    @property
+    def absolute_error(self) -> float:
+        return sum(times * loss.absolute_error for loss, times in self.losses)
 
     @property
     def relative_error(self) -> float:
@@ -157,7 +164,8 @@ class _Tilted:
         weights = np.exp(np.minimum(self.log_scale - self.tilt * losses, 300.0)) * -np.expm1(epsilon - losses)
         # Cauchy-Schwarz: the transform's errors can add at most this much.
         rounding = self.error * float(np.linalg.norm(weights))
-        return min(1.0, (1 + slack) * (float(masses @ weights) + rounding) + self.direction.infinite)
+        total = (1 + slack) * (float(masses @ weights) + rounding + self.direction.infinite)
+        return min(1.0, total + (1 + bounded_exp(epsilon)) * self.direction.absolute_error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +202,8 @@ class Composition:
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta at this epsilon, rounded up."""
+        if any(direction.infinite >= 1 for direction in self._directions):
+            return 1.0
         return max(d.tilted(d.best_tilt(epsilon)).delta(epsilon) for d in self._directions)
 
     def epsilon(self, delta: float) -> float:
@@ -216,15 +226,17 @@ class Composition:
 def _suitable_grid(atoms: Sequence[tuple[Atoms, int]]) -> float:
     """Fine against each loss's deviation, coarse enough for the FFT, and hitting a largest finite loss."""
     deviations, span, largest = [], 0.0, 0.0
-    for a, times in atoms:
-        p = np.exp(a.log_p)
-        likely = (p > _UNLIKELY / p.size) & np.isfinite(a.log_q)
-        losses, p = (a.log_p - a.log_q)[likely], p[likely] / p[likely].sum()
+    for side, times in [(side, times) for pair, times in atoms for side in (pair, pair.reversed())]:
+        p = np.exp(side.log_p)
+        likely = (p > _UNLIKELY / p.size) & np.isfinite(side.log_q)
+        if not likely.any():
+            continue
+        losses, p = (side.log_p - side.log_q)[likely], p[likely] / p[likely].sum()
         mean = float(p @ losses)
         deviations.append(math.sqrt(float(p @ (losses - mean) ** 2)))
         span += times * float(losses.max() - losses.min())
         largest = max(largest, float(np.abs(losses).max()))
-    grid = max(min(deviations) / _STEPS_PER_DEVIATION, span / _LARGEST_FFT, 1e-9)
+    grid = max(min(deviations, default=1.0) / _STEPS_PER_DEVIATION, span / 2 / _LARGEST_FFT, 1e-9)
     # A pure epsilon composes exactly if it is a grid point.
     return largest / math.ceil(largest / grid) if largest > 0 else grid
 

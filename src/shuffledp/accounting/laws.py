@@ -99,7 +99,7 @@ class IntegerLaw(ABC):
         return high
 
 
-def _stirling_error(x: Floats) -> Floats:
+def stirling_error(x: Floats) -> Floats:
     """Log x! - log(sqrt(2 pi x) (x/e)^x), to full precision for every x >= 0; 0 counts as its limit."""
     large = np.maximum(x, 16.0)
     inverse = 1 / (large * large)
@@ -169,9 +169,9 @@ class Binomial(IntegerLaw):
         inside = (k > 0) & (k < n)
         y = np.where(inside, k, 1.0)
         value = (
-            _stirling_error(np.asarray(n))
-            - _stirling_error(y)
-            - _stirling_error(n - y)
+            stirling_error(np.asarray(n))
+            - stirling_error(y)
+            - stirling_error(n - y)
             - _deviance(y, n * self.p)
             - _deviance(n - y, n * (1 - self.p))
             + 0.5 * np.log(n / (2 * math.pi * y * np.where(inside, n - y, 1.0)))
@@ -190,7 +190,11 @@ class Binomial(IntegerLaw):
     def sf(self, k: float) -> float:
         if k < 0 or k >= self.trials:
             return 1.0 if k < 0 else 0.0
-        return float(special.betainc(math.floor(k) + 1, self.trials - math.floor(k), self.p))
+        j = math.floor(k)
+        if 1 - (1 - self.p) == self.p:
+            # Keeps its digits for very many trials, where the lower function loses some.
+            return float(special.betaincc(self.trials - j, j + 1, 1 - self.p))
+        return float(special.betainc(j + 1, self.trials - j, self.p))
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ class Poisson(IntegerLaw):
 
     def log_pmf(self, k: Floats) -> Floats:
         y = np.maximum(k, 1.0)
-        value = -_stirling_error(y) - _deviance(y, self.rate) - 0.5 * np.log(2 * math.pi * y)
+        value = -stirling_error(y) - _deviance(y, self.rate) - 0.5 * np.log(2 * math.pi * y)
         return np.where(k > 0, value, np.where(k == 0, -self.rate, -np.inf))
 
     def log_ratio(self, k: int) -> float:
@@ -289,8 +293,66 @@ class DiscreteLaplace(IntegerLaw):
         return 1 - float(self.p**-j / (1 + self.p))
 
 
+class SymmetricDifference(IntegerLaw):
+    """X - X' for independent X, X' of one law on 0, 1, 2, ...: masses by convolution of positive terms."""
+
+    @property
+    def mean(self) -> float:
+        return 0.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    @cached_property
+    @abstractmethod
+    def _one_sided(self) -> Floats:
+        """Masses of X at 0, 1, 2, ..., as far as one is above 1e-40."""
+
+    @property
+    def numerical_error(self) -> float:
+        return 0.0 if self._is_direct else 1e-12
+
+    @property
+    def _is_direct(self) -> bool:
+        return self._one_sided.size <= 1 << 14
+
+    @cached_property
+    def _masses(self) -> Floats:
+        """Masses at 0, 1, 2, ...: convolved directly as long as that is fast."""
+        one_sided = self._one_sided
+        if self._is_direct:
+            masses = np.correlate(one_sided, one_sided, mode="full")
+        else:
+            masses = np.maximum(signal.fftconvolve(one_sided, one_sided[::-1]), 0.0)
+        return np.asarray(masses[one_sided.size - 1 :])
+
+    @cached_property
+    def _tails(self) -> Floats:
+        """P[X >= k] for k = 0, 1, 2, ..."""
+        return np.cumsum(self._masses[::-1])[::-1]
+
+    def log_pmf(self, k: Floats) -> Floats:
+        x, size = np.abs(k).astype(np.int64), self._masses.size
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.where(x < size, self._masses[np.minimum(x, size - 1)], 0.0)))
+
+    def log_ratio(self, k: int) -> float:
+        above, below = self.log_pmf(np.array([k, k - 1], dtype=np.float64))
+        return float(above - below)
+
+    def cdf(self, k: float) -> float:
+        return self.sf(-math.floor(k) - 1)
+
+    def sf(self, k: float) -> float:
+        j = math.floor(k) + 1
+        if j <= 0:
+            return 1 - self.sf(-j)
+        return float(self._tails[j]) if j < self._tails.size else 0.0
+
+
 @dataclass(frozen=True)
-class PolyaDifference(IntegerLaw):
+class PolyaDifference(SymmetricDifference):
     """NB(shape, p) - NB(shape, p): what honest Polya shares add up to, shape 1 being discrete Laplace.
 
     Log-concave for shape >= 1 (a convolution of log-concave laws); for shape < 1, when users dropped
@@ -309,72 +371,58 @@ class PolyaDifference(IntegerLaw):
         return f"Polya difference(shape = {self.shape:.6g}, p = {self.p:.8g})"
 
     @property
-    def mean(self) -> float:
-        return 0.0
-
-    @property
     def variance(self) -> float:
         return 2 * self.shape * self.p / (1 - self.p) ** 2
 
     @property
     def is_log_concave(self) -> bool:
-        return self.shape >= 1
+        # Tails made by a transform carry noise in which no ratio can be trusted: sum the whole curve.
+        return self.shape >= 1 and self._is_direct
 
     @property
     def largest_log_ratio(self) -> float:
+        if not self._is_direct:
+            return math.inf
         # Log-concave: |log ratio| grows outwards, to -log p. Otherwise it is largest beside 0.
-        return -math.log(self.p) if self.shape >= 1 else -self.log_ratio(1)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
+        return -math.log(self.p) if self.shape >= 1 else -self.log_ratio(1) + 3e-10
 
     @cached_property
-    def _length(self) -> int:
-        """Beyond this a one-sided mass is below 1e-40: p^k k^shape < e^-92."""
-        length = 100 / -math.log(self.p)
-        return int((100 + self.shape * math.log1p(length * (1 + self.shape))) / -math.log(self.p)) + 40
+    def _one_sided(self) -> Floats:
+        return negative_binomial_masses(self.shape, self.p)
+
+
+@dataclass(frozen=True)
+class Skellam(SymmetricDifference):
+    """Poisson(variance/2) - Poisson(variance/2). Log-concave: a convolution of log-concave laws."""
+
+    variance_in_all: float
+
+    def __post_init__(self) -> None:
+        if not self.variance_in_all > 0:
+            raise ParameterError("variance", self.variance_in_all, "must be > 0", "pass a positive number")
+
+    def __str__(self) -> str:
+        return f"Skellam({self.variance_in_all:.8g})"
 
     @property
-    def _is_direct(self) -> bool:
-        return self._length <= 1 << 14
+    def variance(self) -> float:
+        return self.variance_in_all
 
     @property
-    def numerical_error(self) -> float:
-        return 0.0 if self._is_direct else 1e-12
+    def is_log_concave(self) -> bool:
+        return self._is_direct
 
     @cached_property
-    def _masses(self) -> Floats:
-        """Masses at 0, 1, 2, ...: a convolution of positive terms, direct as long as that is fast."""
-        k = np.arange(self._length, dtype=np.float64)
-        log_ratios = np.log(self.p * (k[1:] - 1 + self.shape) / k[1:])
-        one_sided = np.exp(self.shape * math.log1p(-self.p) + np.concatenate(([0.0], np.cumsum(log_ratios))))
-        if self._is_direct:
-            masses = np.correlate(one_sided, one_sided, mode="full")
-        else:
-            masses = np.maximum(signal.fftconvolve(one_sided, one_sided[::-1]), 0.0)
-        return np.asarray(masses[self._length - 1 :])
+    def _one_sided(self) -> Floats:
+        law = Poisson(self.variance_in_all / 2)
+        _, end = law.window(1e-42)
+        return np.exp(law.log_pmf(np.arange(end + 1, dtype=np.float64)))
 
-    @cached_property
-    def _tails(self) -> Floats:
-        """P[X >= k] for k = 0, 1, 2, ..."""
-        return np.cumsum(self._masses[::-1])[::-1]
 
-    def log_pmf(self, k: Floats) -> Floats:
-        x = np.abs(k).astype(np.int64)
-        masses = np.where(x < self._length, self._masses[np.minimum(x, self._length - 1)], 0.0)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(masses))
-
-    def log_ratio(self, k: int) -> float:
-        above, below = self.log_pmf(np.array([k, k - 1], dtype=np.float64))
-        return float(above - below)
-
-    def cdf(self, k: float) -> float:
-        return self.sf(-math.floor(k) - 1)
-
-    def sf(self, k: float) -> float:
-        j = math.floor(k) + 1
-        if j <= 0:
-            return 1 - self.sf(-j)
-        return float(self._tails[j]) if j < self._length else 0.0
+def negative_binomial_masses(shape: float, p: float) -> Floats:
+    """Masses of NB(shape, p) at 0, 1, 2, ..., as far as p^k k^shape is above e^-92."""
+    length = 100 / -math.log(p)
+    size = int((100 + shape * math.log1p(length * (1 + shape))) / -math.log(p)) + 40
+    k = np.arange(1, size, dtype=np.float64)
+    log_ratios = np.log(p * (k - 1 + shape) / k)
+    return np.exp(shape * math.log1p(-p) + np.concatenate(([0.0], np.cumsum(log_ratios))))

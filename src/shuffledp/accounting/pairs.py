@@ -30,10 +30,11 @@ class Atoms:
     log_q: Floats
     p_outside: float
     q_outside: float
+    absolute_error: float = 0.0  # of all masses of P, and of Q, together
 
     def reversed(self) -> "Atoms":
         """The same with P and Q swapped."""
-        return Atoms(self.log_q, self.log_p, self.q_outside, self.p_outside)
+        return Atoms(self.log_q, self.log_p, self.q_outside, self.p_outside, self.absolute_error)
 
     def hockey_stick(self, epsilon: float) -> float:
         """An upper bound on the sum of (P - e^eps Q)_+ though each mass may be off by RELATIVE_ERROR.
@@ -44,7 +45,12 @@ class Atoms:
             gap = np.where(np.isneginf(self.log_p), 1.0, epsilon - 3 * RELATIVE_ERROR + self.log_q - self.log_p)
         inside = gap < 0
         total = float(np.sum(np.exp(self.log_p[inside]) * -np.expm1(gap[inside])))
-        return total * (1 + RELATIVE_ERROR) + self.p_outside
+        return total * (1 + RELATIVE_ERROR) + self.p_outside + (1 + bounded_exp(epsilon)) * self.absolute_error
+
+
+def bounded_exp(epsilon: float) -> float:
+    """e^epsilon, or e^700 beyond: delta falls in epsilon, so a smaller epsilon is still a bound."""
+    return math.exp(min(epsilon, 700.0))
 
 
 class DominatingPair(ABC):
@@ -124,8 +130,8 @@ class ShiftPair(DominatingPair):
             return 0.0
         if not self.noise.is_log_concave:
             return super().forward(epsilon)
-        last = self._last_above(epsilon)
-        return _difference(self.noise.cdf(last), self.noise.cdf(last - self.shift), epsilon) + self._unsearched
+        tails = ((self.noise.cdf(last), self.noise.cdf(last - self.shift)) for last in self._lasts_above(epsilon))
+        return max(_difference(p, q, epsilon) for p, q in tails) + self._unsearched
 
     def reverse(self, epsilon: float) -> float:
         if epsilon >= self.pure_epsilon:
@@ -133,13 +139,13 @@ class ShiftPair(DominatingPair):
         if not self.noise.is_log_concave:
             return super().reverse(epsilon)
         # {Q > e^eps P} is everything after the last k with P/Q > e^-eps.
-        last = self._last_above(-epsilon)
-        return _difference(self.noise.sf(last - self.shift), self.noise.sf(last), epsilon) + self._unsearched
+        tails = ((self.noise.sf(last - self.shift), self.noise.sf(last)) for last in self._lasts_above(-epsilon))
+        return max(_difference(q, p, epsilon) for q, p in tails) + self._unsearched
 
     @property
     def pure_epsilon(self) -> float:
         """The epsilon at which delta is 0; infinite for most noise."""
-        return self.shift * self.noise.largest_log_ratio
+        return self.shift * self.noise.largest_log_ratio * (1 + 1e-14)
 
     def _log_ratio(self, k: int) -> float:
         """Log P(k)/Q(k), falling in k; +-inf where one of them vanishes."""
@@ -150,11 +156,15 @@ class ShiftPair(DominatingPair):
             return -math.inf
         return sum(self.noise.log_ratio(k - i) for i in range(self.shift))
 
+    def _lasts_above(self, threshold: float) -> set[int]:
+        """Where to cut: a rounding error in the ratio must not skip a plateau, so both sides of it count."""
+        return {self._last_above(threshold + slack) for slack in (-1e-12, 1e-12)}
+
     def _last_above(self, threshold: float) -> int:
         """The largest k with log P(k)/Q(k) > threshold.
 
         The whole support is searched if it is finite, else a window of all but WINDOW_TAIL of the
-        mass, which is added. A rounding error in the ratio moves the cut to a term near 0.
+        mass, which is added.
         """
         start, end = self._search_window
         start, end = start - 1, end + self.shift + 1
@@ -175,8 +185,9 @@ class ShiftPair(DominatingPair):
     def _atoms(self) -> Atoms:
         start, end = self.noise.window(WINDOW_TAIL)
         k = np.arange(start, end + self.shift + 1, dtype=np.float64)
-        outside = self.noise.cdf(start - 1) + self.noise.sf(end) + self.noise.numerical_error
-        return Atoms(self.noise.log_pmf(k), self.noise.log_pmf(k - self.shift), outside, outside)
+        outside = self.noise.cdf(start - 1) + self.noise.sf(end)
+        error = self.noise.numerical_error
+        return Atoms(self.noise.log_pmf(k), self.noise.log_pmf(k - self.shift), outside, outside, error)
 
     def atoms(self) -> Atoms:
         return self._atoms
@@ -187,5 +198,5 @@ class ShiftPair(DominatingPair):
 
 def _difference(p: float, q: float, epsilon: float) -> float:
     """(P - e^eps Q)_+ rounded up by what the two tails may be wrong."""
-    scaled = math.exp(epsilon) * q
-    return max(0.0, p - scaled) + RELATIVE_ERROR * (p + scaled)
+    scaled = bounded_exp(epsilon) * q
+    return min(max(0.0, p - scaled) + RELATIVE_ERROR * (p + scaled), p * (1 + RELATIVE_ERROR))

@@ -4,8 +4,12 @@ from typing import Annotated, cast
 
 import typer
 
+from shuffledp.cli.amplify import amplify
+from shuffledp.cli.audit import audit
 from shuffledp.cli.explain import explain
+from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.plan import plan_app
+from shuffledp.cli.protocols import protocols
 from shuffledp.cli.simulate import simulate_command
 
 USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
@@ -13,7 +17,7 @@ USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro_
 
 app = typer.Typer(
     name="shuffledp",
-    help="Differential privacy in the shuffle model: plan, simulate, explain.",
+    help="Differential privacy in the shuffle model: plan, simulate, explain, audit.",
     no_args_is_help=False,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -21,8 +25,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(plan_app, name="plan")
+app.add_typer(ledger_app, name="ledger")
 app.command("simulate")(simulate_command)
 app.command("explain")(explain)
+app.command("protocols")(protocols)
+app.command("audit")(audit)
+app.command("amplify")(amplify)
 
 
 def _show_version(wanted: bool) -> None:

@@ -21,7 +21,7 @@ class ConstantsChoice(StrEnum):
 Users = Annotated[int | None, typer.Option("--users", help="How many people report.", metavar="N")]
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="The privacy target; smaller is safer.", metavar="E")]
 Delta = Annotated[float | None, typer.Option("--delta", help="The probability left over, well below 1/N.", metavar="D")]
-Method = Annotated[str, typer.Option("--method", help="coins, shares, or auto: the most accurate.", metavar="M")]
+Method = Annotated[str, typer.Option("--method", help="auto, or one of `shuffledp protocols`.", metavar="M")]
 HonestFraction = Annotated[
     float, typer.Option("--honest-fraction", help="Users assumed to follow the protocol.", metavar="G")
 ]

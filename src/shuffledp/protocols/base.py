@@ -199,6 +199,10 @@ class Plan(ABC):
     def true_value(self, values: ArrayLike) -> float:
         """What would be answered without privacy."""
 
+    def mean_messages(self, values: ArrayLike) -> float:
+        """Messages a user sends on average with these values."""
+        return self.messages_per_user_mean
+
     @abstractmethod
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         """The clients' side: a report for each value."""

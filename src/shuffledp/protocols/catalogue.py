@@ -20,10 +20,10 @@ def plan_from_document(document: Any) -> Plan:
         raise DataError("plan", type(document).__name__, "must be a JSON object", _AGAIN)
     if document.get("schema") != SCHEMA:
         raise DataError("plan.schema", document.get("schema"), f"must be {SCHEMA}", _AGAIN)
-    family = PROTOCOLS.get(document.get("protocol", ""))
+    family = PROTOCOLS.get(str(document.get("protocol")))
     if family is None:
         raise DataError("plan.protocol", document.get("protocol"), f"must be one of {', '.join(PROTOCOLS)}", _AGAIN)
-    kind = family.methods.get(document.get("method", ""))
+    kind = family.methods.get(str(document.get("method")))
     if kind is None:
         raise DataError("plan.method", document.get("method"), f"must be one of {', '.join(family.methods)}", _AGAIN)
     noise = document.get("noise")

@@ -1,5 +1,6 @@
 """Coins with any rational probability, exactly."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,8 @@ def exact_probability(p: Probability) -> Fraction:
     >>> exact_probability(0.75)
     Fraction(3, 4)
     """
+    if isinstance(p, float) and not math.isfinite(p):
+        raise ParameterError("p", p, "must lie in [0, 1]", "pass a probability")
     fraction = Fraction(p)
     if not 0 <= fraction <= 1:
         raise ParameterError("p", p, "must lie in [0, 1]", "pass a probability")
@@ -26,12 +29,13 @@ def exact_probability(p: Probability) -> Fraction:
 def bernoulli(p: Probability, count: int, *, bits: RandomBits) -> NDArray[np.bool_]:
     """`count` independent coins that are True with probability exactly p.
 
-    A uniform number U is compared with p digit by digit, 16 binary digits first, then 64 at a time
-    where all digits so far are equal: U < p has probability p for every rational p.
+        A uniform number U is compared with p digit by digit, 16 binary digits first, then 64 at a time
+        where all digits so far are equal: U < p has probability p for every rational p.
 
-    >>> from fractions import Fraction
-    >>> bernoulli(Fraction(1, 3), 30_000, bits=RandomBits.seeded(0)).mean().round(2)
-    np.float64(0.33)
+        >>> import math
+    from fractions import Fraction
+        >>> bernoulli(Fraction(1, 3), 30_000, bits=RandomBits.seeded(0)).mean().round(2)
+        np.float64(0.33)
     """
     rest = exact_probability(p)
     if rest == 1:

@@ -1,5 +1,6 @@
 """The noise laws of the protocols as certified tables, each with rational parameters."""
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 
@@ -8,21 +9,21 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.bernoulli import Probability
+from shuffledp.sampling.bernoulli import Probability, exact_probability
 from shuffledp.sampling.table import TableLaw
 
 Rational = Fraction | float | int
 
 
 def _ratio_parameter(p: Probability) -> Fraction:
-    ratio = Fraction(p)
+    ratio = exact_probability(p)
     if not 0 < ratio < 1:
         raise ParameterError("p", p, "must lie strictly between 0 and 1", "pass for instance exp(-epsilon)")
     return ratio
 
 
 def _positive(name: str, value: Rational) -> Fraction:
-    fraction = Fraction(value)
+    fraction = Fraction(value) if math.isfinite(value) else Fraction(0)
     if fraction <= 0:
         raise ParameterError(name, value, "must be > 0", "pass a positive number")
     return fraction
@@ -95,3 +96,22 @@ def sample_skellam(variance: Rational, count: int, *, bits: RandomBits) -> NDArr
     """`count` draws of Skellam: the difference of two Poisson variables with half the variance each."""
     law = poisson(Fraction(variance) / 2)
     return np.subtract(law.sample(count, bits=bits), law.sample(count, bits=bits))
+
+
+@lru_cache(maxsize=256)
+def truncated_discrete_laplace(bits: int, p: Probability) -> TableLaw:
+    """P[k] proportional to p^|k - bits/2| on 0..bits, for an odd number of bits."""
+    ratio = _ratio_parameter(p)
+    if bits < 1 or bits % 2 == 0:
+        raise ParameterError("bits", bits, "must be odd", "add one")
+    mode = (bits + 1) // 2
+
+    def up(j: int) -> tuple[int, int]:
+        return (ratio.numerator, ratio.denominator) if mode + j <= bits else (0, 1)
+
+    def down(j: int) -> tuple[int, int]:
+        if j == 1:
+            return 1, 1  # the two values beside the centre are equally likely
+        return (ratio.numerator, ratio.denominator) if mode - j >= 0 else (0, 1)
+
+    return TableLaw.from_ratios(mode, up=up, down=down, up_limit=Fraction(0))

@@ -51,6 +51,14 @@ def _walk(ratio: Ratio, limit: Fraction) -> tuple[list[int], int]:
         weights.append(weight)
 
 
+def _drop_zeros(weights: list[int]) -> int:
+    """Drop weights at the end that were rounded to 0: how many, each short by less than the table's length."""
+    length = len(weights)
+    while weights and weights[-1] == 0:
+        weights.pop()
+    return (length - len(weights)) * (length + 1)
+
+
 def _too_long() -> InfeasibleError:
     return InfeasibleError(
         "scale",
@@ -81,6 +89,8 @@ class TableLaw:
         """The law whose masses fall from `mode` by the exact ratios `up(1), up(2), ...` and `down(...)`."""
         above, cut_above = _walk(up, up_limit)
         below, cut_below = _walk(down, down_limit)
+        cut_above += _drop_zeros(above)
+        cut_below += _drop_zeros(below)
         weights = [*reversed(below), 1 << _WEIGHT_BITS, *above]
         total = sum(weights)
         cumulative = 0

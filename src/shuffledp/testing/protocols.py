@@ -60,9 +60,12 @@ def _check_messages(plan: Plan, values: ArrayLike, bits: RandomBits) -> None:
     assert reports.payloads.dtype.kind == "u", "messages must be unsigned integers"
     assert int(reports.payloads.max()) < plan.alphabet_size, "a message lies outside the alphabet"
     assert int(reports.sizes.max()) <= plan.messages_per_user_max
-    mean = float(reports.sizes.mean())
-    spread = float(reports.sizes.std()) * 6.2 / np.sqrt(plan.users) + 1e-12
-    assert abs(mean - plan.messages_per_user_mean) <= spread, f"{mean} messages a user, not the mean claimed"
+    repeats = max(1, 20_000 // plan.users)
+    sizes = np.concatenate([plan.randomize(values, bits=bits).sizes for _ in range(repeats)])
+    mean, spread = float(sizes.mean()), float(sizes.std()) * 6.2 / np.sqrt(sizes.size) + 1e-12
+    expected = plan.mean_messages(values)
+    assert abs(mean - expected) <= spread, f"{mean} messages a user, not the {expected} claimed"
+    assert expected <= plan.messages_per_user_mean + 1e-12
     batch = _shuffled(plan, reports, bits)
     order = uniform_permutation(len(batch), bits=bits)
     again = Batch(batch.payloads[order], batch.reports, None if batch.labels is None else batch.labels[order])

@@ -1,6 +1,8 @@
-"""What all binary sums share: values in {0, 1}, an additive integer noise, the same references."""
+"""What all binary sums share: values in {0, 1}, the same references, bounds on the error."""
 
+import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -8,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.errors import DataError
+from shuffledp.errors import DataError, InfeasibleError
 from shuffledp.estimates import Estimate
-from shuffledp.protocols.base import Plan
+from shuffledp.messages import Reports
+from shuffledp.protocols.base import Constants, Plan
 from shuffledp.protocols.binary_sum.paper import paper_standard_error
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
@@ -19,9 +23,9 @@ from shuffledp.references.local import LocalRandomizedResponse
 CONFIDENCE = 0.95
 
 
-@lru_cache(maxsize=1024)
-def _bound(noise: IntegerLaw) -> float:
-    return float(noise.deviation_quantile(1 - CONFIDENCE))
+@lru_cache(maxsize=256)
+def _error_bound(plan: "BinarySumPlan") -> float:
+    return plan.error_bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +33,18 @@ class BinarySumPlan(Plan):
     """A count of users whose value is 1."""
 
     protocol: ClassVar[str] = "binary-sum"
+    is_pure: ClassVar[bool] = False
+    keeps_zero: ClassVar[bool] = False
 
     @property
     @abstractmethod
-    def noise_law(self) -> IntegerLaw:
-        """The law of what is added to the count when everybody follows the protocol."""
+    def error_bound(self) -> float:
+        """The error is at most this with probability CONFIDENCE, whatever the data."""
 
     @property
-    def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
+    @abstractmethod
+    def influence(self) -> float | None:
+        """How far one client that lies can move the count; None if as far as it likes."""
 
     def reference(self) -> dict[str, float | None]:
         return {
@@ -77,6 +84,16 @@ class BinarySumPlan(Plan):
     def true_value(self, values: ArrayLike) -> float:
         return float(np.sum(self.check_values(values), dtype=np.int64))
 
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """What the adversary can use of each of `trials` equal runs: a row of numbers a run.
+
+        The numbers of ones and of other messages, which is all that a permuted multiset of bits shows.
+        """
+        starts = np.concatenate(([0], np.cumsum(reports.sizes.reshape(trials, -1).sum(axis=1))))
+        ones_before = np.concatenate(([0], np.cumsum(reports.payloads == 1, dtype=np.int64)))
+        ones = np.diff(ones_before[starts])
+        return np.stack((ones, np.diff(starts) - ones), axis=1)
+
     def _all_values(self, values: ArrayLike) -> NDArray[np.uint8]:
         array = self.check_values(values)
         self.check_reports(array.size)
@@ -86,11 +103,53 @@ class BinarySumPlan(Plan):
         return Estimate(
             value=value,
             standard_error=self.standard_error,
-            bound=_bound(self.noise_law) + dropped,
+            bound=_error_bound(self) + dropped,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditiveNoisePlan(BinarySumPlan):
+    """A binary sum whose error has one known law, whatever the data."""
+
+    @property
+    @abstractmethod
+    def noise_law(self) -> IntegerLaw:
+        """The law of what is added to the count when everybody follows the protocol."""
+
+    @property
+    def standard_error(self) -> float:
+        return self.noise_law.standard_deviation
+
+    @property
+    def error_bound(self) -> float:
+        return float(self.noise_law.deviation_quantile(1 - CONFIDENCE))
+
+
+def bennett_bound(variance: float, largest: float) -> float:
+    """A bound that holds with CONFIDENCE for sums of independent centred terms of at most `largest`.
+
+    Bennett's inequality: P[|X| > t] <= 2 exp(-v/m^2 h(m t/v)), h(u) = (1+u) log(1+u) - u.
+    """
+
+    def unlikely(t: float) -> bool:
+        u = largest * t / variance
+        return 2 * math.exp(-variance / largest**2 * ((1 + u) * math.log1p(u) - u)) <= 1 - CONFIDENCE
+
+    return smallest_real(unlikely, 0.0, math.sqrt(variance), relative=1e-6)
+
+
+def only_exact(constants: Constants) -> None:
+    """Refuse the paper's constants where the paper gives none."""
+    if constants == "paper":
+        raise InfeasibleError("constants", "paper", "are not given for this method", "use exact constants")
+
+
+def smallest_cap(tail: Callable[[int], float], limit: float) -> int:
+    """The smallest number of messages that a draw passes with at most this probability."""
+    return smallest_integer(lambda cap: tail(cap) <= limit, 0)
 
 
 def whole_number(noise: Any, name: str) -> int:
@@ -104,6 +163,6 @@ def whole_number(noise: Any, name: str) -> int:
 def real_number(noise: Any, name: str) -> float:
     """A parameter of a plan's noise that must be a number."""
     value = noise.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"noise.{name}", value, "must be a number", "make the plan again")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+        raise DataError(f"noise.{name}", value, "must be a finite number", "make the plan again")
     return float(value)

@@ -21,7 +21,7 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import BinarySumPlan, real_number, whole_number
+from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, real_number, whole_number
 from shuffledp.protocols.binary_sum.paper import paper_noise
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -47,7 +47,7 @@ def smallest_probability(honest: int, privacy: Privacy) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coins(BinarySumPlan):
+class Coins(AdditiveNoisePlan):
     """Each user sends its bit and `bits_per_user` noise bits that are 1 with `probability`.
 
     The adversary sees how many messages are 1, and nothing more: the count plus a binomial.
@@ -145,6 +145,10 @@ class Coins(BinarySumPlan):
             "with all other users' values and all dishonest users' messages known, that is the user's bit "
             "plus the honest users' noise bits."
         )
+
+    @property
+    def influence(self) -> float:
+        return float(self.messages_per_user_max)
 
     @property
     def lying_client(self) -> str:

@@ -8,10 +8,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
@@ -23,7 +24,7 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import BinarySumPlan, real_number, whole_number
+from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, real_number, whole_number
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
 from shuffledp.sampling.uniform import uniform_below
@@ -40,13 +41,13 @@ def pure_ratio(epsilon: float) -> float:
     Rounded up until the logarithm, itself off by less than an ulp, shows it.
     """
     p = math.exp(-epsilon)
-    while -math.log(p) * (1 + 1e-15) > epsilon:
+    while -math.log(p) * (1 + 2e-14) > epsilon:
         p = math.nextafter(p, 1.0)
     return p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares(BinarySumPlan):
+class Shares(AdditiveNoisePlan):
     """Each user adds its part of discrete Laplace noise to its bit and sends the sum in random shares.
 
     The adversary sees shares that are, up to a stated distance, uniform given their sum modulo
@@ -107,7 +108,7 @@ class Shares(BinarySumPlan):
             raise ParameterError("ratio", self.ratio, "must lie strictly between 0 and 1", "make the plan again")
         if not 1 <= self.shares <= MOST_SHARES:
             raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
-        if self.largest_deviation < 0 or not self.plausible < 1 << self.modulus_bits <= 1 << 64:
+        if not 1 <= self.modulus_bits <= 64 or self.largest_deviation < 0 or self.plausible >= 1 << self.modulus_bits:
             raise ParameterError(
                 "modulus_bits",
                 self.modulus_bits,
@@ -158,9 +159,7 @@ class Shares(BinarySumPlan):
         return self.modulus_bits
 
     def pair(self, honest: int) -> ShiftPair:
-        if honest == self.honest_users:
-            return ShiftPair(DiscreteLaplace(self.ratio))
-        return ShiftPair(PolyaDifference(honest / self.honest_users, self.ratio))
+        return _pair(honest / self.honest_users, self.ratio)
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         factor = math.exp(epsilon)
@@ -188,6 +187,10 @@ class Shares(BinarySumPlan):
         )
 
     @property
+    def influence(self) -> None:
+        return None
+
+    @property
     def lying_client(self) -> str:
         return (
             "moves the count as far as it likes or voids the batch; "
@@ -207,6 +210,13 @@ class Shares(BinarySumPlan):
             rest -= messages[:, 1:].sum(axis=1, dtype=np.uint64)
         messages[:, 0] = rest & self._mask
         return Reports.of_equal_size(messages)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The sum of each run: all that is left of the shares but for the transport term."""
+        sums = reports.payloads.reshape(trials, -1).sum(axis=1, dtype=np.uint64) & self._mask
+        half = np.uint64(1 << (self.modulus_bits - 1))
+        centred: NDArray[np.int64] = ((sums + half) & self._mask).astype(np.int64) - int(half)
+        return centred.reshape(-1, 1)
 
     @property
     def _mask(self) -> np.uint64:
@@ -239,6 +249,12 @@ class Shares(BinarySumPlan):
         noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
         value = self._decode((total + noise) % (1 << self.modulus_bits))
         return self._estimate(value, simulated=not bits.is_secure)
+
+
+@lru_cache(maxsize=64)
+def _pair(shape: float, ratio: float) -> ShiftPair:
+    """Cached for its table of masses."""
+    return ShiftPair(DiscreteLaplace(ratio) if shape == 1 else PolyaDifference(shape, ratio))
 
 
 def _total_noise(users: int, honest: int, ratio: float) -> IntegerLaw:

@@ -1,0 +1,94 @@
+"""Pure privacy of a sum of anonymous bits: the largest likelihood ratio, over every input of the others."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.laws import Floats
+from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair
+
+# Extended precision for its range: tails of the sum fall below 1e-1000.
+Wide = NDArray[np.longdouble]
+
+
+@dataclass(frozen=True, eq=False)
+class AnonymousSumPair(DominatingPair):
+    """The number of ones when each honest user sends middle + x ones, or with probability p a random number.
+
+    `masses` are those of the random number on 0..d, d odd and middle = (d-1)/2. The other users' bits
+    are an input: j of them are 1. Everything is a sum of positive terms, so ratios are exact to
+    rounding however far out; `pure_epsilon` is the largest over all outcomes and all j. Reflection
+    swaps j with n-1-j and the two directions.
+    """
+
+    honest: int
+    random_probability: float
+    masses: tuple[float, ...]
+
+    @cached_property
+    def _one_user(self) -> tuple[Wide, Wide]:
+        """Laws of the ones that a user with a 0, and one with a 1, sends."""
+        random = np.array(self.masses, dtype=np.longdouble) * np.longdouble(self.random_probability)
+        middle = (random.size - 2) // 2
+        laws = []
+        for bit in (0, 1):
+            law = random.copy()
+            law[middle + bit] += 1 - np.longdouble(self.random_probability)
+            laws.append(law)
+        return laws[0], laws[1]
+
+    def _views(self, ones: int) -> tuple[Wide, Wide]:
+        zero, one = self._one_user
+        others = np.convolve(_power(zero, self.honest - 1 - ones), _power(one, ones))
+        return np.convolve(zero, others), np.convolve(one, others)
+
+    def pure_epsilon_for(self, ones: int) -> float:
+        """The largest |log ratio| when exactly this many of the others have a 1."""
+        p, q = self._views(ones)
+        return float(np.abs(np.log(p) - np.log(q)).max()) * (1 + RELATIVE_ERROR)
+
+    @cached_property
+    def pure_epsilon(self) -> float:
+        """The largest |log ratio| over all inputs of the others, rounded up."""
+        return max(self.pure_epsilon_for(ones) for ones in range((self.honest - 1) // 2 + 1))
+
+    def forward(self, epsilon: float) -> float:
+        if epsilon >= self.pure_epsilon:
+            return 0.0
+        return max(self._delta_for(ones, epsilon) for ones in range((self.honest - 1) // 2 + 1))
+
+    def reverse(self, epsilon: float) -> float:
+        return self.forward(epsilon)
+
+    def _delta_for(self, ones: int, epsilon: float) -> float:
+        p, q = self._views(ones)
+        factor = math.exp(epsilon - 3 * RELATIVE_ERROR)
+        worst = max(np.maximum(p - factor * q, 0).sum(), np.maximum(q - factor * p, 0).sum())
+        return float(worst) * (1 + RELATIVE_ERROR)
+
+    def atoms(self) -> Atoms:
+        """Randomized response at the pure epsilon: it dominates every pair with these ratios."""
+        high = 1 / (1 + math.exp(-self.pure_epsilon))
+        logs: Floats = np.log(np.array([high, 1 - high]))
+        return Atoms(logs, logs[::-1].copy(), 0.0, 0.0)
+
+    def describe(self) -> str:
+        return (
+            f"P, Q = ones sent by {self.honest:,} honest users, one of whom has a 0 (a 1), for the worst bits of the "
+            f"others; largest log ratio {self.pure_epsilon:.6g}"
+        )
+
+
+def _power(law: Wide, times: int) -> Wide:
+    """The law of a sum of `times` independent draws, by squaring."""
+    result, square = np.ones(1, dtype=np.longdouble), law
+    while times:
+        if times & 1:
+            result = np.convolve(result, square)
+        times >>= 1
+        if times:
+            square = np.convolve(square, square)
+    return result

@@ -1,0 +1,1 @@
+"""Empirical lower bounds on epsilon: how one finds out that a mechanism lies."""

@@ -1,0 +1,136 @@
+"""`shuffledp ledger`: a population's privacy budget on disk."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import facts, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.ledger import Ledger, Left
+
+ledger_app = typer.Typer(help="Keep a population's privacy budget: open, show, spend, close.")
+
+File = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="FILE")]
+Population = Annotated[str, typer.Option("--population", help="Whose budget this is.", metavar="NAME")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget for everything together.", metavar="E")]
+Delta = Annotated[float, typer.Option("--delta", help="The probability left over, for everything.", metavar="D")]
+Plan = Annotated[Path, typer.Option("--plan", help="The plan that is to be run once.", metavar="FILE")]
+
+
+@ledger_app.callback()
+def ledger() -> None:
+    """Keep a population's privacy budget: open, show, spend, close."""
+
+
+@ledger_app.command("open")
+def open_ledger(
+    file: File, population: Population, epsilon: Epsilon, delta: Delta, as_json: options.AsJson = False
+) -> None:
+    """Grant a population a budget, once."""
+    from shuffledp.accounting.ledger import Ledger
+    from shuffledp.privacy import Privacy
+
+    _report(Ledger.open(file, population, Privacy(epsilon, delta)), as_json=as_json)
+
+
+@ledger_app.command("show")
+def show_ledger(file: File, as_json: options.AsJson = False) -> None:
+    """The budget, everything that was asked, what is spent and what is left."""
+    from shuffledp.accounting.ledger import Ledger
+
+    _report(Ledger.load(file), as_json=as_json)
+
+
+@ledger_app.command("spend")
+def spend(file: File, plan_file: Plan, as_json: options.AsJson = False) -> None:
+    """Record a plan before it is run; refused, with what is left, if it would pass the budget."""
+    from datetime import UTC, datetime
+
+    from shuffledp.accounting.ledger import Ledger
+    from shuffledp.protocols.ledger_entries import entry_of
+
+    plan = options.load(plan_file)
+    budget = Ledger.load(file)
+    budget.spend(entry_of(plan, datetime.now(UTC)))
+    _report(budget, as_json=as_json)
+
+
+@ledger_app.command("close")
+def close(file: File, as_json: options.AsJson = False) -> None:
+    """Let nothing more be asked of this population."""
+    from shuffledp.accounting.ledger import Ledger
+
+    budget = Ledger.load(file)
+    budget.close()
+    _report(budget, as_json=as_json)
+
+
+def _report(budget: "Ledger", *, as_json: bool) -> None:
+    left = budget.left()
+    if as_json:
+        print_json(_document(budget, left))
+        return
+    account = budget.account
+    show(
+        facts(
+            f"The budget of {account.population}",
+            [
+                ("budget", f"epsilon {account.budget.epsilon:g}, delta {account.budget.delta:g}"),
+                ("state", f"{account.state}, version {account.version}"),
+                ("spent", f"epsilon {left.epsilon_spent:.4g} at delta {account.budget.delta:g}"),
+                ("left", _in_words(left)),
+            ],
+        )
+    )
+    if account.entries:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(title="Asked so far", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+        for heading, justify in (("when", "left"), ("what", "left"), ("users", "right"), ("epsilon", "right")):
+            table.add_column(heading, justify=justify, no_wrap=heading != "what")  # type: ignore[arg-type]
+        table.add_column("delta", justify="right", no_wrap=True)
+        table.add_column("plan", style="dim", no_wrap=True)
+        for entry in account.entries:
+            claim = entry.claim
+            table.add_row(
+                entry.time,
+                entry.description,
+                f"{entry.users:,}",
+                f"{claim.epsilon:g}",
+                f"{claim.delta:g}",
+                entry.fingerprint[:8],
+            )
+        show(table)
+
+
+def _in_words(left: "Left") -> str:
+    if left.question is None:
+        return "nothing more can be asked"
+    question = f"epsilon {left.question.epsilon:g}, delta {left.question.delta:g}"
+    return f"one more question of {question}, or several smaller ones"
+
+
+def _document(budget: "Ledger", left: "Left") -> dict[str, Any]:
+    from shuffledp.accounting.ledger import SCHEMA, entry_document
+
+    account = budget.account
+    return {
+        "schema": SCHEMA,
+        "version": account.version,
+        "population": account.population,
+        "epsilon": account.budget.epsilon,
+        "delta": account.budget.delta,
+        "state": account.state,
+        "entries": [entry_document(entry) for entry in account.entries],
+        "spent": {"epsilon": left.epsilon_spent, "delta": left.delta_spent},
+        "left": {
+            "epsilon": left.epsilon,
+            "question": None
+            if left.question is None
+            else {"epsilon": left.question.epsilon, "delta": left.question.delta},
+        },
+    }

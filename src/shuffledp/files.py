@@ -1,0 +1,130 @@
+"""Files that are written whole or not at all, and locks that processes hold on them."""
+
+import errno
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from shuffledp.errors import ParameterError
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_BETWEEN_TRIES = 0.01
+
+
+def _check_target(target: Path, asked: Path, parameter: str) -> None:
+    if not target.parent.is_dir():
+        raise ParameterError(
+            parameter, str(asked), "must be in a directory that exists", f"create {target.parent} or name another"
+        )
+    # os.replace would put a plain file in the place of /dev/null itself.
+    if target.exists() and not target.is_file():
+        raise ParameterError(parameter, str(asked), "must be a plain file or a new name", "name a file")
+
+
+def _create_beside(target: Path, asked: Path, parameter: str) -> tuple[int, Path]:
+    # The part's name owes nothing to the target's, which may already be as long as the system allows.
+    part = target.parent / f".shuffledp-{secrets.token_hex(8)}.part"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        # Not tempfile: it creates with 0600, where 0666 lets the umask decide as for any other file.
+        return os.open(part, flags, 0o666), part
+    except OSError as refused:
+        problem = "must be in a directory that can be written"
+        raise ParameterError(parameter, str(asked), problem, f"not {target.parent}: name another") from refused
+
+
+@contextmanager
+def whole_file(path: Path, *, parameter: str = "out") -> Iterator[BinaryIO]:
+    """Open a binary file that appears under its name only when the block ends without an exception.
+
+    The bytes go to a hidden file in the same directory, are forced to disk and then take the name in one
+    step. An exception removes the hidden file and leaves what was there before; a killed process can leave
+    the hidden `.shuffledp-*.part` behind, never half a target. A replaced file keeps its permissions, and
+    a link stays a link to the file it names. Errors name the `parameter` that the path came from.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole_file(Path(folder) / "plan.json") as file:
+    ...         _ = file.write(b"{}")
+    ...     (Path(folder) / "plan.json").read_text()
+    '{}'
+    """
+    target = Path(os.path.realpath(path))
+    _check_target(target, path, parameter)
+    descriptor, part = _create_beside(target, path, parameter)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
+    except BaseException as stopped:
+        part.unlink(missing_ok=True)
+        if isinstance(stopped, OSError) and stopped.errno in _NO_ROOM:
+            problem = "must be on a disk with room for it"
+            raise ParameterError(parameter, str(path), problem, "free some or name another disk") from stopped
+        raise
+
+
+def settle_name(path: Path) -> None:
+    """Force a file's new name to disk: without it a power cut may bring the old file back."""
+    folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as refused:
+        # Some file systems keep no directory to force; they answer that there is nothing to do.
+        if refused.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def locked(path: Path, *, timeout: float, parameter: str = "out") -> Iterator[None]:
+    """Hold the exclusive lock of a file, `<path>.lock`, or say who holds it after `timeout` seconds.
+
+    The lock is advisory (flock), is given up by the system when its holder dies, and is one for all names
+    of a file that are links to it. The lock file stays: removing it would let two processes lock two files.
+    """
+    # Not at the top: tables import this module too, on systems that have no flock.
+    import fcntl
+
+    target = Path(os.path.realpath(path))
+    _check_target(target, path, parameter)
+    lock = target.with_name(target.name + ".lock")
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as refused:
+        problem = "must be in a directory that can be written"
+        raise ParameterError(parameter, str(path), problem, f"{lock} cannot be: name another") from refused
+    try:
+        deadline = time.monotonic() + timeout
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() >= deadline:
+                holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip() or "unknown"
+                raise ParameterError(
+                    parameter,
+                    str(path),
+                    f"must be free, and process {holder} has held it for all of {timeout:g} s",
+                    "wait for that process or end it",
+                )
+            time.sleep(_BETWEEN_TRIES)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            yield
+        finally:
+            # By name, not by closing: a process forked meanwhile has a copy of the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)

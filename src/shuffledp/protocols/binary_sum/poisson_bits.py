@@ -1,0 +1,170 @@
+"""Binary sum by symmetric Poisson bits: noise messages that are as often 0 as 1."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.laws import Poisson, Skellam
+from shuffledp.accounting.split_coins import SplitCoinsPair
+from shuffledp.errors import ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.binary_sum.base import (
+    CONFIDENCE,
+    BinarySumPlan,
+    only_exact,
+    real_number,
+    smallest_cap,
+    whole_number,
+)
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.laws import poisson, sample_skellam
+
+# The part of delta that goes to cutting off very many noise bits from one user.
+_CUT_PART = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonBits(BinarySumPlan):
+    """Each user sends its bit and Poisson(rate / honest users) fair coins.
+
+    The adversary sees the numbers of ones and of zeros. The noise is symmetric, and Poisson numbers
+    add up whatever the number of users, so that missing users only thin it out.
+
+    Reference: [004] Table 2 and footnote 5 (Balcer, Cheu, Joseph, Mao 2020), in Poisson form.
+
+    >>> plan = PoissonBits.plan(users=10_000, privacy=Privacy(1, 1e-6))
+    >>> round(plan.rate, 1), round(plan.standard_error, 2)
+    (85.4, 4.62)
+    """
+
+    method: ClassVar[str] = "poisson-bits"
+    theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+
+    rate: float
+    most_noise_bits: int
+
+    @classmethod
+    def plan(
+        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
+    ) -> Self:
+        """The smallest rate for the honest users; one user's share of it is cut off far out."""
+        check_users(users)
+        only_exact(constants)
+        honest = honest_users(users, honest_fraction)
+        target = privacy.delta * (1 - 2 * _CUT_PART)
+        rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= target, 0.0, 10.0, relative=1e-9)
+        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * users)
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            rate=rate,
+            most_noise_bits=smallest_cap(Poisson(rate / honest).sf, limit),
+        )
+
+    def _check_noise(self) -> None:
+        if not 0 < self.rate < math.inf:
+            raise ParameterError("rate", self.rate, "must be > 0", "make the plan again")
+        if self.most_noise_bits < 0:
+            raise ParameterError("most_noise_bits", self.most_noise_bits, "must be >= 0", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "poisson-bits", "rate": self.rate, "most_noise_bits": self.most_noise_bits}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(rate=real_number(noise, "rate"), most_noise_bits=whole_number(noise, "most_noise_bits"), **common)
+
+    @property
+    def _rate_per_user(self) -> Fraction:
+        return Fraction(self.rate) / self.honest_users
+
+    @property
+    def _doubled_noise(self) -> Skellam:
+        """Ones less zeros among all users' noise bits: twice the error."""
+        return Skellam(float(self._rate_per_user * self.users))
+
+    @property
+    def standard_error(self) -> float:
+        return self._doubled_noise.standard_deviation / 2
+
+    @property
+    def error_bound(self) -> float:
+        return self._doubled_noise.deviation_quantile(1 - CONFIDENCE) / 2
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return 1 + float(self._rate_per_user)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return 1 + self.most_noise_bits
+
+    @property
+    def bits_per_message(self) -> int:
+        return 1
+
+    @property
+    def influence(self) -> float:
+        # Sends all its messages as 1s or as 0s: each moves the estimate by a half.
+        return (self.messages_per_user_max + 1) / 2
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves the count by at most {self.influence:.3g}: half of each of its messages"
+
+    def pair(self, honest: int) -> SplitCoinsPair:
+        return SplitCoinsPair(float(self._rate_per_user * honest))
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        table = poisson(self._rate_per_user)
+        factor = math.exp(epsilon)
+        cut = self.users * Poisson(float(self._rate_per_user)).sf(self.most_noise_bits)
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the mean curve over the number of noise bits"),
+            DeltaTerm(
+                "cut-off", delta_of_distance(factor, cut), f"a user sends at most {self.most_noise_bits} noise bits"
+            ),
+            DeltaTerm(
+                "sampling", delta_of_distance(factor, self.users * table.distance), "what the noise table rounds"
+            ),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "A permuted multiset of bits shows its numbers of ones and zeros; with everybody else's bits known these "
+            "are the user's bit in one of two places plus independent Poisson numbers of ones and of zeros."
+        )
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        true = self.check_values(values)
+        coins = np.minimum(poisson(self._rate_per_user).sample(true.size, bits=bits), self.most_noise_bits)
+        sizes = coins + 1
+        total = int(sizes.sum())
+        payloads = np.unpackbits(bits.unsigned((total + 7) // 8, 8), count=total)
+        payloads[np.cumsum(sizes) - sizes] = true
+        return Reports(payloads, sizes)
+
+    def analyze(self, batch: Batch) -> Estimate:
+        self.check_reports(batch.reports)
+        ones, zeros = (int(np.count_nonzero(batch.payloads == bit)) for bit in (1, 0))
+        return self._estimate((ones - zeros + self.users) / 2, dropped=len(batch) - ones - zeros)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        total = int(self._all_values(values).sum(dtype=np.int64))
+        doubled = int(sample_skellam(self._rate_per_user * self.users, 1, bits=bits)[0])
+        return self._estimate(total + doubled / 2, simulated=not bits.is_secure)

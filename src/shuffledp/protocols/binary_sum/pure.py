@@ -1,0 +1,250 @@
+"""Binary sum with delta = 0: every user sends as many bits, a few users random ones."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.anonymous_sum import AnonymousSumPair
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.binary_sum.base import (
+    BinarySumPlan,
+    bennett_bound,
+    only_exact,
+    real_number,
+    whole_number,
+)
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial
+from shuffledp.sampling.laws import truncated_discrete_laplace
+
+# Every input of the others is tried, so the calibration counts on at most this many honest users;
+# more of them only help.
+_MOST_CALIBRATED, _LONGEST_SUM = 128, 2048
+_SMALLEST_EPSILON = 0.05
+
+
+@lru_cache(maxsize=512)
+def _random_masses(bits: int, decay: float) -> tuple[float, ...]:
+    """The exact law that is sampled, table and all: pure privacy allows no distance."""
+    return tuple(float(mass) for mass in truncated_discrete_laplace(bits, decay).masses())
+
+
+def _pair(honest: int, probability: float, bits: int, decay: float) -> AnonymousSumPair:
+    return AnonymousSumPair(honest, probability, _random_masses(bits, decay))
+
+
+def _one_variance(probability: float, bits: int, decay: float) -> float:
+    """The variance of one user's number of ones, the same for both bits."""
+    k = np.arange(bits + 1) - bits / 2
+    random = float(np.array(_random_masses(bits, decay)) @ k**2)
+    return (1 - probability) * (probability / 2) ** 2 + probability * (random + (1 - probability) ** 2 / 4)
+
+
+def _smallest_probability(honest: int, bits: int, decay: float, epsilon: float) -> float:
+    """The rarest random answers that pass for the inputs that are worst in practice; verified later."""
+    trial = sorted({0, (honest - 1) // 2})
+
+    def holds(p: float) -> bool:
+        pair = _pair(honest, min(p, 0.999), bits, decay)
+        return p >= 1 or all(pair.pure_epsilon_for(ones) <= epsilon for ones in trial)
+
+    return smallest_real(holds, 0.0, 2.0 / honest, relative=1e-3)
+
+
+@lru_cache(maxsize=64)
+def _calibrate(honest: int, epsilon: float) -> tuple[float, int, float] | None:
+    """Random probability, bits and decay with about the smallest error, found by descent."""
+
+    def error(bits: int, slope: int) -> tuple[float, float]:
+        decay = math.exp(-slope / 20 * epsilon)
+        p = _smallest_probability(min(honest, max(1, _LONGEST_SUM // bits)), bits, decay, epsilon)
+        return (math.sqrt(_one_variance(p, bits, decay)) / (1 - p) if p < 1 else math.inf), p
+
+    bits, slope = 2 * round(5 / epsilon) + 1, 14
+    best = error(bits, slope)
+    improved = True
+    while improved:
+        improved = False
+        for next_bits, next_slope in ((bits + 2, slope), (bits - 2, slope), (bits, slope + 2), (bits, slope - 2)):
+            if next_bits >= 3 and 2 <= next_slope <= 40 and (trial := error(next_bits, next_slope)) < best:
+                best, bits, slope, improved = trial, next_bits, next_slope, True
+                break
+    return (best[1], bits, math.exp(-slope / 20 * epsilon)) if best[1] < 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pure(BinarySumPlan):
+    """Each user sends `bits_per_user` bits of which middle + x are ones, or now and then a random number of ones.
+
+    The adversary sees how many of all bits are 1. No outcome is more than e^epsilon times likelier
+    under any input of the other users: delta is 0.
+
+    Reference: Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020; [004] Table 2, third row.
+
+    >>> plan = Pure.plan(users=40, privacy=Privacy(1, 1e-6))
+    >>> plan.standard_error <= 2.9, plan.guarantee().delta
+    (True, 0.0)
+    """
+
+    method: ClassVar[str] = "pure"
+    theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+    is_pure: ClassVar[bool] = True
+
+    random_probability: float
+    bits_per_user: int
+    decay: float
+
+    @classmethod
+    def plan(
+        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
+    ) -> Self:
+        """Found by descent on a few inputs of the others, then verified on all of them."""
+        check_users(users)
+        only_exact(constants)
+        honest = min(honest_users(users, honest_fraction), _MOST_CALIBRATED)
+        if privacy.epsilon < _SMALLEST_EPSILON:
+            raise InfeasibleError(
+                "epsilon", privacy.epsilon, f"must be >= {_SMALLEST_EPSILON} for pure sums", "take another method"
+            )
+        found = _calibrate(honest, privacy.epsilon)
+        if found is None:
+            raise InfeasibleError("users", users, "are too few for a pure sum", "take more users, or another method")
+        probability, bits, decay = found
+        while _pair(_calibrated(honest, bits), probability, bits, decay).pure_epsilon > privacy.epsilon:
+            probability *= 1.01
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            random_probability=probability,
+            bits_per_user=bits,
+            decay=decay,
+        )
+
+    def _check_noise(self) -> None:
+        if not 0 < self.random_probability < 1:
+            raise ParameterError(
+                "random_probability", self.random_probability, "must lie strictly between 0 and 1", "plan again"
+            )
+        if self.bits_per_user < 3 or self.bits_per_user % 2 == 0:
+            raise ParameterError("bits_per_user", self.bits_per_user, "must be odd and >= 3", "plan again")
+        if not 0 < self.decay < 1:
+            raise ParameterError("decay", self.decay, "must lie strictly between 0 and 1", "plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {
+            "law": "random-bits",
+            "random_probability": self.random_probability,
+            "bits_per_user": self.bits_per_user,
+            "decay": self.decay,
+        }
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            random_probability=real_number(noise, "random_probability"),
+            bits_per_user=whole_number(noise, "bits_per_user"),
+            decay=real_number(noise, "decay"),
+            **common,
+        )
+
+    @property
+    def _variance(self) -> float:
+        return self.users * _one_variance(self.random_probability, self.bits_per_user, self.decay)
+
+    @property
+    def standard_error(self) -> float:
+        return math.sqrt(self._variance) / (1 - self.random_probability)
+
+    @property
+    def error_bound(self) -> float:
+        return bennett_bound(self._variance, self.bits_per_user / 2 + 1) / (1 - self.random_probability)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return float(self.bits_per_user)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.bits_per_user
+
+    @property
+    def bits_per_message(self) -> int:
+        return 1
+
+    @property
+    def influence(self) -> float:
+        return (self.bits_per_user + 1) / 2 / (1 - self.random_probability)
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves the count by at most {self.influence:.3g}, all its bits being 1 or 0"
+
+    def pair(self, honest: int) -> AnonymousSumPair:
+        counted = _calibrated(min(honest, _MOST_CALIBRATED), self.bits_per_user)
+        return _pair(counted, self.random_probability, self.bits_per_user, self.decay)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "no outcome's ratio passes e^epsilon, for any input"),
+            DeltaTerm("sampling", 0.0, "the table's own masses are what was calibrated"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Every report has the same number of bits, so a permutation shows only how many are 1; ratios are the "
+            "largest over all bits of the other honest users, of whom at most 128 are counted on."
+        )
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        true = self.check_values(values)
+        is_random = bernoulli(self.random_probability, true.size, bits=bits)
+        drawn = truncated_discrete_laplace(self.bits_per_user, self.decay).sample(true.size, bits=bits)
+        ones = np.where(is_random, drawn, (self.bits_per_user - 1) // 2 + true.astype(np.int64))
+        return Reports.of_equal_size((np.arange(self.bits_per_user) < ones[:, None]).astype(np.uint8))
+
+    def analyze(self, batch: Batch) -> Estimate:
+        self.check_reports(batch.reports)
+        expected = self.users * self.bits_per_user
+        if len(batch) > expected:
+            raise BrokenBatchError(
+                f"messages must be {expected}, got {len(batch)}: somebody sent more than the plan; collect it again."
+            )
+        ones, zeros = (int(np.count_nonzero(batch.payloads == bit)) for bit in (1, 0))
+        return self._estimate(self._from_ones(ones), dropped=expected - ones - zeros)
+
+    def _from_ones(self, ones: int) -> float:
+        return (ones - self.users * self.bits_per_user / 2) / (1 - self.random_probability) + self.users / 2
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        true = int(self._all_values(values).sum(dtype=np.int64))
+        random_ones, random_zeros = (
+            int(binomial(n, self.random_probability, 1, bits=bits)[0]) for n in (true, self.users - true)
+        )
+        law = truncated_discrete_laplace(self.bits_per_user, self.decay)
+        drawn = int(law.sample(random_ones + random_zeros, bits=bits).sum())
+        middle = (self.bits_per_user - 1) // 2
+        honest_ones, honest_zeros = true - random_ones, self.users - true - random_zeros
+        ones = drawn + middle * (honest_ones + honest_zeros) + honest_ones
+        return self._estimate(self._from_ones(ones), simulated=not bits.is_secure)
+
+
+def _calibrated(honest: int, bits: int) -> int:
+    """Honest users counted on: few enough that every input of theirs can be tried."""
+    return max(1, min(honest, _LONGEST_SUM // bits))

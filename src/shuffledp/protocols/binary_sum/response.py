@@ -1,0 +1,167 @@
+"""Binary sum by shuffled randomized response: one bit a user, flipped now and then."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.responses import ShuffledResponsePair
+from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, only_exact, real_number
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial
+
+
+def smallest_random_probability(honest: int, privacy: Privacy) -> float:
+    """The smallest probability of a random answer that hides one bit among this many honest users'."""
+
+    def holds(p: float) -> bool:
+        return p >= 1 or ShuffledResponsePair(honest, p / 2).delta(privacy.epsilon) <= privacy.delta
+
+    return smallest_real(holds, 0.0, min(1.0, 1.0 / honest), relative=1e-7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response(BinarySumPlan):
+    """Each user sends its bit, or with `random_probability` a fair coin in its place.
+
+    The adversary sees how many of the bits are 1. The one method that still protects a user from the
+    analyzer and the shuffler together: `local_epsilon`.
+
+    Reference: [004] Theorem 10 (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019).
+
+    >>> plan = Response.plan(users=1000, privacy=Privacy(1, 1e-6))
+    >>> round(1000 * plan.random_probability, 1), plan.messages_per_user_max
+    (61.5, 1)
+    """
+
+    method: ClassVar[str] = "rr"
+    theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+
+    random_probability: float
+
+    @classmethod
+    def plan(
+        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
+    ) -> Self:
+        """The fewest random answers that suffice, for the worst input of the other users."""
+        check_users(users)
+        only_exact(constants)
+        p = smallest_random_probability(honest_users(users, honest_fraction), privacy)
+        if p >= 0.999:
+            raise InfeasibleError(
+                "users", users, "are too few to hide one user's answer among", "take more users, or another method"
+            )
+        return cls(
+            users=users, privacy=privacy, honest_fraction=honest_fraction, constants=constants, random_probability=p
+        )
+
+    def _check_noise(self) -> None:
+        if not 0 < self.random_probability < 1:
+            raise ParameterError(
+                "random_probability", self.random_probability, "must lie strictly between 0 and 1", "plan again"
+            )
+
+    @property
+    def lie(self) -> float:
+        """The probability of the wrong answer; halving a float is exact."""
+        return self.random_probability / 2
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "randomized-response", "random_probability": self.random_probability}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(random_probability=real_number(noise, "random_probability"), **common)
+
+    @property
+    def standard_error(self) -> float:
+        return math.sqrt(self._variance) / (1 - self.random_probability)
+
+    @property
+    def _variance(self) -> float:
+        """Of the number of ones: every user's answer has the same, whatever its bit."""
+        return self.users * self.lie * (1 - self.lie)
+
+    @property
+    def error_bound(self) -> float:
+        return bennett_bound(self._variance, 1 - self.lie) / (1 - self.random_probability)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return 1.0
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return 1
+
+    @property
+    def bits_per_message(self) -> int:
+        return 1
+
+    @property
+    def local_epsilon(self) -> float:
+        return math.log((1 - self.lie) / self.lie)
+
+    @property
+    def local_delta(self) -> float:
+        return 0.0
+
+    @property
+    def influence(self) -> float:
+        return 1 / (1 - self.random_probability)
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves the count by at most {self.influence:.3g}"
+
+    def pair(self, honest: int) -> ShuffledResponsePair:
+        return ShuffledResponsePair(honest, self.lie)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the worst curve over all inputs of the other users"),
+            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "One bit a user, so a permutation shows only how many are 1: the honest others' flips and the user's "
+            "own coin; the curve is the largest over all bits that the others can have."
+        )
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        true = self.check_values(values)
+        flipped = bernoulli(self.lie, true.size, bits=bits).view(np.uint8)
+        return Reports.of_equal_size((true ^ flipped).reshape(-1, 1))
+
+    def analyze(self, batch: Batch) -> Estimate:
+        self.check_reports(batch.reports)
+        if len(batch) > self.users:
+            raise BrokenBatchError(
+                f"messages must be {self.users}, got {len(batch)}: somebody sent more than the plan; collect it again."
+            )
+        ones = int(np.count_nonzero(batch.payloads == 1))
+        dropped = self.users - ones - int(np.count_nonzero(batch.payloads == 0))
+        return self._estimate(self._from_ones(ones), dropped=dropped)
+
+    def _from_ones(self, ones: int) -> float:
+        return (ones - self.users * self.lie) / (1 - self.random_probability)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        true = int(self._all_values(values).sum(dtype=np.int64))
+        lost, gained = (int(binomial(n, self.lie, 1, bits=bits)[0]) for n in (true, self.users - true))
+        return self._estimate(self._from_ones(true - lost + gained), simulated=not bits.is_secure)

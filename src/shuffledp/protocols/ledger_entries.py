@@ -1,0 +1,41 @@
+"""From a plan to an entry of the ledger."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from shuffledp.accounting.ledger import Entry
+from shuffledp.accounting.recorded import pair_document
+from shuffledp.errors import ParameterError
+from shuffledp.protocols.base import Plan
+
+# Terms of delta that are (1 + e^epsilon) times a distance from what the pair describes.
+_DISTANCES = {"transport", "sampling", "cut-off"}
+
+
+def entry_of(plan: Plan, time: datetime) -> Entry:
+    """What running this plan once costs the population, as data that can be composed.
+
+    The plan's pair is kept if it is a shift of a known law and all of delta beyond it is distance;
+    otherwise only the plan's (epsilon, delta) is, which is safe for any mechanism.
+
+    >>> from shuffledp import BinarySum, Privacy
+    >>> plan = BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins")
+    >>> entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC)).pair.describe()
+    'P = Z, Q = Z + 1, where Z ~ Binomial(120, 0.5)'
+    """
+    if time.tzinfo is None:
+        raise ParameterError("time", time.isoformat(), "must have a time zone", "pass datetime.now(UTC)")
+    guarantee = plan.guarantee()
+    claim_only = Entry.of_claim(
+        time=time.astimezone(UTC).isoformat(timespec="seconds"),
+        fingerprint=plan.fingerprint,
+        users=plan.users,
+        description=f"{plan.protocol} by {plan.method}",
+        claim=plan.privacy,
+    )
+    names = {term.name for term in guarantee.terms}
+    if pair_document(guarantee.pair) is None or not {"noise"} <= names <= {"noise"} | _DISTANCES:
+        return claim_only
+    beyond = any(term.value > 0 for term in guarantee.terms if term.name in _DISTANCES)
+    # A distance from a pair that is not pure costs the pair's own delta once more: see accounting.spending.
+    return replace(claim_only, pair=guarantee.pair, extra_delta=guarantee.delta if beyond else 0.0)
