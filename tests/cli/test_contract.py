@@ -97,7 +97,7 @@ def test_figures_of_plans_as_json(run) -> None:
     assert plan(10_000, "--method", "coins")["standard_error"] <= 5.85
     assert 4.47 <= plan(60, "--method", "coins")["standard_error"] <= 5.48
     assert plan(60, "--method", "coins", "--constants", "paper")["standard_error"] == pytest.approx(18.7, rel=0.02)
-    assert plan(10_000)["method"] == "shares" and plan(10_000, "--max-messages", "2")["method"] == "coins"
+    assert plan(10_000)["method"] == "shares" and plan(10_000, "--max-messages", "2")["method"] == "rr"
     assert plan(1000, "--honest-fraction", "0.5")["honest_fraction"] == 0.5
 
 
@@ -176,7 +176,7 @@ BAD = [
     ([*PLAN, "--method", "magic"], "method"),
     ([*PLAN, "--honest-fraction", "0"], "honest_fraction"),
     ([*PLAN, "--honest-fraction", "2"], "honest_fraction"),
-    ([*PLAN, "--max-messages", "1"], "max_messages"),
+    ([*PLAN, "--max-messages", "1", "--method", "coins"], "max_messages"),
     ([*PLAN, "--max-messages", "0"], "max_messages"),
     ([*PLAN, "--constants", "guess"], "constants"),
     ([*PLAN, "-o", "nowhere/at/all/plan.json"], "out"),

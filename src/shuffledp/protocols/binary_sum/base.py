@@ -15,12 +15,14 @@ from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.errors import DataError, InfeasibleError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
+from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, Plan
 from shuffledp.protocols.binary_sum.paper import paper_standard_error
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
 
 CONFIDENCE = 0.95
+SMALLEST_DELTA = 1e-20
 
 
 @lru_cache(maxsize=256)
@@ -145,6 +147,14 @@ def only_exact(constants: Constants) -> None:
     """Refuse the paper's constants where the paper gives none."""
     if constants == "paper":
         raise InfeasibleError("constants", "paper", "are not given for this method", "use exact constants")
+
+
+def check_delta(privacy: Privacy) -> None:
+    """Refuse a delta below what windows and tables leave out."""
+    if privacy.delta < SMALLEST_DELTA:
+        raise InfeasibleError(
+            "delta", privacy.delta, f"must be >= {SMALLEST_DELTA:g} for this method", "choose a larger delta, or coins"
+        )
 
 
 def smallest_cap(tail: Callable[[int], float], limit: float) -> int:

@@ -21,7 +21,7 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, real_number, smallest_cap, whole_number
+from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, real_number, smallest_cap, whole_number
 from shuffledp.protocols.binary_sum.shares import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
@@ -71,6 +71,7 @@ class Correlated(AdditiveNoisePlan):
     ) -> Self:
         """A tenth of epsilon for the flood, which is then as small as the exact curve allows."""
         check_users(users)
+        check_delta(privacy)
         honest = honest_users(users, honest_fraction)
         ratio = pure_ratio((1 - _FLOOD_PART) * privacy.epsilon)
         flood_epsilon = min(1.0, _FLOOD_PART * privacy.epsilon)

@@ -22,6 +22,7 @@ from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.binary_sum.base import (
     CONFIDENCE,
     BinarySumPlan,
+    check_delta,
     only_exact,
     real_number,
     smallest_cap,
@@ -61,6 +62,7 @@ class PoissonBits(BinarySumPlan):
         """The smallest rate for the honest users; one user's share of it is cut off far out."""
         check_users(users)
         only_exact(constants)
+        check_delta(privacy)
         honest = honest_users(users, honest_fraction)
         target = privacy.delta * (1 - 2 * _CUT_PART)
         rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= target, 0.0, 10.0, relative=1e-9)

@@ -42,6 +42,7 @@ def _random_masses(bits: int, decay: float) -> tuple[float, ...]:
     return tuple(float(mass) for mass in truncated_discrete_laplace(bits, decay).masses())
 
 
+@lru_cache(maxsize=512)
 def _pair(honest: int, probability: float, bits: int, decay: float) -> AnonymousSumPair:
     return AnonymousSumPair(honest, probability, _random_masses(bits, decay))
 
@@ -198,6 +199,10 @@ class Pure(BinarySumPlan):
     def pair(self, honest: int) -> AnonymousSumPair:
         counted = _calibrated(min(honest, _MOST_CALIBRATED), self.bits_per_user)
         return _pair(counted, self.random_probability, self.bits_per_user, self.decay)
+
+    def epsilon_with(self, honest_fraction: float) -> float:
+        """The pure epsilon that is left: delta stays 0."""
+        return self.pair(honest_users(self.users, honest_fraction)).pure_epsilon
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         return (

@@ -17,7 +17,7 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, only_exact, real_number
+from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, check_delta, only_exact, real_number
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -58,6 +58,7 @@ class Response(BinarySumPlan):
         """The fewest random answers that suffice, for the worst input of the other users."""
         check_users(users)
         only_exact(constants)
+        check_delta(privacy)
         p = smallest_random_probability(honest_users(users, honest_fraction), privacy)
         if p >= 0.999:
             raise InfeasibleError(
