@@ -29,13 +29,12 @@ def exact_probability(p: Probability) -> Fraction:
 def bernoulli(p: Probability, count: int, *, bits: RandomBits) -> NDArray[np.bool_]:
     """`count` independent coins that are True with probability exactly p.
 
-        A uniform number U is compared with p digit by digit, 16 binary digits first, then 64 at a time
-        where all digits so far are equal: U < p has probability p for every rational p.
+    A uniform number U is compared with p digit by digit, 16 binary digits first, then 64 at a time
+    where all digits so far are equal: U < p has probability p for every rational p.
 
-        >>> import math
-    from fractions import Fraction
-        >>> bernoulli(Fraction(1, 3), 30_000, bits=RandomBits.seeded(0)).mean().round(2)
-        np.float64(0.33)
+    >>> from fractions import Fraction
+    >>> bernoulli(Fraction(1, 3), 30_000, bits=RandomBits.seeded(0)).mean().round(2)
+    np.float64(0.33)
     """
     rest = exact_probability(p)
     if rest == 1:
