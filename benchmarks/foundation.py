@@ -3,15 +3,12 @@
 Each line compares with a reference measured in the same process, best of several rounds taken in turn.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from report import figure, report
 
 from shuffledp import BinarySum, Privacy, RandomBits, Reports, Shuffler, simulate
 from shuffledp.accounting.composition import Composition
@@ -22,7 +19,6 @@ from shuffledp.sampling.coins import fair_coin_sums
 from shuffledp.shuffle.shuffler import BatchSpec
 from shuffledp.simulation.environments.binary import synthetic_bits
 
-OUT = Path(__file__).parents[1] / "build" / "bench" / "foundation.json"
 MILLION = 1_000_000
 
 
@@ -116,11 +112,6 @@ def errors() -> list[dict]:
     return rows
 
 
-def figure(name: str, value: float, relation: str, target: float, note: str) -> dict:
-    holds = value >= target if relation == ">=" else value <= target
-    return {"name": name, "value": value, "relation": relation, "target": target, "holds": holds, "note": note}
-
-
 def main() -> int:
     rows = [
         words(),
@@ -135,17 +126,7 @@ def main() -> int:
         composition(),
         *errors(),
     ]
-    table = Table(title="Foundation", title_justify="left")
-    for column in ("figure", "measured", "target", "", "beside"):
-        table.add_column(column)
-    for row in rows:
-        measured, target = f"{row['value']:.4g}", f"{row['relation']} {row['target']:g}"
-        table.add_row(row["name"], measured, target, "holds" if row["holds"] else "MISSED", row["note"])
-    Console(width=150).print(table)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps({"schema": 1, "figures": rows}, indent=2, default=float) + "\n")
-    print(f"written to {OUT.relative_to(Path.cwd()) if OUT.is_relative_to(Path.cwd()) else OUT}")
-    return 0 if all(row["holds"] for row in rows) else 1
+    return report("Foundation", rows)
 
 
 if __name__ == "__main__":

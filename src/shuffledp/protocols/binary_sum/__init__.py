@@ -36,7 +36,7 @@ class BinarySum:
     >>> plan.noise
     {'law': 'binomial', 'bits_per_user': 2, 'probability': 0.5}
     >>> BinarySum.choose(users=10_000, privacy=Privacy(1, 1e-6), max_messages=2).why
-    'rr: standard error 5.84 with 1 messages a user; coins: standard error 5.83 with 2 messages a user; ...'
+    'rr: standard error 5.84 with 1 messages a user; zsum: ...'
     """
 
     protocol = "binary-sum"

@@ -46,7 +46,7 @@ class PoissonBits(BinarySumPlan):
 
     >>> plan = PoissonBits.plan(users=10_000, privacy=Privacy(1, 1e-6))
     >>> round(plan.rate, 1), round(plan.standard_error, 2)
-    (85.4, 4.62)
+    (85.3, 4.62)
     """
 
     method: ClassVar[str] = "poisson-bits"

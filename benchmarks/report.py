@@ -1,0 +1,30 @@
+"""A figure, its target, and a table of them."""
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+FOLDER = Path(__file__).parents[1] / "build" / "bench"
+
+
+def figure(name: str, value: float, relation: str, target: float, note: str) -> dict:
+    holds = value >= target if relation == ">=" else value <= target
+    return {"name": name, "value": value, "relation": relation, "target": target, "holds": holds, "note": note}
+
+
+def report(title: str, rows: list[dict]) -> int:
+    """Print the figures, write them as JSON, and say by the exit code whether all hold."""
+    table = Table(title=title, title_justify="left")
+    for column in ("figure", "measured", "target", "", "beside"):
+        table.add_column(column)
+    for row in rows:
+        measured, target = f"{row['value']:.4g}", f"{row['relation']} {row['target']:g}"
+        table.add_row(row["name"], measured, target, "holds" if row["holds"] else "MISSED", row["note"])
+    Console(width=150).print(table)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    out = FOLDER / f"{title.lower().replace(' ', '_')}.json"
+    out.write_text(json.dumps({"schema": 1, "figures": rows}, indent=2, default=float) + "\n")
+    print(f"written to build/bench/{out.name}")
+    return 0 if all(row["holds"] for row in rows) else 1
