@@ -32,8 +32,10 @@ class Privacy:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or _is_huge(value):
+            if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ParameterError(name, repr(value), "must be a number", "pass a float such as 1.0 or 1e-6")
+            if _is_huge(value):
+                raise ParameterError(name, "a larger one", "must be a number below 1e300", "pass a float such as 1.0")
             object.__setattr__(self, name, float(value))
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise ParameterError("epsilon", self.epsilon, "must be > 0", "1 is a common choice, smaller is safer")

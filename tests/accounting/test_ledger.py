@@ -298,7 +298,7 @@ TAMPERED: list[tuple[str, Any, str]] = [
     ("version", True, "ledger.version"),
     ("population", "", "ledger.population"),
     ("epsilon", -1, "ledger.epsilon must be > 0"),
-    ("epsilon", 10**400, "numbers below"),
+    ("epsilon", 10**400, "number below"),
     ("delta", -1e-6, "ledger.delta must lie"),
     ("delta", "much", "ledger.delta must be a number"),
     ("state", "ajar", "ledger.state"),
