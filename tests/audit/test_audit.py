@@ -87,6 +87,12 @@ def test_the_bound_is_wrong_as_rarely_as_it_says() -> None:
     assert wrong <= 100 + 4 * np.sqrt(90)
 
 
+def test_both_inputs_must_be_run_equally_often() -> None:
+    rows = np.zeros((100, 1), dtype=np.int64)
+    with pytest.raises(ParameterError, match="trials"):
+        find(Tally.of(rows), Tally.of(rows[:60]), delta=0.0, confidence=0.9)
+
+
 def test_clopper_pearson_limits() -> None:
     assert epsilon_lower_bound(np.array(0), np.array(5), 100, 0.0, 0.01) == 0
     assert epsilon_lower_bound(np.array(100), np.array(0), 100, 0.0, 0.01) > 2

@@ -180,6 +180,20 @@ def test_too_few_users_say_so() -> None:
         Pure.plan(users=40, privacy=Privacy(0.01, 1e-6))
 
 
+def test_nothing_that_is_not_pure_calls_itself_so() -> None:
+    """Its delta would pass the plan's, but not the word pure; nor may an underflow pass."""
+    common = {"honest_fraction": 1.0, "constants": "exact", "decay": 0.5}
+    with pytest.raises(InfeasibleError, match="delta 0"):
+        Pure(users=120, privacy=Privacy(0.3, 1e-3), random_probability=0.4, bits_per_user=3, **common)
+    with pytest.raises(InfeasibleError, match="delta 0"):
+        Pure(users=20, privacy=Privacy(1.5, 1e-6), random_probability=0.9, bits_per_user=101, **common | {"decay": 0.1})
+
+
+@pytest.mark.parametrize("pair", [SplitCoinsPair(50.0), ShuffledResponsePair(20, 0.1), CorrelatedPair(0.4, 5.0, 0.6)])
+def test_a_huge_epsilon_is_no_overflow(pair) -> None:
+    assert 0 <= pair.delta(1000.0) < 1
+
+
 def test_one_user_alone_is_the_local_model() -> None:
     plan = Response.plan(users=1, privacy=TARGET)
     assert plan.lie == pytest.approx(1 / (1 + math.e), rel=2e-3)

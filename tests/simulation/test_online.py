@@ -39,11 +39,24 @@ def test_what_is_seized_has_no_order() -> None:
     bits, seen = RandomBits.seeded(1), []
     for _ in range(12_000):
         online = InternallyPrivate(plan, bits=bits)
-        online._messages = 0
+        online._memory = np.empty(0, dtype=np.uint64)
         for message in range(4):
             online._insert(np.array([message], dtype=np.uint8))
         seen.append(numbers[tuple(online.seize().tolist())])
     assert_law(seen, 0, np.full(24, 1 / 24))
+
+
+def test_the_memory_holds_no_key_that_was_used_and_no_spare_room() -> None:
+    """With the first key an intruder could replay everything; spare room would count the first messages."""
+    plan = BinarySum.plan(users=8, privacy=TARGET, method="coins")
+    bits = RandomBits.seeded(1)
+    first_key = bits._key
+    online = InternallyPrivate(plan, bits=bits)
+    for value in (1, 0, 0, 1):
+        online.read(value)
+        replayed = InternallyPrivate(plan, bits=RandomBits(online._bits._key))
+        assert online._bits._key != first_key and not np.array_equal(replayed.seize(), online.seize()[: 8 * 20])
+        assert online._memory.size == online.seize().size and online._memory.base is None
 
 
 def test_too_few_and_too_many_values_are_refused() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import Floats
-from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair
+from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, bounded_exp
 
 # Extended precision for its range: tails of the sum fall below 1e-1000.
 Wide = NDArray[np.longdouble]
@@ -48,26 +48,34 @@ class AnonymousSumPair(DominatingPair):
     def pure_epsilon_for(self, ones: int) -> float:
         """The largest |log ratio| when exactly this many of the others have a 1."""
         p, q = self._views(ones)
+        if not ((p > 0).all() and (q > 0).all()):
+            return math.inf  # underflow, or an outcome that only one input has: nothing is proved
         return float(np.abs(np.log(p) - np.log(q)).max()) * (1 + RELATIVE_ERROR)
 
     @cached_property
     def pure_epsilon(self) -> float:
         """The largest |log ratio| over all inputs of the others, rounded up."""
-        return max(self.pure_epsilon_for(ones) for ones in range((self.honest - 1) // 2 + 1))
+        return max(self.pure_epsilon_for(ones) for ones in self._inputs)
+
+    @property
+    def _inputs(self) -> range:
+        """Numbers of ones among the others: half of them where reflection is exact."""
+        is_symmetric = self.masses == self.masses[::-1]
+        return range((self.honest - 1) // 2 + 1 if is_symmetric else self.honest)
 
     def forward(self, epsilon: float) -> float:
         if epsilon >= self.pure_epsilon:
             return 0.0
-        return max(self._delta_for(ones, epsilon) for ones in range((self.honest - 1) // 2 + 1))
+        return max(self._delta_for(ones, epsilon) for ones in self._inputs)
 
     def reverse(self, epsilon: float) -> float:
         return self.forward(epsilon)
 
     def _delta_for(self, ones: int, epsilon: float) -> float:
         p, q = self._views(ones)
-        factor = math.exp(epsilon - 3 * RELATIVE_ERROR)
+        factor = bounded_exp(epsilon - 3 * RELATIVE_ERROR)
         worst = max(np.maximum(p - factor * q, 0).sum(), np.maximum(q - factor * p, 0).sum())
-        return float(worst) * (1 + RELATIVE_ERROR)
+        return max(float(worst) * (1 + RELATIVE_ERROR), math.ulp(0.0))
 
     def atoms(self) -> Atoms:
         """Randomized response at the pure epsilon: it dominates every pair with these ratios."""

@@ -1,14 +1,13 @@
 """Shuffled randomized response: the number of ones, whatever the other users' bits are."""
 
 import heapq
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from shuffledp.accounting.laws import Binomial, Floats
-from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair
+from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, bounded_exp
 
 _TAIL = 1e-25
 # The maximum over the others' inputs is found to within this, and rounded up.
@@ -71,7 +70,7 @@ class ShuffledResponsePair(DominatingPair):
         others = np.convolve(self._flips(zeros), self._flips(ones)[::-1])
         without, with_one = np.append(others, 0.0), np.append(0.0, others)
         p, q = (1 - lie) * without + lie * with_one, lie * without + (1 - lie) * with_one
-        factor = math.exp(epsilon - 3 * RELATIVE_ERROR)
+        factor = bounded_exp(epsilon - 3 * RELATIVE_ERROR)
         outside = 4 * _TAIL
         forward, reverse = np.maximum(p - factor * q, 0.0).sum(), np.maximum(q - factor * p, 0.0).sum()
         return float(max(forward, reverse)) * (1 + RELATIVE_ERROR) + outside

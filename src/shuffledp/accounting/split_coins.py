@@ -1,6 +1,5 @@
 """A random number of fair coins, seen by the adversary: the pair of symmetric Poisson bits."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from shuffledp.accounting.laws import Binomial, Floats, Poisson
-from shuffledp.accounting.pairs import RELATIVE_ERROR, WINDOW_TAIL, Atoms, DominatingPair
+from shuffledp.accounting.pairs import RELATIVE_ERROR, WINDOW_TAIL, Atoms, DominatingPair, bounded_exp
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +37,9 @@ class SplitCoinsPair(DominatingPair):
     def forward(self, epsilon: float) -> float:
         totals, weights, outside = self._totals
         # Bin(T, 1/2) at k over its shift is (T - k + 1) / k: above e^eps exactly below this k.
-        last = np.ceil((totals + 1) / (1 + math.exp(epsilon))) - 1
+        last = np.ceil((totals + 1) / (1 + bounded_exp(epsilon))) - 1
         p = _fair_cdf(last, totals)
-        q = math.exp(epsilon) * _fair_cdf(last - 1, totals)
+        q = bounded_exp(epsilon) * _fair_cdf(last - 1, totals)
         terms = np.maximum(p - q, 0.0) + RELATIVE_ERROR * (p + q)
         return float(weights @ terms) * (1 + RELATIVE_ERROR) + outside
 

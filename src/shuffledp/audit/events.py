@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shuffledp.errors import ParameterError
+
 Counts = NDArray[np.int64]
 Cells = NDArray[np.bool_]
 
@@ -107,8 +109,12 @@ def find(first: Tally, second: Tally, *, delta: float, confidence: float) -> Fin
     Half of the trials choose an event and a direction, the other half test it once: the bound is
     wrong with probability at most 1 - confidence, however the event was chosen.
     """
+    if first.trials != second.trials:
+        raise ParameterError(
+            "trials", first.trials, f"must be {second.trials} on both inputs", "run both equally often"
+        )
     rows, *sides = _aligned(first, second)
-    choosing, testing = min(first.trials, second.trials)
+    choosing, testing = first.trials
     best: tuple[float, int, Cells] = (-1.0, 0, np.zeros(len(rows), dtype=np.bool_))
     for direction in (0, 1):
         p, q = sides[direction][0], sides[1 - direction][0]

@@ -14,12 +14,16 @@ from shuffledp.sampling.uniform import uniform_below
 
 
 class InternallyPrivate:
-    """Reads one value at a time; its memory is private at every moment, not only its output.
+    """Reads one value at a time; an intruder who sees its memory once learns no more than epsilon allows.
+
+    That is internal privacy: of the memory alone, not of the memory and the later output together.
 
     The memory begins with the shuffled messages of half the plan's users, all with value 0, and every
     value read is randomized at once and its messages put at random places. So at any time it is what
     a shuffler would release with at least half the users honest: `internal_epsilon` is the plan's
-    epsilon at that fraction. Nothing else is kept: no value, no order of arrival.
+    epsilon at that fraction. Nothing else is kept: no value, no order of arrival, no array larger
+    than its messages, and no key that was used before (each step's bits are derived from the last
+    step's by a one-way function, and forgotten).
 
     Reference: [004] Lemma 27 (Balcer, Cheu, Joseph, Mao 2020; Cheu 2021), with U the value 0.
 
@@ -37,7 +41,6 @@ class InternallyPrivate:
             raise ParameterError("users", plan.users, "must be even", "half of them begin the memory, half are read")
         self._plan, self._bits = plan, bits
         self._memory: Payloads = np.empty(0, dtype=np.uint64)
-        self._messages = 0
         self._missing = plan.users // 2
         self._insert(plan.randomize(np.zeros(plan.users // 2, dtype=np.uint8), bits=bits).payloads)
 
@@ -62,20 +65,16 @@ class InternallyPrivate:
 
     def _insert(self, payloads: NDArray[np.generic]) -> None:
         """Put each message at a uniformly random place: the newcomer swaps with one of those before it."""
-        needed = self._messages + payloads.size
-        if needed > self._memory.size:
-            larger = np.zeros(max(needed, 2 * self._memory.size), dtype=np.uint64)
-            larger[: self._messages] = self._memory[: self._messages]
-            self._memory = larger
-        for payload in payloads:
-            place = int(uniform_below(self._messages + 1, 1, bits=self._bits)[0])
-            self._memory[self._messages] = self._memory[place]
-            self._memory[place] = payload
-            self._messages += 1
+        held = self._memory.size
+        self._memory = np.concatenate((self._memory, payloads.astype(np.uint64)))
+        for last in range(held, self._memory.size):
+            place = int(uniform_below(last + 1, 1, bits=self._bits)[0])
+            self._memory[[last, place]] = self._memory[[place, last]]
+        (self._bits,) = self._bits.spawn(1)
 
     def seize(self) -> Payloads:
         """All that an intruder finds: the messages, in a uniformly random order."""
-        return self._memory[: self._messages].copy()
+        return self._memory.copy()
 
     def estimate(self) -> Estimate:
         """The plan's estimate once all values were read; the zeros at the beginning add nothing."""

@@ -74,7 +74,7 @@ def _calibrate(honest: int, epsilon: float) -> tuple[float, int, float] | None:
         p = _smallest_probability(min(honest, max(1, _LONGEST_SUM // bits)), bits, decay, epsilon)
         return (math.sqrt(_one_variance(p, bits, decay)) / (1 - p) if p < 1 else math.inf), p
 
-    bits, slope = 2 * round(5 / epsilon) + 1, 14
+    bits, slope = max(3, 2 * round(5 / epsilon) + 1), 14
     best = error(bits, slope)
     improved = True
     while improved:
@@ -145,6 +145,14 @@ class Pure(BinarySumPlan):
             raise ParameterError("bits_per_user", self.bits_per_user, "must be odd and >= 3", "plan again")
         if not 0 < self.decay < 1:
             raise ParameterError("decay", self.decay, "must lie strictly between 0 and 1", "plan again")
+        largest = self.pair(self.honest_users).pure_epsilon
+        if not largest <= self.privacy.epsilon:
+            raise InfeasibleError(
+                "noise",
+                f"a log ratio of {largest:.6g}",
+                f"must reach delta 0 at epsilon {self.privacy.epsilon:g}",
+                "add noise, or choose a larger epsilon",
+            )
 
     @property
     def noise(self) -> dict[str, Any]:
