@@ -95,6 +95,8 @@ def test_a_person_reads_a_table(run) -> None:
         ([*AUDIT, "--sabotage", "7"], "sabotage"),
         (["amplify", "--local-epsilon", "-1", "--users", "10", "--delta", "1e-6"], "local_epsilon"),
         (["ledger", "show", "missing.json"], None),
+        (["audit", "--plan", "missing.json", "--method", "coins"], "method"),
+        (["explain", "--plan", "missing.json", "--method", "coins"], "method"),
     ],
 )
 def test_bad_input_is_named(run, words, parameter) -> None:

@@ -45,20 +45,16 @@ def audit(
     from shuffledp.protocols.binary_sum.base import BinarySumPlan
     from shuffledp.randomness import RandomBits
 
-    options.refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages)
-    plan = (
-        options.load(plan_file)
-        if plan_file is not None
-        else options.chosen(
-            protocol=protocol,
-            users=users,
-            epsilon=epsilon,
-            delta=delta,
-            method=method,
-            honest_fraction=1.0 if honest_fraction is None else honest_fraction,
-            max_messages=max_messages,
-            constants=constants,
-        ).plan
+    plan = options.planned(
+        plan_file,
+        protocol=protocol,
+        users=users,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        honest_fraction=1.0 if honest_fraction is None else honest_fraction,
+        max_messages=max_messages,
+        constants=constants,
     )
     if not isinstance(plan, BinarySumPlan):
         raise ParameterError("protocol", plan.protocol, "cannot be audited", "audit a binary sum")

@@ -23,20 +23,16 @@ def explain(
     as_json: options.AsJson = False,
 ) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
-    options.refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages)
-    plan = (
-        options.load(plan_file)
-        if plan_file is not None
-        else options.chosen(
-            protocol=protocol,
-            users=users,
-            epsilon=epsilon,
-            delta=delta,
-            method=method,
-            honest_fraction=honest_fraction,
-            max_messages=max_messages,
-            constants=constants,
-        ).plan
+    plan = options.planned(
+        plan_file,
+        protocol=protocol,
+        users=users,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        honest_fraction=honest_fraction,
+        max_messages=max_messages,
+        constants=constants,
     )
     guarantee = plan.guarantee()
     collusions = plan.collusions()

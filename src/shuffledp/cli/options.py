@@ -77,6 +77,35 @@ def refuse_both(plan_file: Path | None, **options: object) -> None:
         raise ParameterError(name, value, "is decided by --plan", "leave it out, or make another plan")
 
 
+def planned(
+    plan_file: Path | None,
+    *,
+    protocol: str,
+    users: int | None,
+    epsilon: float | None,
+    delta: float | None,
+    method: str,
+    honest_fraction: float,
+    max_messages: int | None,
+    constants: ConstantsChoice,
+) -> "Plan":
+    """The plan from its file, or the one that the options in place ask for; not both."""
+    if plan_file is not None:
+        named = None if method == "auto" else method
+        refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages, method=named)
+        return load(plan_file)
+    return chosen(
+        protocol=protocol,
+        users=users,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        honest_fraction=honest_fraction,
+        max_messages=max_messages,
+        constants=constants,
+    ).plan
+
+
 def load(plan_file: Path) -> "Plan":
     """The plan from its file."""
     from shuffledp.protocols.catalogue import load_plan
