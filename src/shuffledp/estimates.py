@@ -1,7 +1,10 @@
-"""An answer that knows its error."""
+"""Answers that know their error: one number, or a vector of them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -9,8 +12,9 @@ class Estimate:
     """A value with its standard error and a proved bound: never a bare float.
 
     `bound` holds with probability `confidence` over the protocol's own noise, whatever the data;
-    `dropped` counts malformed messages that were left out (the bound is widened by them);
-    `simulated` says that the noise came from a seeded source and protects nobody.
+    `dropped` counts malformed messages that were left out (the bound is widened by them); `clipped`
+    the values that were brought into range first; `simulated` says that the noise came from a seeded
+    source and protects nobody.
 
     >>> print(Estimate(value=312.0, standard_error=1.357, bound=3.0, confidence=0.95))
     312.0 ± 1.36 (within 3 with 95% confidence)
@@ -21,6 +25,7 @@ class Estimate:
     bound: float
     confidence: float
     dropped: int = 0
+    clipped: int = 0
     simulated: bool = False
 
     @property
@@ -34,11 +39,67 @@ class Estimate:
         return self.value + self.bound
 
     def __str__(self) -> str:
-        notes = [f"within {self.bound:,.4g} with {self.confidence:.0%} confidence"]
-        if self.dropped:
-            notes.append(f"{self.dropped} malformed messages dropped")
-        if self.simulated:
-            notes.append("a simulation: seeded bits protect nobody")
-        # One digit below the standard error's first.
-        digits = max(0, 1 - math.floor(math.log10(self.standard_error))) if self.standard_error > 0 else 0
-        return f"{self.value:,.{digits}f} ± {self.standard_error:.3g} ({'; '.join(notes)})"
+        notes = [f"within {self.bound:,.4g} with {self.confidence:.0%} confidence", *_notes(self)]
+        return f"{self.value:,.{_digits(self.standard_error)}f} ± {self.standard_error:.3g} ({'; '.join(notes)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VectorEstimate:
+    """A vector whose coordinates all have one standard error and one bound.
+
+    `bound` holds for all coordinates at once with probability `confidence`; the other fields are
+    those of Estimate.
+
+    >>> print(VectorEstimate(value=np.array([3.0, -4.0]), standard_error=8.45, bound=24.0, confidence=0.95))
+    [3.0 -4.0] ± 8.45 each (all within 24 with 95% confidence)
+    """
+
+    value: NDArray[np.float64]
+    standard_error: float
+    bound: float
+    confidence: float
+    dropped: int = 0
+    clipped: int = 0
+    simulated: bool = False
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """The values less the bound."""
+        return self.value - self.bound
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """The values plus the bound."""
+        return self.value + self.bound
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VectorEstimate):
+            return NotImplemented
+        mine, theirs = ([getattr(each, field.name) for field in fields(each)] for each in (self, other))
+        return np.array_equal(mine[0], theirs[0]) and mine[1:] == theirs[1:]
+
+    def __hash__(self) -> int:
+        return hash((self.value.tobytes(), self.standard_error, self.bound))
+
+    def __str__(self) -> str:
+        shown = np.array2string(
+            self.value, precision=_digits(self.standard_error), threshold=8, edgeitems=3, floatmode="fixed"
+        )
+        notes = [f"all within {self.bound:,.4g} with {self.confidence:.0%} confidence", *_notes(self)]
+        return f"{shown} ± {self.standard_error:.3g} each ({'; '.join(notes)})"
+
+
+def _digits(standard_error: float) -> int:
+    """One digit below the standard error's first."""
+    return max(0, 1 - math.floor(math.log10(standard_error))) if standard_error > 0 else 0
+
+
+def _notes(estimate: Estimate | VectorEstimate) -> list[str]:
+    notes = []
+    if estimate.dropped:
+        notes.append(f"{estimate.dropped} malformed messages dropped")
+    if estimate.clipped:
+        notes.append(f"{estimate.clipped} values clipped into range")
+    if estimate.simulated:
+        notes.append("a simulation: seeded bits protect nobody")
+    return notes
