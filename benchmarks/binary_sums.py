@@ -9,7 +9,7 @@ from report import figure, report
 from shuffledp import BinarySum, Privacy, RandomBits
 from shuffledp.accounting.amplification import clones, stronger_clones
 from shuffledp.accounting.curves import epsilon_at
-from shuffledp.audit.binary_sum import audit_binary_sum
+from shuffledp.audit.trials import audit_plan
 
 TARGET = Privacy(1, 1e-6)
 
@@ -40,9 +40,9 @@ def errors() -> list[dict]:
 def audits() -> list[dict]:
     plan = BinarySum.plan(users=80, privacy=TARGET, method="coins")
     started = time.perf_counter()
-    half = audit_binary_sum(plan, bits=RandomBits.secure(), sabotage=0.5)
+    half = audit_plan(plan, bits=RandomBits.secure(), sabotage=0.5)
     took = time.perf_counter() - started
-    honest = audit_binary_sum(plan, bits=RandomBits.secure())
+    honest = audit_plan(plan, bits=RandomBits.secure())
     return [
         figure("audit, coins, 80 users, half the noise: epsilon found", half.epsilon_lower_bound, ">=", 1.0, "refuted"),
         figure("the same: seconds", took, "<=", 120.0, f"{half.trials:,} runs on each input"),

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from shuffledp.errors import ParameterError as ParameterError
     from shuffledp.errors import ShuffleDPError as ShuffleDPError
     from shuffledp.estimates import Estimate as Estimate
+    from shuffledp.estimates import VectorEstimate as VectorEstimate
     from shuffledp.messages import Batch as Batch
     from shuffledp.messages import Reports as Reports
     from shuffledp.privacy import Privacy as Privacy
     from shuffledp.protocols.binary_sum import BinarySum as BinarySum
+    from shuffledp.protocols.bounded_sum import BoundedSum as BoundedSum
     from shuffledp.protocols.catalogue import load_plan as load_plan
+    from shuffledp.protocols.vector_sum import VectorSum as VectorSum
     from shuffledp.randomness import RandomBits as RandomBits
     from shuffledp.shuffle.pool import ShufflerPool as ShufflerPool
     from shuffledp.shuffle.shuffler import Shuffler as Shuffler
@@ -32,6 +35,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Batch": "shuffledp.messages",
     "BinarySum": "shuffledp.protocols.binary_sum",
+    "BoundedSum": "shuffledp.protocols.bounded_sum",
     "Estimate": "shuffledp.estimates",
     "ParameterError": "shuffledp.errors",
     "Privacy": "shuffledp.privacy",
@@ -40,6 +44,8 @@ _HOMES = {
     "ShuffleDPError": "shuffledp.errors",
     "Shuffler": "shuffledp.shuffle.shuffler",
     "ShufflerPool": "shuffledp.shuffle.pool",
+    "VectorEstimate": "shuffledp.estimates",
+    "VectorSum": "shuffledp.protocols.vector_sum",
     "load_plan": "shuffledp.protocols.catalogue",
     "simulate": "shuffledp.simulation.run",
 }

@@ -51,7 +51,7 @@ class VectorEstimate:
     those of Estimate.
 
     >>> print(VectorEstimate(value=np.array([3.0, -4.0]), standard_error=8.45, bound=24.0, confidence=0.95))
-    [3.0 -4.0] ± 8.45 each (all within 24 with 95% confidence)
+    [ 3.0 -4.0] ± 8.45 each (all within 24 with 95% confidence)
     """
 
     value: NDArray[np.float64]
@@ -89,12 +89,15 @@ class VectorEstimate:
         return f"{shown} ± {self.standard_error:.3g} each ({'; '.join(notes)})"
 
 
+AnyEstimate = Estimate | VectorEstimate
+
+
 def _digits(standard_error: float) -> int:
     """One digit below the standard error's first."""
     return max(0, 1 - math.floor(math.log10(standard_error))) if standard_error > 0 else 0
 
 
-def _notes(estimate: Estimate | VectorEstimate) -> list[str]:
+def _notes(estimate: AnyEstimate) -> list[str]:
     notes = []
     if estimate.dropped:
         notes.append(f"{estimate.dropped} malformed messages dropped")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from shuffledp.audit.binary_sum import audit_binary_sum
 from shuffledp.audit.events import Tally, epsilon_lower_bound, find
 from shuffledp.audit.sabotage import sabotaged
+from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import METHODS, BinarySum
@@ -19,18 +19,18 @@ LOOSE = Privacy(1, 1e-3)  # events are likelier, so that fewer runs show them
 def test_an_honest_plan_stands_and_half_the_noise_is_refuted(method: str) -> None:
     plan = BinarySum.plan(users=USERS[method], privacy=LOOSE, method=method)
     trials = 1_500_000 if method in ("coins", "poisson-bits", "zsum") else 200_000
-    honest = audit_binary_sum(plan, bits=RandomBits.seeded(1), trials=trials)
+    honest = audit_plan(plan, bits=RandomBits.seeded(1), trials=trials)
     assert honest.verdict == "stands" and honest.epsilon_lower_bound <= honest.epsilon_exact
-    half = audit_binary_sum(plan, bits=RandomBits.seeded(2), trials=trials, sabotage=0.5)
+    half = audit_plan(plan, bits=RandomBits.seeded(2), trials=trials, sabotage=0.5)
     assert half.verdict == "refuted", half
 
 
 def test_dropouts_are_exposed() -> None:
     plan = BinarySum.plan(users=8, privacy=LOOSE, method="shares")
-    audited = audit_binary_sum(plan, bits=RandomBits.seeded(1), trials=200_000, honest_fraction=0.25)
+    audited = audit_plan(plan, bits=RandomBits.seeded(1), trials=200_000, honest_fraction=0.25)
     assert audited.verdict == "refuted" and 1 < audited.epsilon_lower_bound <= audited.epsilon_exact
     prepared = BinarySum.plan(users=8, privacy=LOOSE, method="shares", honest_fraction=0.25)
-    assert audit_binary_sum(prepared, bits=RandomBits.seeded(1), trials=100_000).verdict == "stands"
+    assert audit_plan(prepared, bits=RandomBits.seeded(1), trials=100_000).verdict == "stands"
 
 
 def lengths(inputs: list[int], allowed: dict[int, list[int]], trials: int, seed: int) -> np.ndarray:
@@ -111,4 +111,4 @@ def test_sabotage_takes_away_what_it_says() -> None:
 )
 def test_bad_parameters_are_named(change, parameter: str) -> None:
     with pytest.raises(ParameterError, match=parameter):
-        audit_binary_sum(BinarySum.plan(users=8, privacy=LOOSE, method="shares"), bits=RandomBits.seeded(1), **change)
+        audit_plan(BinarySum.plan(users=8, privacy=LOOSE, method="shares"), bits=RandomBits.seeded(1), **change)

@@ -8,7 +8,8 @@ from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.binary_sum.shares import Shares, pure_ratio
+from shuffledp.protocols.binary_sum.shares import Shares
+from shuffledp.protocols.noise_ratio import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import discrete_laplace
 from shuffledp.testing.protocols import check_protocol
@@ -97,7 +98,7 @@ def test_an_altered_share_is_detected() -> None:
     """A random change passes with probability 2^-40: none in 3000 may."""
     plan = Shares.plan(users=50, privacy=TARGET)
     good = batch_of(plan)
-    changes = RandomBits.seeded(3).words(3000) & plan._mask
+    changes = RandomBits.seeded(3).words(3000) & plan._splitting.mask
     for place, change in enumerate(changes):
         spoiled = good.copy()
         spoiled[place % good.size] = change

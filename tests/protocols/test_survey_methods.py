@@ -10,7 +10,7 @@ from shuffledp.accounting.anonymous_sum import AnonymousSumPair
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.laws import negative_binomial_masses
+from shuffledp.accounting.differences import negative_binomial_masses
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.accounting.responses import ShuffledResponsePair
 from shuffledp.accounting.split_coins import SplitCoinsPair

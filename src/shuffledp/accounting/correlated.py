@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 from scipy import signal
 
-from shuffledp.accounting.laws import Floats, negative_binomial_masses
+from shuffledp.accounting.differences import negative_binomial_masses
+from shuffledp.accounting.laws import Floats
 from shuffledp.accounting.pairs import Atoms, DominatingPair
 
 

@@ -23,6 +23,7 @@ class Collusion:
     epsilon: float | None
     delta: float | None
     in_words: str
+    paper_epsilon: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,10 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import signal, special
+from scipy import special
 
 from shuffledp.errors import ParameterError
 
@@ -124,7 +123,8 @@ def _deviance(x: Floats, mean: float) -> Floats:
     return np.where(near, total, far)
 
 
-def _check_probability(p: float) -> None:
+def check_probability(p: float) -> None:
+    """Refuse what is not strictly between 0 and 1."""
     if not 0 < p < 1:
         raise ParameterError("p", p, "must lie strictly between 0 and 1", "pass a probability")
 
@@ -143,7 +143,7 @@ class Binomial(IntegerLaw):
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise ParameterError("trials", self.trials, "must be >= 1", "pass a count")
-        _check_probability(self.p)
+        check_probability(self.p)
 
     def __str__(self) -> str:
         return f"Binomial({self.trials:,}, {self.p:.8g})"
@@ -252,7 +252,7 @@ class DiscreteLaplace(IntegerLaw):
     p: float
 
     def __post_init__(self) -> None:
-        _check_probability(self.p)
+        check_probability(self.p)
 
     def __str__(self) -> str:
         return f"DiscreteLaplace(p = {self.p:.8g})"
@@ -291,138 +291,3 @@ class DiscreteLaplace(IntegerLaw):
         if j >= 0:
             return float(self.p ** (j + 1) / (1 + self.p))
         return 1 - float(self.p**-j / (1 + self.p))
-
-
-class SymmetricDifference(IntegerLaw):
-    """X - X' for independent X, X' of one law on 0, 1, 2, ...: masses by convolution of positive terms."""
-
-    @property
-    def mean(self) -> float:
-        return 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return -math.inf, math.inf
-
-    @cached_property
-    @abstractmethod
-    def _one_sided(self) -> Floats:
-        """Masses of X at 0, 1, 2, ..., as far as one is above 1e-40."""
-
-    @property
-    def numerical_error(self) -> float:
-        return 0.0 if self._is_direct else 1e-12
-
-    @property
-    def _is_direct(self) -> bool:
-        return self._one_sided.size <= 1 << 14
-
-    @cached_property
-    def _masses(self) -> Floats:
-        """Masses at 0, 1, 2, ...: convolved directly as long as that is fast."""
-        one_sided = self._one_sided
-        if self._is_direct:
-            masses = np.correlate(one_sided, one_sided, mode="full")
-        else:
-            masses = np.maximum(signal.fftconvolve(one_sided, one_sided[::-1]), 0.0)
-        return np.asarray(masses[one_sided.size - 1 :])
-
-    @cached_property
-    def _tails(self) -> Floats:
-        """P[X >= k] for k = 0, 1, 2, ..."""
-        return np.cumsum(self._masses[::-1])[::-1]
-
-    def log_pmf(self, k: Floats) -> Floats:
-        x, size = np.abs(k).astype(np.int64), self._masses.size
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.where(x < size, self._masses[np.minimum(x, size - 1)], 0.0)))
-
-    def log_ratio(self, k: int) -> float:
-        above, below = self.log_pmf(np.array([k, k - 1], dtype=np.float64))
-        return float(above - below)
-
-    def cdf(self, k: float) -> float:
-        return self.sf(-math.floor(k) - 1)
-
-    def sf(self, k: float) -> float:
-        j = math.floor(k) + 1
-        if j <= 0:
-            return 1 - self.sf(-j)
-        return float(self._tails[j]) if j < self._tails.size else 0.0
-
-
-@dataclass(frozen=True)
-class PolyaDifference(SymmetricDifference):
-    """NB(shape, p) - NB(shape, p): what honest Polya shares add up to, shape 1 being discrete Laplace.
-
-    Log-concave for shape >= 1 (a convolution of log-concave laws); for shape < 1, when users dropped
-    out, it is not, and the whole curve must be summed.
-    """
-
-    shape: float
-    p: float
-
-    def __post_init__(self) -> None:
-        if not self.shape > 0:
-            raise ParameterError("shape", self.shape, "must be > 0", "at least one user must be honest")
-        _check_probability(self.p)
-
-    def __str__(self) -> str:
-        return f"Polya difference(shape = {self.shape:.6g}, p = {self.p:.8g})"
-
-    @property
-    def variance(self) -> float:
-        return 2 * self.shape * self.p / (1 - self.p) ** 2
-
-    @property
-    def is_log_concave(self) -> bool:
-        # Tails made by a transform carry noise in which no ratio can be trusted: sum the whole curve.
-        return self.shape >= 1 and self._is_direct
-
-    @property
-    def largest_log_ratio(self) -> float:
-        if not self._is_direct:
-            return math.inf
-        # Log-concave: |log ratio| grows outwards, to -log p. Otherwise it is largest beside 0.
-        return -math.log(self.p) if self.shape >= 1 else -self.log_ratio(1) + 3e-10
-
-    @cached_property
-    def _one_sided(self) -> Floats:
-        return negative_binomial_masses(self.shape, self.p)
-
-
-@dataclass(frozen=True)
-class Skellam(SymmetricDifference):
-    """Poisson(variance/2) - Poisson(variance/2). Log-concave: a convolution of log-concave laws."""
-
-    variance_in_all: float
-
-    def __post_init__(self) -> None:
-        if not self.variance_in_all > 0:
-            raise ParameterError("variance", self.variance_in_all, "must be > 0", "pass a positive number")
-
-    def __str__(self) -> str:
-        return f"Skellam({self.variance_in_all:.8g})"
-
-    @property
-    def variance(self) -> float:
-        return self.variance_in_all
-
-    @property
-    def is_log_concave(self) -> bool:
-        return self._is_direct
-
-    @cached_property
-    def _one_sided(self) -> Floats:
-        law = Poisson(self.variance_in_all / 2)
-        _, end = law.window(1e-42)
-        return np.exp(law.log_pmf(np.arange(end + 1, dtype=np.float64)))
-
-
-def negative_binomial_masses(shape: float, p: float) -> Floats:
-    """Masses of NB(shape, p) at 0, 1, 2, ..., as far as p^k k^shape is above e^-92."""
-    length = 100 / -math.log(p)
-    size = int((100 + shape * math.log1p(length * (1 + shape))) / -math.log(p)) + 40
-    k = np.arange(1, size, dtype=np.float64)
-    log_ratios = np.log(p * (k - 1 + shape) / k)
-    return np.exp(shape * math.log1p(-p) + np.concatenate(([0.0], np.cumsum(log_ratios))))

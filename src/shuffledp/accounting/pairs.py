@@ -154,7 +154,10 @@ class ShiftPair(DominatingPair):
             return math.inf
         if k > high:
             return -math.inf
-        return sum(self.noise.log_ratio(k - i) for i in range(self.shift))
+        if self.shift == 1:
+            return self.noise.log_ratio(k)
+        here, before = self.noise.log_pmf(np.array([k, k - self.shift], dtype=np.float64))
+        return float(here - before)
 
     def _lasts_above(self, threshold: float) -> set[int]:
         """Where to cut: a rounding error in the ratio must not skip a plateau, so both sides of it count."""

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw, Poisson, PolyaDifference, Skellam
+from shuffledp.accounting.differences import PolyaDifference, Skellam
+from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw, Poisson
 from shuffledp.accounting.pairs import DominatingPair, ShiftPair
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import DataError, ParameterError

@@ -33,6 +33,11 @@ def audit(
     honest_fraction: HonestFraction = None,
     max_messages: options.MaxMessages = None,
     constants: options.Constants = options.ConstantsChoice.exact,
+    low: options.Low = None,
+    high: options.High = None,
+    dimension: options.Dimension = None,
+    radius: options.Radius = None,
+    rotation: options.Rotation = None,
     trials: Trials = None,
     confidence: Confidence = 0.999,
     sabotage: Sabotage = 1.0,
@@ -40,9 +45,7 @@ def audit(
     as_json: options.AsJson = False,
 ) -> None:
     """Run a plan's randomizer on two neighbouring inputs and try to tell them apart better than it claims."""
-    from shuffledp.audit.binary_sum import audit_binary_sum
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.binary_sum.base import BinarySumPlan
+    from shuffledp.audit.trials import audit_plan
     from shuffledp.randomness import RandomBits
 
     plan = options.planned(
@@ -55,12 +58,15 @@ def audit(
         honest_fraction=1.0 if honest_fraction is None else honest_fraction,
         max_messages=max_messages,
         constants=constants,
+        low=low,
+        high=high,
+        dimension=dimension,
+        radius=radius,
+        rotation=rotation,
     )
-    if not isinstance(plan, BinarySumPlan):
-        raise ParameterError("protocol", plan.protocol, "cannot be audited", "audit a binary sum")
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     with _progress(shown=not as_json) as progress:
-        result = audit_binary_sum(
+        result = audit_plan(
             plan,
             bits=bits,
             trials=trials,

@@ -20,6 +20,11 @@ def explain(
     honest_fraction: options.HonestFraction = 1.0,
     max_messages: options.MaxMessages = None,
     constants: options.Constants = options.ConstantsChoice.exact,
+    low: options.Low = None,
+    high: options.High = None,
+    dimension: options.Dimension = None,
+    radius: options.Radius = None,
+    rotation: options.Rotation = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
@@ -33,6 +38,11 @@ def explain(
         honest_fraction=honest_fraction,
         max_messages=max_messages,
         constants=constants,
+        low=low,
+        high=high,
+        dimension=dimension,
+        radius=radius,
+        rotation=rotation,
     )
     guarantee = plan.guarantee()
     collusions = plan.collusions()
@@ -52,7 +62,13 @@ def explain(
                 "delta_terms": [{"name": t.name, "value": t.value, "why": t.why} for t in guarantee.terms],
                 "delta_proved": guarantee.delta,
                 "collusions": [
-                    {"parties": c.parties, "epsilon": c.epsilon, "delta": c.delta, "in_words": c.in_words}
+                    {
+                        "parties": c.parties,
+                        "epsilon": c.epsilon,
+                        "delta": c.delta,
+                        "in_words": c.in_words,
+                        "paper_epsilon": c.paper_epsilon,
+                    }
                     for c in collusions
                 ],
                 "lying_client": plan.lying_client,
@@ -78,7 +94,8 @@ def explain(
     who.add_column("in words", style="dim")
     for collusion in collusions:
         epsilon_left = "unbounded" if collusion.epsilon is None else f"{collusion.epsilon:.4g}"
-        who.add_row(collusion.parties, epsilon_left, collusion.in_words)
+        claimed = "" if collusion.paper_epsilon is None else f" (the paper's rule: {collusion.paper_epsilon:.4g})"
+        who.add_row(collusion.parties, epsilon_left, collusion.in_words + claimed)
 
     claim = (
         f"Whatever one of the {plan.users:,} users' values is replaced by, no event becomes more than "

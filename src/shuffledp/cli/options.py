@@ -2,13 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from shuffledp.privacy import Privacy
     from shuffledp.protocols.base import Plan
-    from shuffledp.protocols.binary_sum import Choice
+    from shuffledp.protocols.choosing import Choice
 
 
 class ConstantsChoice(StrEnum):
@@ -29,11 +30,43 @@ MaxMessages = Annotated[
     int | None, typer.Option("--max-messages", help="Messages a user may send at most.", metavar="K")
 ]
 Constants = Annotated[ConstantsChoice, typer.Option("--constants", help="Exact noise, or the paper's own.")]
+Low = Annotated[float | None, typer.Option("--low", help="bounded-sum: the smallest value.", metavar="A")]
+High = Annotated[float | None, typer.Option("--high", help="bounded-sum: the largest value.", metavar="B")]
+Dimension = Annotated[int | None, typer.Option("--dimension", help="vector-sum: numbers in a vector.", metavar="D")]
+Radius = Annotated[float | None, typer.Option("--radius", help="vector-sum: the longest vector.", metavar="R")]
+Rotation = Annotated[
+    int | None, typer.Option("--rotation", help="vector-sum: rotate by public signs of this seed.", metavar="S")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")
 ]
 Protocol = Annotated[str, typer.Option("--protocol", help="What to compute, if there is no --plan.", metavar="NAME")]
+
+
+def domain_of(protocol: str, **given: Any) -> dict[str, Any]:
+    """Those options that say which values there are; one of another protocol is refused, not ignored."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.catalogue import PROTOCOLS
+
+    if protocol not in PROTOCOLS:
+        raise ParameterError("protocol", protocol, f"must be one of {', '.join(PROTOCOLS)}", "choose one of them")
+    asked = {name: value for name, value in given.items() if value is not None}
+    for name, value in asked.items():
+        if name not in PROTOCOLS[protocol].asks_for:
+            raise ParameterError(name, value, f"is not an option of {protocol}", "leave it out, or choose --protocol")
+    return asked
+
+
+def target(users: int | None, epsilon: float | None, delta: float | None) -> "tuple[int, Privacy]":
+    """How many users, and the privacy; each must be given."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.privacy import Privacy
+
+    missing = [name for name, value in (("users", users), ("epsilon", epsilon), ("delta", delta)) if value is None]
+    if missing or users is None or epsilon is None or delta is None:
+        raise ParameterError(missing[0], None, "must be given", f"add --{missing[0]}, or --plan with a plan's file")
+    return users, Privacy(epsilon, delta)
 
 
 def chosen(
@@ -46,25 +79,22 @@ def chosen(
     honest_fraction: float,
     max_messages: int | None,
     constants: ConstantsChoice,
-) -> "Choice":
+    domain: dict[str, Any],
+) -> "Choice[Plan]":
     """The plan that the options ask for, and why this one."""
-    from shuffledp.errors import ParameterError
-    from shuffledp.privacy import Privacy
     from shuffledp.protocols.catalogue import PROTOCOLS
 
-    if protocol not in PROTOCOLS:
-        raise ParameterError("protocol", protocol, f"must be one of {', '.join(PROTOCOLS)}", "choose one of them")
-    missing = [name for name, value in (("users", users), ("epsilon", epsilon), ("delta", delta)) if value is None]
-    if missing or users is None or epsilon is None or delta is None:
-        raise ParameterError(missing[0], None, "must be given", f"add --{missing[0]}, or --plan with a plan's file")
-    return PROTOCOLS[protocol].choose(
-        users=users,
-        privacy=Privacy(epsilon, delta),
+    people, privacy = target(users, epsilon, delta)
+    choice: Choice[Plan] = PROTOCOLS[protocol].choose(
+        users=people,
+        privacy=privacy,
         method=method,
         honest_fraction=honest_fraction,
         max_messages=max_messages,
         constants=constants.value,
+        **domain,
     )
+    return choice
 
 
 def refuse_both(plan_file: Path | None, **options: object) -> None:
@@ -88,11 +118,14 @@ def planned(
     honest_fraction: float,
     max_messages: int | None,
     constants: ConstantsChoice,
+    **given: Any,
 ) -> "Plan":
     """The plan from its file, or the one that the options in place ask for; not both."""
     if plan_file is not None:
         named = None if method == "auto" else method
-        refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages, method=named)
+        refuse_both(
+            plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages, method=named, **given
+        )
         return load(plan_file)
     return chosen(
         protocol=protocol,
@@ -103,6 +136,7 @@ def planned(
         honest_fraction=honest_fraction,
         max_messages=max_messages,
         constants=constants,
+        domain=domain_of(protocol, **given),
     ).plan
 
 

@@ -66,6 +66,10 @@ def plan_options(plan: "Plan") -> str:
     """The options that make this plan again."""
     privacy = plan.privacy
     words = [f"--users {plan.users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} --method {plan.method}"]
+    noise = plan.noise
+    words += [f"--{name} {value!r}" for name, value in plan.domain.items()]
+    if noise.get("rotation") is not None:
+        words.append(f"--rotation {noise['rotation']}")
     if plan.honest_fraction != 1:
         words.append(f"--honest-fraction {plan.honest_fraction!r}")
     if plan.constants != "exact":
@@ -76,7 +80,7 @@ def plan_options(plan: "Plan") -> str:
 def asked(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
-    return f"count the ones among {plan.users:,} users, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
 
 
 def next_steps(steps: Sequence[tuple[str, str]]) -> None:
@@ -95,7 +99,7 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> None:
 def what_a_user_sends(plan: "Plan") -> str:
     """Messages and bits in words."""
     unit = "bit" if plan.bits_per_message == 1 else "bits"
-    return f"{plan.messages_per_user_max} messages of {plan.bits_per_message} {unit} each"
+    return f"{plan.messages_per_user_max:,} messages of {plan.bits_per_message} {unit} each"
 
 
 def comparison(plan: "Plan") -> "Table":
@@ -104,8 +108,12 @@ def comparison(plan: "Plan") -> "Table":
     from rich.table import Table
 
     reference = plan.reference()
+    laplace = reference.get("central_laplace_standard_error")
+    curators = [("trusted curator", reference["central_standard_error"])]
+    if laplace is not None:
+        curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
     rows: list[tuple[str, float | None, str]] = [
-        ("trusted curator", reference["central_standard_error"], "one party sees all"),
+        *((name, error, "one party sees all") for name, error in curators),
         (f"this plan ({plan.method})", plan.standard_error, "nobody sees any"),
         (
             "the paper's own constants",

@@ -1,36 +1,49 @@
 """`shuffledp protocols`: every method side by side, the survey's Table 2 in numbers."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json, show
 
+if TYPE_CHECKING:
+    from shuffledp.privacy import Privacy
+
 _FRACTIONS = (1.0, 0.9, 0.5)
+
+Protocol = Annotated[str, typer.Argument(help="binary-sum, bounded-sum or vector-sum.", metavar="[PROTOCOL]")]
 
 
 def protocols(
+    protocol: Protocol = "binary-sum",
     users: options.Users = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
+    low: options.Low = None,
+    high: options.High = None,
+    dimension: options.Dimension = None,
+    radius: options.Radius = None,
+    rotation: options.Rotation = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Every binary sum side by side: error, messages, dropouts, lying clients."""
-    from shuffledp.errors import InfeasibleError, ParameterError
-    from shuffledp.privacy import Privacy
-    from shuffledp.protocols.binary_sum import BinarySum
+    """Every method side by side: error, messages, dropouts, lying clients."""
+    from shuffledp.errors import InfeasibleError
+    from shuffledp.protocols.catalogue import PROTOCOLS
 
-    missing = [name for name, value in (("users", users), ("epsilon", epsilon), ("delta", delta)) if value is None]
-    if missing or users is None or epsilon is None or delta is None:
-        raise ParameterError(missing[0], None, "must be given", f"add --{missing[0]}")
-    privacy = Privacy(epsilon, delta)
+    domain = options.domain_of(protocol, low=low, high=high, dimension=dimension, radius=radius, rotation=rotation)
+    people, privacy = options.target(users, epsilon, delta)
+    family = PROTOCOLS[protocol]
     rows: list[dict[str, Any]] = []
-    for name in BinarySum.methods:
+    question = ""
+    for name in family.methods:
         try:
-            plan = BinarySum.plan(users=users, privacy=privacy, method=name)
+            plan = family.choose(users=people, privacy=privacy, method=name, **domain).plan
         except InfeasibleError as error:
             rows.append({"method": name, "available": False, "why": f"{error.parameter} {error.problem}"})
             continue
+        question = plan.question
         left = {f"{fraction:g}": plan.epsilon_with(fraction) for fraction in _FRACTIONS}
         rows.append(
             {
@@ -42,21 +55,23 @@ def protocols(
                 "bits_per_message": plan.bits_per_message,
                 "epsilon_at_honest_fraction": {k: v if math.isfinite(v) else None for k, v in left.items()},
                 "influence_of_a_lying_client": plan.influence,
-                "pure": plan.is_pure,
-                "zero_kept": plan.keeps_zero,
+                "pure": getattr(plan, "is_pure", False),
+                "zero_kept": getattr(plan, "keeps_zero", False),
                 "local_epsilon": plan.local_epsilon,
             }
         )
+    if protocol != "binary-sum":
+        rows.append(_comparison(family, people, privacy, domain))
     rows.sort(key=lambda row: row.get("standard_error", math.inf))
     if as_json:
-        document = {"schema": 1, "users": users, "epsilon": privacy.epsilon, "delta": privacy.delta, "protocols": rows}
-        print_json(document)
+        document = {"schema": 1, "protocol": protocol, "users": people, "epsilon": privacy.epsilon}
+        print_json(document | {"delta": privacy.delta, **domain, "protocols": rows})
         return
     from rich import box
     from rich.table import Table
 
     table = Table(
-        title=f"Binary sums: {users:,} users, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}",
+        title=f"{protocol}: {question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         title_style="bold",
@@ -81,22 +96,42 @@ def protocols(
             _also(row),
         )
     legend = (
-        "error: standard error of the count; msgs: messages a user, mean; eps 90%, 50%: epsilon when only so many "
-        "are honest; liar: how far one lying client moves the count"
+        "error: standard error (of a coordinate); msgs: messages a user, mean; eps 90%, 50%: epsilon when only so "
+        "many are honest; liar: how far one lying client moves the sum"
     )
     show(table, legend)
-    first = next((row["method"] for row in rows if row["available"]), "auto")
-    asked = f"--users {users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
+    first = next((row["method"] for row in rows if row["available"] and row["method"] in family.methods), "auto")
+    asked = f"--users {people} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
+    asked += "".join(f" --{name} {value!r}" for name, value in domain.items())
     next_steps(
         [
-            ("why one is private", f"explain {asked} --method {first}"),
-            ("does one keep its word", f"audit binary-sum {asked} --method {first}"),
+            ("why one is private", f"explain {protocol} {asked} --method {first}"),
+            ("does one keep its word", f"audit {protocol} {asked} --method {first}"),
         ]
     )
 
 
+def _comparison(family: Any, users: int, privacy: "Privacy", domain: dict[str, Any]) -> dict[str, Any]:
+    """The method gaussian, which is for comparison only."""
+    compared = family.comparison(
+        users=users, privacy=privacy, **{key: value for key, value in domain.items() if key != "rotation"}
+    )
+    kept = ("method", "standard_error", "messages_per_user_mean", "messages_per_user_max", "bits_per_message")
+    return {
+        **{key: compared[key] for key in kept},
+        "available": True,
+        "comparison_only": True,
+        "epsilon_at_honest_fraction": {f"{fraction:g}": None for fraction in _FRACTIONS},
+        "influence_of_a_lying_client": None,
+        "pure": False,
+        "zero_kept": False,
+        "local_epsilon": compared["local_epsilon"],
+    }
+
+
 def _also(row: dict[str, Any]) -> str:
     notes = [
+        "for comparison: floats" if row.get("comparison_only") else "",
         "delta = 0" if row["pure"] else "",
         "an empty count stays 0" if row["zero_kept"] else "",
         f"alone: eps {row['local_epsilon']:.3g}" if row["local_epsilon"] is not None else "",

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,15 @@ from shuffledp.cli import options
 from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
 
 if TYPE_CHECKING:
+    from shuffledp.protocols.base import Plan
     from shuffledp.simulation.run import Progress
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
-Column = Annotated[str | None, typer.Option("--column", help="The file's column of 0s and 1s.", metavar="C")]
+Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="vector-sum: the file's columns; all if left out.", metavar="C,C,...")
+]
+Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's range, and count them.")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
@@ -25,6 +31,8 @@ def simulate_command(
     file: File = None,
     plan_file: options.PlanFile = None,
     column: Column = None,
+    columns: Columns = None,
+    clip: Clip = False,
     synthetic: Synthetic = False,
     fast: Fast = False,
     seed: Seed = None,
@@ -36,9 +44,16 @@ def simulate_command(
     honest_fraction: options.HonestFraction = 1.0,
     max_messages: options.MaxMessages = None,
     constants: options.Constants = options.ConstantsChoice.exact,
+    low: options.Low = None,
+    high: options.High = None,
+    dimension: options.Dimension = None,
+    radius: options.Radius = None,
+    rotation: options.Rotation = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run a plan on data: every message randomized, shuffled and read, in one process."""
+    import numpy as np
+
     from shuffledp.errors import ParameterError
     from shuffledp.randomness import RandomBits
     from shuffledp.simulation.run import simulate
@@ -51,9 +66,14 @@ def simulate_command(
             "name a CSV, Parquet or .npy file, or make data up",
         )
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    options.refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages)
+    given = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
+    options.refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages, **given)
     plan = options.load(plan_file) if plan_file is not None else None
-    values = None if synthetic else _column(file, column)
+    asked_for = plan.protocol if plan is not None else protocol
+    domain = {} if plan is not None else options.domain_of(protocol, **given)
+    values = None if file is None else _values(file, column, columns, asked_for)
+    if values is not None and asked_for == "vector-sum" and plan is None:
+        domain.setdefault("dimension", values.shape[1])
     if plan is None:
         plan = options.chosen(
             protocol=protocol,
@@ -64,11 +84,12 @@ def simulate_command(
             honest_fraction=honest_fraction,
             max_messages=max_messages,
             constants=constants,
+            domain=domain,
         ).plan
     if values is None:
-        from shuffledp.simulation.environments.binary import synthetic_bits
+        from shuffledp.simulation.environments.synthetic import synthetic_values
 
-        values = synthetic_bits(plan.users, seed=seed)
+        values = synthetic_values(plan, seed=seed)
     if len(values) != plan.users:
         raise ParameterError(
             "rows",
@@ -76,12 +97,14 @@ def simulate_command(
             f"must be the plan's {plan.users} users",
             "make a plan for as many users as the file has rows",
         )
-    checked = plan.check_values(values)
+    checked, clipped = plan.clip_values(values) if clip else (plan.check_values(values), 0)
     started = time.perf_counter()
     with _progress(plan.users, shown=not (fast or as_json)) as progress:
         estimate = simulate(plan, checked, bits=bits, fast=fast, progress=progress)
     seconds = time.perf_counter() - started
+    estimate = replace(estimate, clipped=clipped)
     truth = plan.true_value(checked)
+    error = float(np.sqrt(np.mean(np.square(estimate.value - truth))))
     messages = 0 if fast else plan.users * plan.messages_per_user_max
     document: dict[str, Any] = {
         "schema": 1,
@@ -90,12 +113,15 @@ def simulate_command(
         "users": plan.users,
         "epsilon": plan.privacy.epsilon,
         "delta": plan.privacy.delta,
-        "estimate": estimate.value,
+        **plan.domain,
+        "estimate": _listed(estimate.value),
         "standard_error": estimate.standard_error,
         "bound": estimate.bound,
         "confidence": estimate.confidence,
         "dropped": estimate.dropped,
-        "truth": truth,
+        "clipped": clipped,
+        "truth": _listed(truth),
+        "error": error,
         "fidelity": "law" if fast else "messages",
         "messages": messages,
         "simulated": estimate.simulated,
@@ -107,31 +133,62 @@ def simulate_command(
         print_json(document)
         return
     how = "its own law, no messages made" if fast else f"{messages:,} messages made, shuffled and read"
-    happened = "each device randomized its own bit, a shuffler mixed the messages, the analyzer read the mix"
+    happened = "each device randomized its own value, a shuffler mixed the messages, the analyzer read the mix"
     rows = [
         ("asked", asked(plan)),
         ("what happened", "the estimate was drawn from its law" if fast else happened),
         ("each user sends", what_a_user_sends(plan)),
         ("estimate", str(estimate)),
-        ("true value", f"{truth:,.0f}  (the estimate is off by {abs(estimate.value - truth):,.3g})"),
+        ("true value", _in_words(truth, error)),
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
-    show(facts(f"A private count: {plan.protocol} by {plan.method}", rows), comparison(plan))
-    same = f"--plan {plan_file}" if plan_file is not None else plan_options(plan)
+    show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
+    same = f"--plan {plan_file}" if plan_file is not None else f"{plan.protocol} {plan_options(plan)}"
     next_steps(
         [
             ("why it is private", f"explain {same}"),
             ("keep the plan", f"plan {plan.protocol} {plan_options(plan)} -o plan.json"),
-            ("your own data", "simulate YOUR.csv --column C --epsilon 1 --delta 1e-6"),
+            ("your own data", _own_data(plan)),
         ]
     )
 
 
-def _column(file: Path | None, column: str | None) -> Any:
+def _values(file: Path, column: str | None, columns: str | None, protocol: str) -> Any:
+    """One column of the file, or a matrix of several."""
+    from shuffledp.errors import ParameterError
+
+    if protocol == "vector-sum":
+        from shuffledp.tables.matrices import read_matrix
+
+        if column is not None:
+            raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
+        return read_matrix(file, None if columns is None else [name.strip() for name in columns.split(",")])
     from shuffledp.tables.columns import read_column
 
-    assert file is not None
+    if columns is not None:
+        raise ParameterError("columns", columns, f"are for vectors, not for {protocol}", "use --column")
     return read_column(file, column)
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _in_words(truth: Any, error: float) -> str:
+    import numpy as np
+
+    if np.ndim(truth) == 0:
+        shown = f"{truth:,.0f}" if float(truth).is_integer() else f"{truth:,.2f}"
+        return f"{shown}  (the estimate is off by {error:,.3g})"
+    shown = np.array2string(np.asarray(truth), precision=1, threshold=8, edgeitems=3, floatmode="fixed")
+    return f"{shown}  (off by {error:,.3g} in root mean square)"
+
+
+def _own_data(plan: "Plan") -> str:
+    domain = " ".join(f"--{name} {value!r}" for name, value in plan.domain.items() if name != "dimension")
+    what = "" if plan.protocol == "binary-sum" else f" --protocol {plan.protocol} {domain}"
+    which = "--columns A,B,C" if plan.protocol == "vector-sum" else "--column C"
+    return f"simulate YOUR.csv {which}{what} --epsilon 1 --delta 1e-6"
 
 
 @contextmanager

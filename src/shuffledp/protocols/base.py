@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError, ParameterError, TooFewReportsError
-from shuffledp.estimates import Estimate
+from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -45,6 +46,8 @@ class Plan(ABC):
     protocol: ClassVar[str]
     method: ClassVar[str]
     theory_page: ClassVar[str]
+    domain_names: ClassVar[tuple[str, ...]] = ()
+    """Fields that say which values there are, such as low and high."""
 
     users: int
     privacy: Privacy
@@ -56,6 +59,7 @@ class Plan(ABC):
         check_honest_fraction(self.honest_fraction)
         if self.constants not in ("exact", "paper"):
             raise ParameterError("constants", self.constants, "must be exact or paper", "exact is the default")
+        self._check_domain()
         self._check_noise()
         proved = self.guarantee().delta
         if proved > self.privacy.delta:
@@ -66,12 +70,33 @@ class Plan(ABC):
                 "add noise, or choose a larger epsilon or delta",
             )
 
+    # --- words -------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """What is asked, in words."""
+
+    @property
+    def title(self) -> str:
+        """What is made, in words."""
+        return "A private sum"
+
     # --- numbers -----------------------------------------------------------------------------
 
     @property
     def honest_users(self) -> int:
         """The users assumed to follow the protocol, in every batch."""
         return honest_users(self.users, self.honest_fraction)
+
+    @property
+    def domain(self) -> dict[str, Any]:
+        """Which values there are, by the names of the fields that say so."""
+        return {name: getattr(self, name) for name in self.domain_names}
+
+    def _check_domain(self) -> None:
+        """Refuse a domain outside its range."""
+        return
 
     @property
     @abstractmethod
@@ -160,6 +185,10 @@ class Plan(ABC):
         """The epsilon that is left, at the plan's delta, when only this fraction is honest; inf if none."""
         return epsilon_at(_CurveWith(self, honest_users(self.users, honest_fraction)), self.privacy.delta)
 
+    def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
+        """What the paper claims for this fraction; None where it claims nothing."""
+        return None
+
     def collusions(self) -> tuple[Collusion, ...]:
         """Who learns what together with whom, in figures."""
         delta = self.privacy.delta
@@ -176,6 +205,7 @@ class Plan(ABC):
                     f"the other {honest_users(self.users, fraction):,} users' noise is left"
                     if math.isfinite(epsilon)
                     else "too little is left to say anything at this delta",
+                    self._paper_epsilon_with(fraction),
                 )
             )
         rows.append(
@@ -195,8 +225,12 @@ class Plan(ABC):
     def check_values(self, values: ArrayLike) -> Any:
         """The values as an array, or a ParameterError that names the first bad row."""
 
+    def clip_values(self, values: ArrayLike) -> tuple[Any, int]:
+        """The values brought into the domain, and how many had to be; none can where values are bits."""
+        return self.check_values(values), 0
+
     @abstractmethod
-    def true_value(self, values: ArrayLike) -> float:
+    def true_value(self, values: ArrayLike) -> Any:
         """What would be answered without privacy."""
 
     def mean_messages(self, values: ArrayLike) -> float:
@@ -208,12 +242,32 @@ class Plan(ABC):
         """The clients' side: a report for each value."""
 
     @abstractmethod
-    def analyze(self, batch: Batch) -> Estimate:
+    def analyze(self, batch: Batch) -> AnyEstimate:
         """The server's side: the estimate from a permuted batch."""
 
     @abstractmethod
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
         """An estimate drawn from the law of analyze(shuffle(randomize(values))), without messages."""
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def neighbours(self) -> tuple[Any, Any, Any]:
+        """Two values of one user, the hardest to hide, and what all others have: arrays with one row each."""
+
+    @abstractmethod
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """What the adversary can use of each of `trials` equal runs: a row of numbers a run."""
+
+    @property
+    def audited_messages(self) -> int:
+        """Messages a user that an audit makes."""
+        return self.messages_per_user_max
+
+    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        """The reports, or those parts of them that depend on which of the neighbours it is."""
+        return self.randomize(values, bits=bits)
 
     def check_reports(self, reports: int) -> None:
         """Refuse a batch of another size than the plan's."""
@@ -235,6 +289,7 @@ class Plan(ABC):
             "delta": self.privacy.delta,
             "honest_fraction": self.honest_fraction,
             "constants": self.constants,
+            **self.domain,
             "standard_error": self.standard_error,
             "messages_per_user_mean": self.messages_per_user_mean,
             "messages_per_user_max": self.messages_per_user_max,
@@ -263,6 +318,7 @@ def _fingerprint(plan: Plan) -> str:
         plan.honest_fraction,
         plan.constants,
         plan.noise,
+        *([plan.domain] if plan.domain else []),
     ]
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 

@@ -8,8 +8,10 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import SCHEMA, Plan
 from shuffledp.protocols.binary_sum import BinarySum
+from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.vector_sum import VectorSum
 
-PROTOCOLS = {BinarySum.protocol: BinarySum}
+PROTOCOLS: dict[str, Any] = {family.protocol: family for family in (BinarySum, BoundedSum, VectorSum)}
 
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 
@@ -35,6 +37,7 @@ def plan_from_document(document: Any) -> Plan:
         privacy=Privacy(document.get("epsilon"), document.get("delta")),  # type: ignore[arg-type]
         honest_fraction=document.get("honest_fraction"),
         constants=document.get("constants"),
+        **{name: document.get(name) for name in kind.domain_names},
     )
     expected = plan.document()
     for key in expected:

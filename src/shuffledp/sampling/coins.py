@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.bernoulli import Probability, exact_probability
+from shuffledp.sampling.bernoulli import Probability, bernoulli, exact_probability
 from shuffledp.sampling.uniform import smallest_width
 
 # Words drawn at a time: enough to be fast, few enough to stay in the cache.
@@ -40,6 +40,13 @@ def fair_coin_sums(coins: int, count: int, *, bits: RandomBits) -> NDArray[np.in
         words = bits.words(here.size * full_words).reshape(here.size, full_words)
         here += np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     return sums
+
+
+def coin_bits(p: Probability, count: int, *, bits: RandomBits) -> NDArray[np.uint8]:
+    """`count` bits that are 1 with probability exactly p, a byte each."""
+    if p == 0.5:
+        return np.unpackbits(bits.unsigned((count + 7) // 8, 8), count=count)
+    return bernoulli(p, count, bits=bits).view(np.uint8)
 
 
 def _fair_coin_sums_of(coins: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.int64]:

@@ -14,6 +14,9 @@ from shuffledp.sampling.table import TableLaw
 
 Rational = Fraction | float | int
 
+# A table of this mean has about 430,000 entries.
+_LARGEST_POISSON = 1 << 28
+
 
 def _ratio_parameter(p: Probability) -> Fraction:
     ratio = exact_probability(p)
@@ -93,9 +96,18 @@ def sample_polya_difference(shape: Rational, p: Probability, count: int, *, bits
 
 
 def sample_skellam(variance: Rational, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
-    """`count` draws of Skellam: the difference of two Poisson variables with half the variance each."""
-    law = poisson(Fraction(variance) / 2)
-    return np.subtract(law.sample(count, bits=bits), law.sample(count, bits=bits))
+    """`count` draws of Skellam: the difference of two Poisson variables with half the variance each.
+
+    A large variance is drawn in several parts, each of which has a table of reasonable size.
+    """
+    half = _positive("variance", variance) / 2
+    parts = math.ceil(half / _LARGEST_POISSON)
+    law = poisson(half / parts)
+    total = np.zeros(count, dtype=np.int64)
+    for _ in range(parts):
+        total += law.sample(count, bits=bits)
+        total -= law.sample(count, bits=bits)
+    return total
 
 
 @lru_cache(maxsize=256)

@@ -43,15 +43,18 @@ def _check_accuracy(plan: Plan, values: ArrayLike, runs: int, bits: RandomBits) 
     by_messages = [simulate(plan, values, bits=bits) for _ in range(runs)]
     by_law = [plan.sample_estimate(values, bits=bits) for _ in range(runs)]
     for estimates in (by_messages, by_law):
-        errors = np.array([estimate.value - truth for estimate in estimates])
-        assert_mean(errors, 0.0, plan.standard_error, false_alarm=FALSE_ALARM)
-        assert_deviation(errors, plan.standard_error, false_alarm=FALSE_ALARM)
-        outside = np.abs(errors) > estimates[0].bound
+        errors = np.array([estimate.value - truth for estimate in estimates]).reshape(runs, -1)
+        # Coordinates of a vector have independent errors.
+        assert_mean(errors.reshape(-1), 0.0, plan.standard_error, false_alarm=FALSE_ALARM)
+        assert_deviation(errors.reshape(-1), plan.standard_error, false_alarm=FALSE_ALARM)
+        outside = (np.abs(errors) > estimates[0].bound).any(axis=1)
         # The bound may fail in 5% of runs; Hoeffding's inequality on top of that.
         slack = np.sqrt(np.log(1 / FALSE_ALARM) / (2 * runs))
         assert outside.mean() <= 1 - estimates[0].confidence + slack, f"bound fails in {outside.mean():.1%} of runs"
         assert {estimate.standard_error for estimate in estimates} == {plan.standard_error}
-    assert_same_law([e.value for e in by_messages], [e.value for e in by_law], false_alarm=FALSE_ALARM)
+    values_seen = [np.array([e.value for e in estimates]).reshape(runs, -1) for estimates in (by_messages, by_law)]
+    for first, second in zip(*(seen.T for seen in values_seen), strict=True):
+        assert_same_law(first, second, false_alarm=FALSE_ALARM)
 
 
 def _check_messages(plan: Plan, values: ArrayLike, bits: RandomBits) -> None:

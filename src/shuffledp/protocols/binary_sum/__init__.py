@@ -1,9 +1,5 @@
 """Binary sums: how many users have the value 1, by several methods."""
 
-import math
-from dataclasses import dataclass
-
-from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
@@ -14,19 +10,12 @@ from shuffledp.protocols.binary_sum.pure import Pure
 from shuffledp.protocols.binary_sum.response import Response
 from shuffledp.protocols.binary_sum.shares import Shares
 from shuffledp.protocols.binary_sum.zsum import ZSum
+from shuffledp.protocols.choosing import Choice, choose
 
 Method = type[Coins] | type[Shares] | type[Response] | type[ZSum] | type[PoissonBits] | type[Correlated] | type[Pure]
 METHODS: dict[str, Method] = {
     method.method: method for method in (Coins, Shares, Response, ZSum, PoissonBits, Correlated, Pure)
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The best plan for the limits given, and why."""
-
-    plan: BinarySumPlan
-    why: str
 
 
 class BinarySum:
@@ -41,6 +30,7 @@ class BinarySum:
 
     protocol = "binary-sum"
     methods = METHODS
+    asks_for: tuple[str, ...] = ()
 
     @classmethod
     def plan(
@@ -73,51 +63,7 @@ class BinarySum:
         honest_fraction: float = 1.0,
         max_messages: int | None = None,
         constants: Constants = "exact",
-    ) -> Choice:
+    ) -> Choice[BinarySumPlan]:
         """The smallest standard error among the methods that keep to the limits, and why."""
-        if method != "auto" and method not in METHODS:
-            raise ParameterError("method", method, f"must be auto, {' or '.join(METHODS)}", "auto picks the best")
-        if max_messages is not None and max_messages < 1:
-            raise ParameterError("max_messages", max_messages, "must be >= 1", "leave it out for no limit")
-        plans: list[BinarySumPlan] = []
-        refusals: dict[str, InfeasibleError] = {}
-        for name in METHODS if method == "auto" else [method]:
-            try:
-                plans.append(
-                    METHODS[name].plan(
-                        users=users, privacy=privacy, honest_fraction=honest_fraction, constants=constants
-                    )
-                )
-            except InfeasibleError as error:
-                refusals[name] = error
-        if not plans:
-            raise next(iter(refusals.values()))
-        limit = max_messages or max(plan.messages_per_user_max for plan in plans)
-        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
-        if not fitting:
-            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
-            raise InfeasibleError(
-                "max_messages",
-                max_messages,
-                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
-                "allow more messages, or a larger epsilon or delta",
-            )
-        best, *rest = sorted(fitting, key=_rank)
-        if method != "auto":
-            return Choice(best, f"{best.method}: as asked")
-        reasons = [_in_short(plan) for plan in (best, *rest)]
-        over = [plan for plan in sorted(plans, key=_rank) if plan not in fitting]
-        reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
-        reasons += [f"{name} cannot: {error.parameter} {error.problem}" for name, error in refusals.items()]
-        return Choice(best, "; ".join(reasons))
-
-
-def _rank(plan: BinarySumPlan) -> tuple[float, float, float]:
-    """By error in steps of 2%, then by messages, then by what one lying client can do."""
-    influence = math.inf if plan.influence is None else plan.influence
-    return round(math.log(plan.standard_error) / math.log(1.02)), plan.messages_per_user_mean, influence
-
-
-def _in_short(plan: BinarySumPlan) -> str:
-    error, messages = plan.standard_error, plan.messages_per_user_mean
-    return f"{plan.method}: standard error {error:.3g} with {messages:.3g} messages a user"
+        asked = {"users": users, "privacy": privacy, "honest_fraction": honest_fraction, "constants": constants}
+        return choose(METHODS, method, max_messages, asked)

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,11 @@ from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.errors import DataError, InfeasibleError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Reports
+from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, Plan
+from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.paper import paper_standard_error
+from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
 
@@ -83,8 +84,27 @@ class BinarySumPlan(Plan):
             )
         return array.astype(np.uint8)
 
+    @abstractmethod
+    def analyze(self, batch: Batch) -> Estimate: ...
+
+    @abstractmethod
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate: ...
+
     def true_value(self, values: ArrayLike) -> float:
         return float(np.sum(self.check_values(values), dtype=np.int64))
+
+    @property
+    def question(self) -> str:
+        return f"count the ones among {self.users:,} users"
+
+    @property
+    def title(self) -> str:
+        return "A private count"
+
+    @property
+    def neighbours(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+        zero, one = np.array([0], dtype=np.uint8), np.array([1], dtype=np.uint8)
+        return zero, one, zero
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """What the adversary can use of each of `trials` equal runs: a row of numbers a run.
@@ -143,12 +163,6 @@ def bennett_bound(variance: float, largest: float) -> float:
     return smallest_real(unlikely, 0.0, math.sqrt(variance), relative=1e-6)
 
 
-def only_exact(constants: Constants) -> None:
-    """Refuse the paper's constants where the paper gives none."""
-    if constants == "paper":
-        raise InfeasibleError("constants", "paper", "are not given for this method", "use exact constants")
-
-
 def check_delta(privacy: Privacy) -> None:
     """Refuse a delta below what windows and tables leave out."""
     if privacy.delta < SMALLEST_DELTA:
@@ -160,19 +174,3 @@ def check_delta(privacy: Privacy) -> None:
 def smallest_cap(tail: Callable[[int], float], limit: float) -> int:
     """The smallest number of messages that a draw passes with at most this probability."""
     return smallest_integer(lambda cap: tail(cap) <= limit, 0)
-
-
-def whole_number(noise: Any, name: str) -> int:
-    """A parameter of a plan's noise that must be a whole number."""
-    value = noise.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise DataError(f"noise.{name}", value, "must be a whole number", "make the plan again")
-    return value
-
-
-def real_number(noise: Any, name: str) -> float:
-    """A parameter of a plan's noise that must be a number."""
-    value = noise.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-        raise DataError(f"noise.{name}", value, "must be a finite number", "make the plan again")
-    return float(value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.dropouts import honest_users
@@ -21,11 +21,11 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, real_number, whole_number
+from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan
 from shuffledp.protocols.binary_sum.paper import paper_noise
+from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.bernoulli import bernoulli
-from shuffledp.sampling.coins import binomial, fair_coin_sums
+from shuffledp.sampling.coins import binomial, coin_bits
 
 
 def smallest_fair_coins(privacy: Privacy) -> int:
@@ -158,13 +158,9 @@ class Coins(AdditiveNoisePlan):
         true = self.check_values(values)
         messages = np.empty((true.size, self.messages_per_user_max), dtype=np.uint8)
         messages[:, 0] = true
-        messages[:, 1:] = self._noise_bits(true.size * self.bits_per_user, bits).reshape(true.size, -1)
+        noise = coin_bits(self.probability, true.size * self.bits_per_user, bits=bits)
+        messages[:, 1:] = noise.reshape(true.size, -1)
         return Reports.of_equal_size(messages)
-
-    def _noise_bits(self, count: int, bits: RandomBits) -> NDArray[np.uint8]:
-        if self.probability == 0.5:
-            return np.unpackbits(bits.unsigned((count + 7) // 8, 8), count=count)
-        return bernoulli(self.probability, count, bits=bits).view(np.uint8)
 
     def analyze(self, batch: Batch) -> Estimate:
         self.check_reports(batch.reports)
@@ -180,10 +176,5 @@ class Coins(AdditiveNoisePlan):
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = int(self._all_values(values).sum(dtype=np.int64))
-        coins = self.noise_law.trials
-        drawn = (
-            fair_coin_sums(coins, 1, bits=bits)
-            if self.probability == 0.5
-            else binomial(coins, self.probability, 1, bits=bits)
-        )
+        drawn = binomial(self.noise_law.trials, self.probability, 1, bits=bits)
         return self._estimate(total + int(drawn[0]) - self.noise_law.mean, simulated=not bits.is_secure)

@@ -13,16 +13,18 @@ from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw, PolyaDifference
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, real_number, smallest_cap, whole_number
-from shuffledp.protocols.binary_sum.shares import pure_ratio
+from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, smallest_cap
+from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.noise_ratio import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
 

@@ -10,24 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.laws import Poisson, Skellam
+from shuffledp.accounting.laws import Poisson
 from shuffledp.accounting.split_coins import SplitCoinsPair
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import (
-    CONFIDENCE,
-    BinarySumPlan,
-    check_delta,
-    only_exact,
-    real_number,
-    smallest_cap,
-    whole_number,
-)
+from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan, check_delta, smallest_cap
+from shuffledp.protocols.fields import only_exact, real_number, whole_number
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import poisson, sample_skellam
 

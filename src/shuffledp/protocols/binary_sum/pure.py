@@ -18,13 +18,8 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import (
-    BinarySumPlan,
-    bennett_bound,
-    only_exact,
-    real_number,
-    whole_number,
-)
+from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound
+from shuffledp.protocols.fields import only_exact, real_number, whole_number
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial

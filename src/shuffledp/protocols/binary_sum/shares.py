@@ -14,36 +14,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw, PolyaDifference
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, real_number, whole_number
+from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan
+from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
-from shuffledp.sampling.uniform import uniform_below
-
-# A batch with one bad share has a uniform sum: it passes for a good one with probability 2^-40.
-MARGIN_BITS = 40
-# A good batch is taken for a broken one with at most this probability.
-FALSE_ALARM = 1e-12
-
-
-def pure_ratio(epsilon: float) -> float:
-    """The smallest usable p >= e^-epsilon: discrete Laplace noise with p^|k| is then epsilon-private.
-
-    Rounded up until the logarithm, itself off by less than an ulp, shows it.
-    """
-    p = math.exp(-epsilon)
-    while -math.log(p) * (1 + 2e-14) > epsilon:
-        p = math.nextafter(p, 1.0)
-    return p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +63,7 @@ class Shares(AdditiveNoisePlan):
         honest = honest_users(users, honest_fraction)
         ratio = pure_ratio(privacy.epsilon)
         deviation = _total_noise(users, honest, ratio).deviation_quantile(FALSE_ALARM)
-        plausible = users + 2 * deviation + 1
-        modulus_bits = min(64, (plausible - 1).bit_length() + MARGIN_BITS)
+        modulus_bits = modulus_bits_for(users + 2 * deviation + 1)
         left = privacy.delta - _sampling_delta(users, honest, ratio, privacy.epsilon)
         if left <= 0:
             raise InfeasibleError(
@@ -194,61 +180,35 @@ class Shares(AdditiveNoisePlan):
     def lying_client(self) -> str:
         return (
             "moves the count as far as it likes or voids the batch; "
-            f"a random change is detected but for 2^-{self.modulus_bits - (self.plausible - 1).bit_length()}"
+            f"a random change is detected but for 2^-{self._splitting.undetected_bits}"
         )
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         true = self.check_values(values)
         noise = sample_polya_difference(Fraction(1, self.honest_users), self.ratio, true.size, bits=bits)
-        # Unsigned arithmetic wraps modulo 2^64, of which 2^modulus_bits is a divisor.
-        rest = (true + noise).astype(np.uint64)
-        messages = np.empty((true.size, self.shares), dtype=np.uint64)
-        random_shares = true.size * (self.shares - 1)
-        if random_shares:
-            drawn = uniform_below(1 << self.modulus_bits, random_shares, bits=bits)
-            messages[:, 1:] = drawn.reshape(true.size, -1)
-            rest -= messages[:, 1:].sum(axis=1, dtype=np.uint64)
-        messages[:, 0] = rest & self._mask
-        return Reports.of_equal_size(messages)
+        return Reports.of_equal_size(self._splitting.split(true + noise, bits=bits))
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The sum of each run: all that is left of the shares but for the transport term."""
-        sums = reports.payloads.reshape(trials, -1).sum(axis=1, dtype=np.uint64) & self._mask
-        half = np.uint64(1 << (self.modulus_bits - 1))
-        centred: NDArray[np.int64] = ((sums + half) & self._mask).astype(np.int64) - int(half)
-        return centred.reshape(-1, 1)
+        totals = self._splitting.total(reports.payloads.reshape(trials, -1))
+        return self._splitting.centred(totals).reshape(-1, 1)
 
     @property
-    def _mask(self) -> np.uint64:
-        return np.uint64((1 << self.modulus_bits) - 1)
+    def _splitting(self) -> Splitting:
+        spread = self.largest_deviation
+        return Splitting(self.shares, self.modulus_bits, -spread, self.users + spread)
 
     def analyze(self, batch: Batch) -> Estimate:
         self.check_reports(batch.reports)
-        expected = self.users * self.shares
-        if len(batch) != expected or (batch.payloads > self._mask).any():
-            raise BrokenBatchError(
-                f"messages must be {expected} numbers below 2^{self.modulus_bits}, got {len(batch)}: "
-                "a share was lost or altered, the batch is void; collect it again."
-            )
-        return self._estimate(self._decode(int(batch.payloads.sum(dtype=np.uint64) & self._mask)))
-
-    def _decode(self, total: int) -> float:
-        """The sum behind its residue, or an error where no good batch has this residue."""
-        if total <= self.users + self.largest_deviation:
-            return float(total)
-        if total >= (1 << self.modulus_bits) - self.largest_deviation:
-            return float(total - (1 << self.modulus_bits))
-        raise BrokenBatchError(
-            f"sum must lie within {self.largest_deviation} of 0..{self.users}, got {total} modulo "
-            f"2^{self.modulus_bits}: a share was lost or altered, the batch is void; collect it again."
-        )
+        self._splitting.check_messages(batch.payloads, self.users * self.shares)
+        return self._estimate(float(self._splitting.decode(self._splitting.total(batch.payloads))))
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = int(self._all_values(values).sum(dtype=np.int64))
         shape = Fraction(self.users, self.honest_users)
         noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
-        value = self._decode((total + noise) % (1 << self.modulus_bits))
-        return self._estimate(value, simulated=not bits.is_secure)
+        residue = np.array((total + noise) % (1 << self.modulus_bits), dtype=np.uint64)
+        return self._estimate(float(self._splitting.decode(residue)), simulated=not bits.is_secure)
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,9 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.binary_sum.base import CONFIDENCE, AdditiveNoisePlan, only_exact, real_number
+from shuffledp.protocols.binary_sum.base import CONFIDENCE, AdditiveNoisePlan
 from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_probability
+from shuffledp.protocols.fields import only_exact, real_number
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial

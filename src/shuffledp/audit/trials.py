@@ -1,4 +1,4 @@
-"""The audit of a binary sum: its own randomizer, run on two neighbouring inputs."""
+"""The audit of a plan: its own randomizer, run on two neighbouring inputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ from shuffledp.accounting.dropouts import honest_users
 from shuffledp.audit.events import Finding, Tally, find
 from shuffledp.audit.sabotage import sabotaged
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.binary_sum.base import BinarySumPlan
+from shuffledp.protocols.base import Plan
 from shuffledp.randomness import RandomBits
 
-# Users randomized in all, both inputs together, unless the caller says otherwise.
+# Users randomized in all, both inputs together, unless the caller says otherwise; ten messages count as one user.
 _EFFORT = 600_000_000
+_MESSAGES_PER_EFFORT = 10
 _MOST_TRIALS, _FEWEST_TRIALS = 20_000_000, 20_000
 # Users randomized at a time.
 _AT_A_TIME = 1 << 20
@@ -39,8 +40,8 @@ class AuditResult:
         return "refuted" if self.epsilon_lower_bound > self.epsilon_claimed else "stands"
 
 
-def audit_binary_sum(
-    plan: BinarySumPlan,
+def audit_plan(
+    plan: Plan,
     *,
     bits: RandomBits,
     trials: int | None = None,
@@ -49,33 +50,34 @@ def audit_binary_sum(
     honest_fraction: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditResult:
-    """A lower bound on epsilon from `trials` runs on each of two inputs that differ in one user's bit.
+    """A lower bound on epsilon from `trials` runs on each of two inputs that differ in one user's value.
 
-    Only the honest users report (dropouts are the worst that others can do), all others' bits are 0,
-    and what is kept of a run is what a permutation leaves. `sabotage` runs a twin with that part of
+    Only the honest users report (dropouts are the worst that others can do), and what is kept of a run
+    is what a permutation leaves. `sabotage` runs a twin with that part of
     the noise variance under the plan's claim.
 
     >>> from shuffledp import BinarySum, Privacy
     >>> plan = BinarySum.plan(users=50, privacy=Privacy(1, 1e-6))
-    >>> audit_binary_sum(plan, bits=RandomBits.seeded(1), trials=20_000).verdict
+    >>> audit_plan(plan, bits=RandomBits.seeded(1), trials=20_000).verdict
     'stands'
     """
     if not 0.5 <= confidence < 1:
         raise ParameterError("confidence", confidence, "must lie in [0.5, 1)", "0.999 is a common choice")
     fraction = plan.honest_fraction if honest_fraction is None else honest_fraction
     honest = honest_users(plan.users, fraction)
-    wanted = max(_FEWEST_TRIALS, min(_MOST_TRIALS, _EFFORT // (2 * honest))) if trials is None else trials
+    effort = honest * max(1, plan.audited_messages // _MESSAGES_PER_EFFORT)
+    wanted = max(_FEWEST_TRIALS, min(_MOST_TRIALS, _EFFORT // (2 * effort))) if trials is None else trials
     if wanted < 100:
         raise ParameterError("trials", wanted, "must be >= 100", "a hundred runs show nothing; take a million")
     runs = plan if sabotage == 1 else sabotaged(plan, sabotage)
     sides = []
-    for bit in (0, 1):
-        values = np.zeros(honest, dtype=np.uint8)
-        values[0] = bit
+    *targets, other = plan.neighbours
+    for side, target in enumerate(targets):
+        values = np.concatenate((target, np.repeat(other, honest - 1, axis=0)))
 
-        def tell(done: int, bit: int = bit) -> None:
+        def tell(done: int, side: int = side) -> None:
             if progress is not None:
-                progress(bit * wanted + done, 2 * wanted)
+                progress(side * wanted + done, 2 * wanted)
 
         sides.append(_run(runs, values, wanted, bits, tell))
     finding = find(sides[0], sides[1], delta=plan.privacy.delta, confidence=confidence)
@@ -90,14 +92,13 @@ def audit_binary_sum(
     )
 
 
-def _run(
-    plan: BinarySumPlan, values: NDArray[np.uint8], trials: int, bits: RandomBits, tell: Callable[[int], None]
-) -> Tally:
+def _run(plan: Plan, values: NDArray[np.generic], trials: int, bits: RandomBits, tell: Callable[[int], None]) -> Tally:
     """What `trials` runs on one input show, as many at a time as fit; only tallies are kept."""
-    at_a_time = max(2, _AT_A_TIME // values.size)
+    at_a_time = max(2, _AT_A_TIME // (len(values) * max(1, plan.audited_messages // _MESSAGES_PER_EFFORT)))
     parts = []
     for start in range(0, trials, at_a_time):
         here = min(at_a_time, trials - start)
-        parts.append(Tally.of(plan.summaries(plan.randomize(np.tile(values, here), bits=bits), here)))
+        repeated = np.tile(values, (here, *[1] * (values.ndim - 1)))
+        parts.append(Tally.of(plan.summaries(plan.audited_reports(repeated, bits=bits), here)))
         tell(start + here)
     return Tally.merge(parts)

@@ -1,0 +1,100 @@
+"""Integer noise as good as Gaussian noise, in any number of dimensions: the steepest normal score.
+
+Let Z be log-concave integer noise with distribution function F, and h(j) = Phi^-1(F(j)) its normal
+score. For log-concave noise the best test of Z against Z + t is a threshold, whose two errors are
+1 - Phi(h(j)) and Phi(h(j - t)). If h never climbs by more than L in one step, then
+h(j) - h(j - t) <= t L for every t at once, and no threshold does better than the same test of N(0, 1)
+against N(t L, 1). So Z against Z + t is dominated by that Gaussian pair, and D independent coordinates
+shifted by an integer vector s by N(0, I) against N(s L, I), which is N(0, 1) against N(|s| L, 1).
+
+Far out, where binomial noise ends, h climbs without limit; a window leaves that out. With T the largest
+shift of one coordinate and P[Z <= low], P[Z > high] <= outside, only the scores within T of low..high
+matter: every other threshold has P - e^eps Q <= outside, for eps >= 0 and in both directions. So
+
+    delta(eps)  <=  gaussian_delta(eps, |s| L)  +  D outside.
+
+Proof: docs/theory/vector-sums.md. Nothing is lost to a Renyi conversion, and L tends to 1/sd.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from shuffledp.accounting.laws import Floats, IntegerLaw
+from shuffledp.accounting.pairs import RELATIVE_ERROR
+from shuffledp.errors import InfeasibleError, ParameterError
+
+# What Phi^-1 in doubles may be wrong, and the sums of up to 2^24 masses.
+_SCORE_ERROR = 1e-13
+_LONGEST_WINDOW = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class NormalScores:
+    """The steepest step of the normal score of a noise, and the probability left out of the window."""
+
+    steepest: float
+    outside: float
+
+
+@lru_cache(maxsize=16)
+def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float) -> NormalScores:
+    """The steepest step for shifts of one coordinate up to `largest_shift`, rounded up; inf if there is none.
+
+    >>> from shuffledp.accounting.laws import Binomial
+    >>> scores = normal_scores(Binomial(40_000, 0.5), largest_shift=24, outside=1e-12)
+    >>> 1 < scores.steepest * Binomial(40_000, 0.5).standard_deviation < 1.002
+    True
+    """
+    if largest_shift < 1 or not 0 < outside < 0.5:
+        raise ParameterError("largest_shift", largest_shift, "must be >= 1, and outside in (0, 1/2)", "check both")
+    if not noise.is_log_concave:
+        raise ParameterError("noise", str(noise), "must be log-concave", "use another noise for vectors")
+    low, high = _quantiles(noise, outside)
+    start, end = low + 1 - largest_shift, high - 1 + largest_shift
+    smallest, largest = noise.support
+    if start < smallest or end >= largest:
+        return NormalScores(float("inf"), outside)  # a shift leaves the support too likely
+    if end - start > _LONGEST_WINDOW:
+        raise InfeasibleError(
+            "noise", str(noise), f"must spread over at most {_LONGEST_WINDOW} values", "choose a coarser grid"
+        )
+    masses = np.exp(noise.log_pmf(np.arange(start, end + 2, dtype=np.float64)))
+    below = noise.cdf(start - 1) + np.cumsum(masses[:-1])  # F(start), ..., F(end)
+    above = noise.sf(end + 1) + np.cumsum(masses[:0:-1])[::-1]  # 1 - F(start), ..., 1 - F(end)
+    steps = _score(below, above, 1 + RELATIVE_ERROR)[1:] - _score(below, above, 1 - RELATIVE_ERROR)[:-1]
+    return NormalScores(float(steps.max()) + 2 * _SCORE_ERROR, outside)
+
+
+def _score(below: Floats, above: Floats, factor: float) -> Floats:
+    """Phi^-1 of `below`, from the smaller of the two tails, which may be off by the factor."""
+    lower = special.ndtri(np.minimum(below * factor, 0.75))
+    upper = -special.ndtri(np.minimum(above / factor, 0.75))
+    return np.asarray(np.where(below <= above, lower, upper), dtype=np.float64)
+
+
+def _quantiles(noise: IntegerLaw, outside: float) -> tuple[int, int]:
+    """The largest j with P[Z <= j] <= outside, and the smallest with P[Z > j] <= outside."""
+    centre = round(noise.mean)
+    width = 1 + int(noise.standard_deviation)
+    low, step = centre, width
+    while noise.cdf(low) > outside:
+        low, step = low - step, 2 * step
+    high, step = centre, width
+    while noise.sf(high) > outside:
+        high, step = high + step, 2 * step
+    return (
+        _last(lambda j: noise.cdf(j) <= outside, low, centre),
+        _last(lambda j: noise.sf(j) > outside, centre - 1, high) + 1,
+    )
+
+
+def _last(holds: Callable[[int], bool], start: int, end: int) -> int:
+    """The last whole number from `start`, where it holds, before `end`, where it does not."""
+    while end - start > 1:
+        middle = (start + end) // 2
+        start, end = (middle, end) if holds(middle) else (start, middle)
+    return start

@@ -1,0 +1,248 @@
+"""Bounded sum by shares: split-and-mix of the rounded value plus a Polya share of discrete Laplace noise.
+
+Reference: [004] Appendix B.1 and Balle, Bell, Gascon, Nissim 2020; the number of shares from our own bound.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.differences import PolyaDifference
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.bounded_sum.base import BoundedSumPlan, check_range
+from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
+
+# Rounding may add this part to the noise's variance.
+_ROUNDING_PART = 0.02
+# Tables of noise have at most about this many entries: about a second to make.
+_LONGEST_TABLE = 1 << 20
+# A table ends where its tail is below e^-95.
+_TABLE_DEPTH = 95.0
+
+
+def _grid(users: int, epsilon: float) -> int:
+    """Rounding users' values adds users/4 steps^2 to about 2 (grid/epsilon)^2."""
+    wanted = math.ceil(epsilon * math.sqrt(users / (8 * _ROUNDING_PART)))
+    longest = max(1, math.floor(epsilon * _LONGEST_TABLE / _TABLE_DEPTH))
+    # At least as fine as the noise, so that whole steps cost nothing.
+    return max(1, min(max(wanted, math.ceil(2 * epsilon)), longest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedShares(BoundedSumPlan):
+    """Each user adds its part of discrete Laplace noise to its rounded value and sends that in random shares.
+
+    The adversary sees shares that are, up to a stated distance, uniform given their sum modulo
+    2^modulus_bits: the rounded sum plus discrete Laplace noise, a trusted curator's answer. One client
+    that lies, or one lost share, voids the batch; that is detected.
+
+    Reference: [004] Appendix B.1.
+
+    >>> plan = BoundedShares.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1)
+    >>> round(plan.standard_error, 2), plan.messages_per_user_max, plan.bits_per_message
+    (1.43, 9, 63)
+    """
+
+    method: ClassVar[str] = "shares"
+    theory_page: ClassVar[str] = "docs/theory/001-sums.md"
+
+    ratio: float
+    shares: int
+    modulus_bits: int
+    largest_deviation: int
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        low: float,
+        high: float,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+    ) -> Self:
+        """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
+        only_exact(constants)
+        check_users(users)
+        check_range(low, high)
+        honest = honest_users(users, honest_fraction)
+        grid = _grid(users, privacy.epsilon)
+        ratio = pure_ratio(privacy.epsilon, grid)
+        deviation = _total_noise(users, honest, ratio).deviation_quantile(FALSE_ALARM)
+        modulus_bits = modulus_bits_for(users * grid + 2 * deviation + 1)
+        left = privacy.delta - _sampling_delta(users, honest, ratio, privacy.epsilon)
+        if left <= 0:
+            raise InfeasibleError(
+                "delta",
+                privacy.delta,
+                "is smaller than what sampling tables round off",
+                "choose a larger delta, or the method bits, whose noise is drawn exactly",
+            )
+        distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            low=low,
+            high=high,
+            grid=grid,
+            ratio=ratio,
+            shares=smallest_messages(honest, 1 << modulus_bits, distance),
+            modulus_bits=modulus_bits,
+            largest_deviation=deviation,
+        )
+
+    @property
+    def _splitting(self) -> Splitting:
+        spread = self.largest_deviation
+        return Splitting(self.shares, self.modulus_bits, -spread, self.users * self.grid + spread)
+
+    def _check_noise(self) -> None:
+        if not 0 < self.ratio < 1:
+            raise ParameterError("ratio", self.ratio, "must lie strictly between 0 and 1", "make the plan again")
+        if not 1 <= self.shares <= MOST_SHARES:
+            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
+        if self.largest_deviation < 0 or not 1 <= self.modulus_bits <= 64 or self._splitting.undetected_bits < 1:
+            raise ParameterError(
+                "modulus_bits", self.modulus_bits, "must hold every sum in 64 bits", "make the plan again"
+            )
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {
+            "law": "discrete-laplace",
+            "grid": self.grid,
+            "ratio": self.ratio,
+            "share_of": self.honest_users,
+            "shares": self.shares,
+            "modulus_bits": self.modulus_bits,
+            "largest_deviation": self.largest_deviation,
+        }
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            grid=whole_number(noise, "grid"),
+            ratio=real_number(noise, "ratio"),
+            shares=whole_number(noise, "shares"),
+            modulus_bits=whole_number(noise, "modulus_bits"),
+            largest_deviation=whole_number(noise, "largest_deviation"),
+            **common,
+        )
+
+    @property
+    def noise_law(self) -> IntegerLaw:
+        return _total_noise(self.users, self.honest_users, self.ratio)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return float(self.shares)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.shares
+
+    @property
+    def bits_per_message(self) -> int:
+        return self.modulus_bits
+
+    def pair(self, honest: int) -> ShiftPair:
+        return _pair(honest / self.honest_users, self.ratio, self.grid)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        distance = mixing_distance(honest, self.shares, 1 << self.modulus_bits)
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of the pair"),
+            DeltaTerm(
+                "transport",
+                delta_of_distance(math.exp(epsilon), distance),
+                f"(1 + e^epsilon) times {distance:.3g}, what shuffled shares show beyond their sum",
+            ),
+            DeltaTerm("wrap-around", 0.0, f"reducing a sum modulo 2^{self.modulus_bits} is a post-processing"),
+            DeltaTerm(
+                "sampling",
+                _sampling_delta(self.users, self.honest_users, self.ratio, epsilon),
+                "(1 + e^epsilon) times what the users' noise tables cut off and round",
+            ),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Up to the transport term, permuted shares can be simulated from their sum modulo q; with all others known "
+            "that is the user's rounded value plus the honest users' Polya shares. Two values rounded with the same "
+            "secret differ by at most the grid."
+        )
+
+    @property
+    def influence(self) -> None:
+        return None
+
+    @property
+    def lying_client(self) -> str:
+        return (
+            "moves the sum as far as it likes or voids the batch; "
+            f"a random change is detected but for 2^-{self._splitting.undetected_bits}"
+        )
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        rounded = self._rounded(self.check_values(values), bits)
+        noise = sample_polya_difference(Fraction(1, self.honest_users), self.ratio, rounded.size, bits=bits)
+        return Reports.of_equal_size(self._splitting.split(rounded + noise, bits=bits))
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The sum of each run: all that is left of the shares but for the transport term."""
+        totals = self._splitting.total(reports.payloads.reshape(trials, -1))
+        return self._coarse(self._splitting.centred(totals))
+
+    def analyze(self, batch: Batch) -> Estimate:
+        self.check_reports(batch.reports)
+        self._splitting.check_messages(batch.payloads, self.users * self.shares)
+        return self._estimate(float(self._splitting.decode(self._splitting.total(batch.payloads))))
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        total = self._rounded_total(values, bits)
+        shape = Fraction(self.users, self.honest_users)
+        noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
+        residue = np.array((total + noise) % (1 << self.modulus_bits), dtype=np.uint64)
+        return self._estimate(float(self._splitting.decode(residue)), simulated=not bits.is_secure)
+
+
+@lru_cache(maxsize=64)
+def _pair(shape: float, ratio: float, shift: int) -> ShiftPair:
+    """Cached for its table of masses."""
+    return ShiftPair(DiscreteLaplace(ratio) if shape == 1 else PolyaDifference(shape, ratio), shift)
+
+
+@lru_cache(maxsize=64)
+def _total_noise(users: int, honest: int, ratio: float) -> IntegerLaw:
+    """What all users add together when everybody is honest."""
+    return DiscreteLaplace(ratio) if users == honest else PolyaDifference(users / honest, ratio)
+
+
+def _sampling_delta(users: int, honest: int, ratio: float, epsilon: float) -> float:
+    """Two draws a user, each within the table's distance of its law."""
+    table = negative_binomial(Fraction(1, honest), ratio)
+    return delta_of_distance(math.exp(epsilon), 2 * users * table.distance)

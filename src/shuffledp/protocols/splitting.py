@@ -1,0 +1,111 @@
+"""Split-and-mix transport: a whole number in random shares modulo a power of two, and back from their sum."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.errors import BrokenBatchError, InfeasibleError
+from shuffledp.messages import Payloads
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.uniform import uniform_below
+
+# A batch with one bad share has a uniform sum: it passes for a good one with probability 2^-40.
+MARGIN_BITS = 40
+# The margin that is left at least where the modulus is as large as a word.
+SMALLEST_MARGIN_BITS = 8
+# A good batch is taken for a broken one with at most this probability.
+FALSE_ALARM = 1e-12
+
+
+def modulus_bits_for(sums: int) -> int:
+    """The modulus, as a power of two, that holds so many sums of a good batch and the margin.
+
+    >>> modulus_bits_for(10_001)
+    54
+    """
+    needed = (sums - 1).bit_length()
+    if needed + SMALLEST_MARGIN_BITS > 64:
+        raise InfeasibleError(
+            "modulus_bits",
+            needed + SMALLEST_MARGIN_BITS,
+            "must be at most 64 to hold the sum of all users on this grid",
+            "choose a coarser grid, fewer users or a larger epsilon",
+        )
+    return min(64, needed + MARGIN_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """Shares of numbers whose sum over all users lies in lowest..highest unless the batch was spoiled.
+
+    >>> splitting = Splitting(shares=3, modulus_bits=50, lowest=-10, highest=1000)
+    >>> shares = splitting.split(np.array([400, -7]), bits=RandomBits.seeded(1))
+    >>> shares.shape, splitting.decode(splitting.total(shares.reshape(1, -1)))
+    ((2, 3), array([393]))
+    """
+
+    shares: int
+    modulus_bits: int
+    lowest: int
+    highest: int
+
+    @property
+    def mask(self) -> np.uint64:
+        """All ones in the bits of a message."""
+        return np.uint64((1 << self.modulus_bits) - 1)
+
+    @property
+    def undetected_bits(self) -> int:
+        """A random change of a share goes unnoticed with probability 2^-this."""
+        return self.modulus_bits - (self.highest - self.lowest).bit_length()
+
+    def split(self, values: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.uint64]:
+        """Uniform shares of each value, along a new last axis."""
+        # Unsigned arithmetic wraps modulo 2^64, of which 2^modulus_bits is a divisor.
+        rest = values.astype(np.uint64)
+        messages = np.empty((*values.shape, self.shares), dtype=np.uint64)
+        if self.shares > 1 and values.size:
+            drawn = uniform_below(1 << self.modulus_bits, values.size * (self.shares - 1), bits=bits)
+            messages[..., 1:] = drawn.reshape(*values.shape, self.shares - 1)
+            for share in range(1, self.shares):
+                rest -= messages[..., share]
+        messages[..., 0] = rest & self.mask
+        return messages
+
+    def total(self, payloads: Payloads) -> NDArray[np.uint64]:
+        """The sum modulo the modulus, along the last axis."""
+        return np.asarray(payloads.sum(axis=-1, dtype=np.uint64) & self.mask)
+
+    def decode(self, totals: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The sums behind their residues, or an error where no good batch has such a residue."""
+        above = (totals - np.array(self.lowest, dtype=np.int64).astype(np.uint64)) & self.mask
+        if (above > np.uint64(self.highest - self.lowest)).any():
+            worst = int(totals.reshape(-1)[np.argmax(above)])
+            raise BrokenBatchError(
+                f"sum must lie in {self.lowest}..{self.highest}, got {worst} modulo 2^{self.modulus_bits}: "
+                "a share was lost or altered, the batch is void; collect it again."
+            )
+        return above.astype(np.int64) + self.lowest
+
+    def centred(self, totals: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Residues as the numbers nearest to 0."""
+        # Moved to the top of the word, the modulus's highest bit is the word's sign.
+        unused = 64 - self.modulus_bits
+        return np.asarray((totals << np.uint64(unused)).astype(np.int64) >> np.int64(unused))
+
+    def check_messages(self, payloads: Payloads, expected: int) -> None:
+        """Refuse a batch with a message too many, too few or too large."""
+        if payloads.size != expected or (payloads > self.mask).any():
+            raise BrokenBatchError(
+                f"messages must be {expected} numbers below 2^{self.modulus_bits}, got {payloads.size}: "
+                "a share was lost or altered, the batch is void; collect it again."
+            )
+
+
+def add_up(values: Payloads, labels: Any, count: int) -> NDArray[np.uint64]:
+    """The sum modulo 2^64 of the values with each label below `count`."""
+    totals = np.zeros(count, dtype=np.uint64)
+    np.add.at(totals, labels, values.astype(np.uint64, copy=False))
+    return totals

@@ -1,0 +1,379 @@
+"""What all vector sums share: vectors in a ball, on a grid of whole numbers, and one Gaussian pair."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.gaussian import GaussianPair
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.normal_scores import NormalScores, normal_scores
+from shuffledp.accounting.pairs import DominatingPair, FinitePair
+from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Payloads, Reports
+from shuffledp.protocols.base import Plan
+from shuffledp.protocols.bounded_sum.paper import robust_epsilon
+from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.vector_sum.paper import paper_standard_error
+from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
+from shuffledp.randomness import RandomBits
+from shuffledp.references.curator_gaussian import CuratorGaussian
+from shuffledp.references.local_vector import local_vector_standard_error
+from shuffledp.sampling.rounding import LARGEST, round_randomly
+from shuffledp.sampling.uniform import smallest_width
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+LARGEST_DIMENSION = 1 << 24
+# Numbers rounded at a time: they stay in the cache.
+_AT_A_TIME = 1 << 17
+# A rotation's clipping touches anybody with at most this probability over its signs.
+CLIPPING = 1e-6
+# Parts of delta for rounding too long, and for what the window of normal scores leaves out.
+ROUNDING_PART, WINDOW_PART = 0.01, 0.001
+
+
+@lru_cache(maxsize=64)
+def _bound_in_steps(plan: "VectorSumPlan") -> float:
+    if plan.rotation is None:
+        return noise_and_rounding_bound(plan.noise_law(plan.users), plan.users, plan.dimension)
+    weight = 1 / math.sqrt(plan.coordinates)
+    scale = math.sqrt(plan.noise_law(plan.users).variance + plan.users / 4)
+    return chernoff_bound(
+        lambda theta: plan.coordinates * plan.log_moment(theta * weight), plan.users, plan.dimension, scale
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSumPlan(Plan):
+    """A sum of vectors of length at most `radius`: scaled to a grid, rounded at random, noisy in every coordinate.
+
+    With a `rotation` (the seed of its public signs) vectors are rotated first, which spreads them evenly.
+    """
+
+    protocol: ClassVar[str] = "vector-sum"
+    theory_page: ClassVar[str] = "docs/theory/vector-sums.md"
+    domain_names: ClassVar[tuple[str, ...]] = ("dimension", "radius")
+
+    dimension: int
+    radius: float
+    grid: int
+    rotation: int | None = None
+    rounding_failure: float
+    outside: float
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def noise_law(self, users: int) -> IntegerLaw:
+        """The law of what so many users add to a coordinate together, in steps of the grid."""
+
+    @abstractmethod
+    def log_moment(self, theta: float) -> float:
+        """Log E[e^(theta Z)] of all users' centred noise in one coordinate."""
+
+    @property
+    @abstractmethod
+    def step(self) -> float:
+        """One step of the grid."""
+
+    @property
+    @abstractmethod
+    def influence(self) -> float | None:
+        """How far one client that lies can move a coordinate; None if as far as it likes."""
+
+    @property
+    def coordinates(self) -> int:
+        """Numbers that a user sends: the dimension, or the next power of two if rotated."""
+        return self.dimension if self.rotation is None else padded_dimension(self.dimension)
+
+    @property
+    def reach(self) -> float:
+        """No coordinate is larger; a rotated one that is gets clipped, which hardly ever happens."""
+        if self.rotation is None:
+            return self.radius
+        return self.radius * likely_range(self.users, self.coordinates, CLIPPING)
+
+    @property
+    def label_bits(self) -> int:
+        """Bits that say which coordinate a message is about."""
+        return (self.coordinates - 1).bit_length()
+
+    def _check_domain(self) -> None:
+        check_ball(self.dimension, self.radius)
+        object.__setattr__(self, "radius", float(self.radius))
+        if not 1 <= self.grid <= LARGEST:
+            raise ParameterError("grid", self.grid, f"must lie in 1..{LARGEST}", "make the plan again")
+        if self.rotation is not None and not 0 <= self.rotation < 1 << 63:
+            raise ParameterError("rotation", self.rotation, "must be a seed in 0..2^63", "any number will do")
+        for name in ("rounding_failure", "outside"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ParameterError(name, getattr(self, name), "must lie in (0, 1/2)", "make the plan again")
+
+    @property
+    def standard_error(self) -> float:
+        return self.step * math.sqrt(self.noise_law(self.users).variance + self.users / 4)
+
+    @property
+    def error_bound(self) -> float:
+        """All coordinates are off by at most this with probability CONFIDENCE, whatever the data."""
+        return self.step * _bound_in_steps(self)
+
+    def reference(self) -> dict[str, float | None]:
+        curator = CuratorGaussian(privacy=self.privacy, sensitivity=2 * self.radius)
+        return {
+            "paper_standard_error": paper_standard_error(self.users, self.privacy, self.dimension, self.radius),
+            "central_standard_error": curator.standard_error,
+            "local_standard_error": local_vector_standard_error(self.users, self.privacy, self.dimension, self.radius),
+        }
+
+    @property
+    def question(self) -> str:
+        return (
+            f"add up the vectors of {self.users:,} users, {self.dimension:,} numbers each, "
+            f"of length at most {self.radius:g}"
+        )
+
+    @property
+    def title(self) -> str:
+        return "A private vector sum"
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
+        return robust_epsilon(self.privacy, honest_fraction)
+
+    @property
+    def rounded_difference(self) -> RoundedDifference:
+        """How far apart the rounded vectors of two neighbours are."""
+        return rounded_difference(2 * self.radius / self.step, self.coordinates, self.rounding_failure)
+
+    @property
+    def largest_shift(self) -> int:
+        """How far apart they are in one coordinate."""
+        return math.ceil(min(2 * self.reach / self.step * (1 + TOLERANCE) + TOLERANCE, self.rounded_difference.length))
+
+    def scores(self, honest: int) -> NormalScores:
+        """The normal scores of the honest users' noise."""
+        return normal_scores(self.noise_law(honest), self.largest_shift, self.outside)
+
+    def pair(self, honest: int) -> DominatingPair:
+        shift = self.rounded_difference.length * self.scores(honest).steepest
+        if not math.isfinite(shift):
+            return FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
+        return GaussianPair(shift)
+
+    def _noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        difference = self.rounded_difference
+        return (
+            DeltaTerm(
+                "noise",
+                self.pair(honest).delta(epsilon),
+                f"the curve of the Gaussian pair that dominates every shift of length {difference.length:.6g}",
+            ),
+            DeltaTerm(
+                "cut-off",
+                self.coordinates * self.outside,
+                f"{self.coordinates:,} coordinates' noise outside the window of its normal scores",
+            ),
+            DeltaTerm("rounding", difference.failure, "two neighbours' rounded vectors are further apart than that"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "With all others known the view is the user's rounded vector plus independent log-concave noise in every "
+            "coordinate. Its normal score climbs by at most L a step, so each coordinate, whatever its shift, is "
+            "dominated by a Gaussian pair, and their product by the one with shift L times the vector's length."
+        )
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def check_values(self, values: ArrayLike) -> Floats:
+        """The vectors as a matrix of floats, a row a user, none longer than the radius."""
+        array = self._matrix(values)
+        for start, block in self._blocks(array):
+            self._check_block(start, block)
+        return array
+
+    def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
+        array = self._matrix(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(array, axis=1)
+        self._refuse_infinite(array, lengths, 0)
+        long = lengths > self.radius
+        if not long.any():
+            return array, 0
+        # A hair shorter than the radius, so that rounding cannot put it beyond.
+        shrink = np.where(long, self.radius * (1 - TOLERANCE / 4) / np.maximum(lengths, self.radius), 1.0)
+        return array * shrink[:, np.newaxis], int(np.count_nonzero(long))
+
+    def _matrix(self, values: ArrayLike) -> Floats:
+        array = np.asarray(values)
+        if array.ndim != 2 or array.shape[0] == 0 or array.shape[1] != self.dimension:
+            raise DataError(
+                "values",
+                f"shape {array.shape}",
+                f"must be a matrix with {self.dimension} columns and a row a user",
+                "reshape it, or plan another dimension",
+            )
+        if array.dtype.kind not in "buif":
+            raise DataError("values", f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(float)")
+        return array.astype(np.float64, copy=False)
+
+    def _blocks(self, array: Floats) -> Iterator[tuple[int, Floats]]:
+        rows = max(1, _AT_A_TIME // array.shape[1])
+        return ((start, array[start : start + rows]) for start in range(0, len(array), rows))
+
+    def _check_block(self, start: int, block: Floats) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", block, block)
+            fine = squares <= (self.radius * (1 + TOLERANCE / 2)) ** 2
+        if fine.all():
+            return
+        self._refuse_infinite(block, squares, start)
+        row = int(np.argmin(fine))
+        raise DataError(
+            "values",
+            f"a vector of length {math.sqrt(squares[row]):.6g} in row {start + row + 1}",
+            f"must be at most as long as the radius {self.radius:g}",
+            "clip it (--clip, clip=True) or plan a larger radius",
+        )
+
+    def _refuse_infinite(self, block: Floats, sizes: Floats, start: int) -> None:
+        for row in np.flatnonzero(~np.isfinite(sizes)):
+            bad = np.flatnonzero(~np.isfinite(block[row]))
+            if bad.size:
+                raise DataError(
+                    "values",
+                    f"{block[row, bad[0]]} in row {start + int(row) + 1}, column {int(bad[0]) + 1}",
+                    "must be finite",
+                    "drop or fill such values first",
+                )
+
+    def true_value(self, values: ArrayLike) -> Floats:
+        return np.asarray(self.check_values(values).sum(axis=0), dtype=np.float64)
+
+    @abstractmethod
+    def _scaled(self, block: Floats) -> Floats:
+        """Coordinates in steps of the grid."""
+
+    def prepare(self, vectors: Floats) -> Floats:
+        """Checked vectors, rotated if the plan says so: what `randomize_coordinates` takes columns of."""
+        return vectors if self.rotation is None else rotate(vectors, self.rotation)
+
+    @abstractmethod
+    def _messages(self, rounded: Whole, bits: RandomBits) -> Payloads:
+        """The messages of each number, along a new last axis."""
+
+    def randomize_coordinates(self, prepared: Floats, first: int, *, bits: RandomBits) -> Reports:
+        """Reports about some coordinates only, from `first` on: those of all coordinates make a whole report."""
+        rounded = round_randomly(self._scaled(prepared), bits=bits)
+        messages = self._messages(rounded, bits)
+        users, count, length = messages.shape
+        kind = f"u{smallest_width(max(1, self.label_bits)) // 8}"
+        labels = np.repeat(np.arange(first, first + count, dtype=kind), length)
+        return Reports.of_equal_size(
+            messages.reshape(users, -1), np.broadcast_to(labels, (users, labels.size)).reshape(users, -1)
+        )
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        return self.randomize_coordinates(self.prepare(self.check_values(values)), 0, bits=bits)
+
+    @abstractmethod
+    def totals(self, batch: Batch, first: int, count: int) -> tuple[Whole, int]:
+        """Each coordinate's noisy sum in steps, from a batch about `count` of them, and messages dropped."""
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        steps, dropped = self.totals(batch, 0, self.coordinates)
+        return self.estimate(steps, dropped=dropped)
+
+    @abstractmethod
+    def _centre(self, steps: Whole) -> Floats:
+        """Sums in steps without the noise's mean and the grid's origin."""
+
+    def estimate(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+        """The estimate from every coordinate's noisy sum in steps."""
+        sums = self.step * self._centre(steps)
+        if self.rotation is not None:
+            sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
+        return VectorEstimate(
+            value=sums[: self.dimension],
+            standard_error=self.standard_error,
+            bound=self.error_bound + self.step * dropped,
+            confidence=CONFIDENCE,
+            dropped=dropped,
+            simulated=simulated,
+        )
+
+    @abstractmethod
+    def _sample_noise(self, count: int, bits: RandomBits) -> Whole:
+        """All users' noise in so many coordinates."""
+
+    def _checked_totals(self, totals: Whole) -> Whole:
+        """Sums as an analyzer would read them."""
+        return totals
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        array = self._matrix(values)
+        self.check_reports(len(array))
+        totals = np.zeros(self.coordinates, dtype=np.int64)
+        for start, block in self._blocks(array):
+            self._check_block(start, block)
+            totals += round_randomly(self._scaled(self.prepare(block)), bits=bits).sum(axis=0)
+        totals = self._checked_totals(totals + self._sample_noise(self.coordinates, bits))
+        return self.estimate(totals, simulated=not bits.is_secure)
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    @property
+    def neighbours(self) -> tuple[Floats, Floats, Floats]:
+        axis = np.zeros((1, self.dimension))
+        axis[0, 0] = self.radius
+        return -axis, axis, np.zeros((1, self.dimension))
+
+    @property
+    def _audited_coordinates(self) -> int:
+        """Those in which the neighbours differ: the first, or all if they are rotated."""
+        return 1 if self.rotation is None else self.coordinates
+
+    @property
+    def audited_messages(self) -> int:
+        return self.messages_per_user_max // self.coordinates * self._audited_coordinates
+
+    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        prepared = self.prepare(self.check_values(values))
+        return self.randomize_coordinates(prepared[:, : self._audited_coordinates], 0, bits=bits)
+
+    @abstractmethod
+    def _run_sums(self, payloads: Payloads) -> Whole:
+        """Sums in steps over the last axis, about 0."""
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The noisy sum along the line from one neighbour to the other, in a fiftieth of its deviation."""
+        count = self._audited_coordinates
+        length = self.audited_messages // count
+        about = reports.payloads.reshape(trials, -1, count, length).transpose(0, 2, 1, 3)
+        sums = self._run_sums(about.reshape(trials, count, -1))
+        line = np.sign(self.prepare(self.neighbours[1])[0, :count]).astype(np.int64)
+        deviation = self.noise_law(self.users).standard_deviation * math.sqrt(count)
+        return (sums @ line // max(1, int(deviation / 50))).reshape(-1, 1)
+
+
+def check_ball(dimension: Any, radius: Any) -> None:
+    """Refuse what is no ball."""
+    if isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= LARGEST_DIMENSION:
+        raise ParameterError(
+            "dimension", dimension, f"must be a whole number in 1..{LARGEST_DIMENSION}", "count a vector's numbers"
+        )
+    if isinstance(radius, bool) or not isinstance(radius, int | float) or not 1e-150 < radius < 1e150:
+        raise ParameterError("radius", radius, "must be a positive number", "say how long a vector can be")

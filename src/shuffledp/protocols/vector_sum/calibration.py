@@ -1,0 +1,29 @@
+"""The smallest noise with which a vector sum is private."""
+
+from collections.abc import Callable
+
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.normal_scores import normal_scores
+from shuffledp.errors import InfeasibleError
+from shuffledp.privacy import Privacy
+
+_MOST_STEPS = 200
+
+
+def smallest_variance(
+    law: Callable[[float], IntegerLaw], length: float, largest_shift: int, outside: float, privacy: Privacy
+) -> float:
+    """A variance at which shifts of this length are as private as Gaussian noise of the target.
+
+    The steepest normal score is all but 1/deviation, so scaling the variance by what is missing converges in
+    a few steps, from below.
+    """
+    slope = 1 / (length * gaussian_standard_deviation(privacy)) * (1 - 1e-9)
+    variance = slope**-2
+    for _ in range(_MOST_STEPS):
+        steepest = normal_scores(law(variance), largest_shift, outside).steepest
+        if steepest <= slope:
+            return variance
+        variance *= min(1.5, (steepest / slope) ** 2 * (1 + 1e-7))
+    raise InfeasibleError("noise", f"{variance:.3g}", "must stay finite", "choose a larger epsilon or delta")

@@ -1,0 +1,27 @@
+"""Made-up data for any plan."""
+
+from typing import Any
+
+from shuffledp.errors import ParameterError
+from shuffledp.protocols.base import Plan
+from shuffledp.protocols.binary_sum.base import BinarySumPlan
+from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.vector_sum.base import VectorSumPlan
+from shuffledp.simulation.environments.binary import synthetic_bits
+from shuffledp.simulation.environments.reals import synthetic_reals, synthetic_vectors
+
+
+def synthetic_values(plan: Plan, *, seed: int | None = None) -> Any:
+    """Values in the plan's domain, one for each user.
+
+    >>> from shuffledp import BoundedSum, Privacy
+    >>> synthetic_values(BoundedSum.plan(users=5, privacy=Privacy(1, 1e-6), low=0, high=1)).size
+    5
+    """
+    if isinstance(plan, BinarySumPlan):
+        return synthetic_bits(plan.users, seed=seed)
+    if isinstance(plan, BoundedSumPlan):
+        return synthetic_reals(plan.users, plan.low, plan.high, seed=seed)
+    if isinstance(plan, VectorSumPlan):
+        return synthetic_vectors(plan.users, plan.dimension, plan.radius, seed=seed)
+    raise ParameterError("protocol", plan.protocol, "has no synthetic data", "name a file")

@@ -1,0 +1,258 @@
+"""Opening tables: what reading one column and reading a matrix share.
+
+Files are checked and opened here, columns found by name, and whatever a format's parser stumbles over is
+told as a `DataError` that names the file, the column or the row. Rows are counted from 1 below the header.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.errors import DataError
+
+_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
+_MOST_LISTED = 10
+_LONGEST_SHOWN = 40
+
+# Types are inferred from the first block, so it is larger than pyarrow's own 1 MiB; a row must fit in one.
+_BLOCK = 1 << 21
+
+_NUMBER = re.compile(r"\s*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
+_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)")
+_MISREAD = re.compile(r"column #(\d+): Row #(\d+): CSV conversion error to (\w+): invalid value '(.*)'", re.DOTALL)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path that is no readable file of a known format.
+
+    >>> check_file(Path("missing.csv"))
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.DataError: file must exist, got missing.csv: check the path.
+    """
+    if path.is_dir():
+        raise DataError("file", str(path), "must be a file, not a directory", "name one file in it")
+    if not path.exists():
+        raise DataError("file", str(path), "must exist", "check the path")
+    if not path.name.lower().endswith(_SUFFIXES):
+        known = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
+        raise DataError("file", str(path), f"must end in {known}", "save the table as one of these")
+    if not os.access(path, os.R_OK):
+        raise DataError("file", str(path), "must be readable", "check its permissions")
+    if path.stat().st_size == 0:
+        raise DataError("file", str(path), "must not be empty", "write a row for each user")
+
+
+def choose_column(names: Sequence[str], column: str | None, path: Path) -> str:
+    """Find the one column meant: the one of that name, or the only one there is.
+
+    >>> choose_column(["user", "clicked"], "click", Path("clicks.csv"))
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.DataError: column must be a column of clicks.csv, got click: it has user, clicked.
+    """
+    if not names:
+        raise no_rows(path)
+    if column is None and len(names) == 1:
+        return names[0]
+    listed = ", ".join(map(_shown, names[:_MOST_LISTED]))
+    if len(names) > _MOST_LISTED:
+        listed += f" and {len(names) - _MOST_LISTED} more"
+    if column is None:
+        raise DataError("column", None, f"must be given for {path.name}", f"choose one of {listed}")
+    if column not in names:
+        raise DataError("column", column, f"must be a column of {path.name}", f"it has {listed}")
+    if (times := names.count(column)) > 1:
+        problem = f"must be the name of one column of {path.name}"
+        raise DataError("column", column, problem, f"{times} columns have it, so rename all but one")
+    return column
+
+
+def rechunk(pieces: Iterator[NDArray[Any]], rows: int, path: Path) -> Iterator[NDArray[Any]]:
+    """Cut pieces of any length into copies of `rows` rows each, the last perhaps shorter.
+
+    >>> [chunk.tolist() for chunk in rechunk(iter([np.arange(3), np.arange(3, 5)]), 2, Path("ages.csv"))]
+    [[0, 1], [2, 3], [4]]
+    """
+    held: list[NDArray[Any]] = []
+    room = rows
+    empty = True
+    for piece in pieces:
+        empty = empty and not len(piece)
+        while len(piece) >= room:
+            yield np.concatenate([*held, piece[:room]])
+            held, piece, room = [], piece[room:], rows
+        if len(piece):
+            held.append(piece)
+            room -= len(piece)
+    if held:
+        yield np.concatenate(held)
+    if empty:
+        raise no_rows(path)
+
+
+def open_npy(path: Path, column: str | None = None) -> NDArray[Any]:
+    """Map a .npy file into memory, blaming `column` if it holds Python objects."""
+    try:
+        # What np.load does for mmap_mode="r" and allow_pickle=False, less its guesses at zip and pickle.
+        return np.lib.format.open_memmap(path, mode="r")
+    except Exception as broken:  # a damaged header raises whatever its parser stumbles over
+        if "Python objects" in str(broken):
+            raise wrong_kind(column, path, "object") from broken
+        raise _unreadable(path, ".npy", "save it again with numpy.save") from broken
+
+
+def open_parquet(path: Path) -> Any:
+    """Open a Parquet file such that reading it in batches holds little more than a batch."""
+    from pyarrow import parquet
+
+    with blaming_parquet(path):
+        # A buffer for each page, and none ahead: left to itself, pyarrow holds the whole column.
+        memory = {"pre_buffer": False, "buffer_size": 1 << 20}
+        return parquet.ParquetFile(path, page_checksum_verification=True, **memory)
+
+
+@contextmanager
+def blaming_parquet(path: Path) -> Iterator[None]:
+    """Tell a failure of pyarrow on a Parquet file as a `DataError`."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, UnicodeDecodeError) as broken:
+        raise _unreadable(path, "Parquet", "write it again") from broken
+
+
+def open_csv(path: Path, *, skip_blank: bool = True, **convert: Any) -> Any:
+    """Open a CSV file, packed or not, as a reader of batches with types inferred from its first block."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    stream = pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
+    return csv.open_csv(
+        stream,
+        # One thread is as fast for one column, and only then do errors know their row.
+        read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+        parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=skip_blank),
+        convert_options=csv.ConvertOptions(**convert),
+    )
+
+
+def read_csv_schema(path: Path) -> tuple[list[str], list[Any]]:
+    """Read the names in a CSV file's header, and the types inferred for them."""
+    with blaming_csv(path):
+        schema = open_csv(path).schema
+        return list(schema.names), list(schema.types)
+
+
+@contextmanager
+def blaming_csv(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
+    """Tell a failure of pyarrow on a CSV file with these columns as a `DataError`."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except UnicodeDecodeError as broken:
+        raise DataError("file", str(path), "must be UTF-8 text", "save it with that encoding") from broken
+    except (ArrowException, OSError) as broken:
+        raise _csv_error(path, names, str(broken)) from broken
+
+
+def _csv_error(path: Path, names: Sequence[str], message: str) -> DataError:
+    if "Empty CSV" in message:
+        return no_rows(path)
+    if ragged := _RAGGED.search(message):
+        line, expected, actual = ragged.groups()
+        where = f" in row {int(line) - 1}" if line else ""
+        problem = f"{path.name} must have as many values in every row as in its header ({expected})"
+        return DataError("file", f"{actual}{where}", problem, "correct the row, or quote values with commas")
+    if misread := _MISREAD.search(message):
+        place, line, kind, text = misread.groups()
+        problem = f"{_named(names[int(place)], path)} must be {kind} throughout, as its first rows are"
+        where = f"{_quoted(text)} in row {int(line) - 1}"
+        return DataError("column", where, problem, "correct the value, or write all values alike")
+    return _unreadable(path, "CSV", "look for a quote that is not closed, or write it again")
+
+
+def is_number(text: str) -> bool:
+    """Whether a CSV cell reads as a number.
+
+    >>> is_number("-1.5e3"), is_number("1,000")
+    (True, False)
+    """
+    return _NUMBER.fullmatch(text) is not None
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether pyarrow's type is one of numbers, or of nothing at all.
+
+    >>> import pyarrow as pa
+    >>> is_numeric(pa.int8()), is_numeric(pa.string())
+    (True, False)
+    """
+    from pyarrow import types
+
+    # A column of nulls is let through to be refused for its first row.
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def first_text(path: Path, name: str, *, skip_blank: bool) -> tuple[str, int]:
+    """Find the first value of a CSV file's first block that is not a number, and its row."""
+    import pyarrow as pa
+
+    # As bytes, since the text need not be UTF-8.
+    convert = {"include_columns": [name], "column_types": {name: pa.binary()}, "strings_can_be_null": True}
+    block = next(iter(open_csv(path, skip_blank=skip_blank, **convert)))
+    texts = ["" if cell is None else cell.decode(errors="replace") for cell in block.column(0).to_pylist()]
+    rows = (i for i, text in enumerate(texts) if text and not is_number(text))
+    first = next(rows, 0)
+    return texts[first], first + 1
+
+
+def missing(column: str | None, path: Path, row: int) -> DataError:
+    """Blame a row for the value it lacks.
+
+    >>> print(missing("age", Path("people.csv"), 3))
+    column age of people.csv must have a value in every row, got none in row 3: fill or remove the rows without one.
+    """
+    problem = f"{_named(column, path)} must have a value in every row"
+    return DataError("column", f"none in row {row}", problem, "fill or remove the rows without one")
+
+
+def wrong_kind(column: str | None, path: Path, kind: str, text: str = "", row: int = 0) -> DataError:
+    """Blame a column that holds no numbers, and the first text in it if that is known.
+
+    >>> wrong_kind("age", Path("people.csv"), "string", "old", 2).value
+    "string, first 'old' in row 2"
+    """
+    problem = f"{_named(column, path)} must hold integers, floats or booleans"
+    value = f"{_shown(kind)}, first {_quoted(text)} in row {row}" if row else _shown(kind)
+    return DataError("column", value, problem, "choose another column or convert this one to numbers")
+
+
+def no_rows(path: Path) -> DataError:
+    """Blame a file for holding nobody's data."""
+    return DataError("file", str(path), "must hold at least one row of data", "write a row for each user")
+
+
+def _unreadable(path: Path, kind: str, way_out: str) -> DataError:
+    return DataError("file", str(path), f"must be a complete and undamaged {kind} file", way_out)
+
+
+def _named(column: str | None, path: Path) -> str:
+    return f"of {path.name}" if column is None else f"{_shown(column)} of {path.name}"
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…")
+
+
+def _shown(name: str) -> str:
+    return name if name and name.isprintable() and len(name) <= _LONGEST_SHOWN else _quoted(name)
