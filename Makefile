@@ -35,6 +35,7 @@ check: setup  ## ruff, mypy --strict, import-linter, doctests
 bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/foundation.py
 	$(BIN)/python benchmarks/binary_sums.py
+	$(BIN)/python benchmarks/sums.py
 
 pictures: setup  ## draw the pictures in docs again
 	$(BIN)/python docs/pictures/draw.py

@@ -2,14 +2,56 @@
 
 from pathlib import Path
 
-from shuffledp import BinarySum, Privacy
-from shuffledp.pictures.curves import draw_error_curves
+from shuffledp import BinarySum, BoundedSum, Privacy, VectorSum
+from shuffledp.pictures.curves import draw_error_and_cost, draw_error_curves
 
 PRIVACY = Privacy(epsilon=1, delta=1e-6)
 USERS = [30, 60, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
 
 
 def main() -> None:
+    draw_counts()
+    draw_sums()
+
+
+def draw_sums() -> None:
+    """What each method costs against what it gains, for numbers and for vectors."""
+    asked = {
+        "numbers": (BoundedSum, {"low": 0, "high": 1}, "A private sum of numbers in [0, 1]: epsilon 1, delta 1e-6"),
+        "vectors": (
+            VectorSum,
+            {"dimension": 10, "radius": 1},
+            "A private sum of vectors, 10 numbers, length at most 1: epsilon 1, delta 1e-6",
+        ),
+    }
+    for name, (family, domain, title) in asked.items():
+        plans = {
+            method: [family.plan(users=n, privacy=PRIVACY, method=method, **domain) for n in USERS]
+            for method in ("bits", "shares")
+        }
+        compared = [family.comparison(users=n, privacy=PRIVACY, **domain) for n in USERS]
+        references = [plan.reference() for plan in plans["bits"]]
+        paper = [family.plan(users=n, privacy=PRIVACY, method="bits", constants="paper", **domain) for n in USERS]
+        errors = {
+            "the paper's constants": [r["paper_standard_error"] for r in references],
+            "gaussian (P_Amp)": [document["standard_error"] for document in compared],
+            "local model": [r["local_standard_error"] for r in references],
+            "bits": [plan.standard_error for plan in plans["bits"]],
+            "shares": [plan.standard_error for plan in plans["shares"]],
+            "curator, Gaussian": [r["central_standard_error"] for r in references],
+        }
+        costs = {
+            "the paper's constants": [plan.messages_per_user_max * plan.bits_per_message for plan in paper],
+            **{m: [plan.messages_per_user_max * plan.bits_per_message for plan in plans[m]] for m in plans},
+            "gaussian (P_Amp)": [document["bits_per_message"] for document in compared],
+        }
+        draw_error_and_cost(
+            USERS, errors, costs, title, Path(__file__).with_name(f"{name}.png"), error_name="standard error"
+        )
+
+
+def draw_counts() -> None:
+    """The error of a count, in the README."""
     plans = {m: [BinarySum.plan(users=n, privacy=PRIVACY, method=m) for n in USERS] for m in ("coins", "shares")}
     references = [plan.reference() for plan in plans["coins"]]
     lines = {

@@ -5,8 +5,9 @@ import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from shuffledp.accounting.composition import Composition, advanced_composition, simple_composition
+from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.gaussian import gaussian_delta
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, PolyaDifference
+from shuffledp.accounting.laws import Binomial, DiscreteLaplace
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw, Poisson, PolyaDifference
+from shuffledp.accounting.differences import PolyaDifference
+from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw, Poisson
 from shuffledp.accounting.pairs import RELATIVE_ERROR
 from shuffledp.errors import ParameterError
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from shuffledp.accounting.composition import Composition
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson, PolyaDifference, Skellam
+from shuffledp.accounting.differences import PolyaDifference, Skellam
+from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
 from shuffledp.accounting.ledger import Account, Entry, Ledger, _checksum
 from shuffledp.accounting.pairs import DominatingPair, FinitePair, ShiftPair
 from shuffledp.accounting.recorded import pair_document, pair_from_document

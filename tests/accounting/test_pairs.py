@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson, PolyaDifference
+from shuffledp.accounting.differences import PolyaDifference
+from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.binary_sum.shares import pure_ratio
+from shuffledp.protocols.noise_ratio import pure_ratio
 
 LAWS = [
     Binomial(12, 0.5),

@@ -117,9 +117,9 @@ def test_a_share_outside_the_alphabet_is_detected() -> None:
 def test_negative_sums_are_decoded() -> None:
     plan = Shares.plan(users=2, privacy=TARGET)
     q = 1 << plan.modulus_bits
-    assert plan._decode(q - 3) == -3.0 and plan._decode(2) == 2.0
+    assert plan._splitting.decode(np.array([q - 3, 2], dtype=np.uint64)).tolist() == [-3, 2]
     with pytest.raises(BrokenBatchError):
-        plan._decode(q // 2)
+        plan._splitting.decode(np.array([q // 2], dtype=np.uint64))
 
 
 def test_margins() -> None:

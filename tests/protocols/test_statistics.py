@@ -19,7 +19,7 @@ from shuffledp.simulation.run import simulate
 from shuffledp.testing.statistics import assert_deviation, assert_mean
 
 PRIVACY = Privacy(1, 1e-6)
-USERS, RUNS = 60, 4000
+USERS, RUNS = 60, 3000
 LOW, HIGH = -2.0, 6.0
 X = np.linspace(-1.3, 5.9, USERS)
 W = np.linspace(0.1, 3.0, USERS) ** 2 / 3
@@ -191,6 +191,19 @@ def test_whatever_the_noise_within_the_bound_the_intervals_hold(seed, first, sec
         for (low, high), truth in intervals:
             slack = 1e-9 * (1 + abs(truth))
             assert low - slack <= truth <= high + slack
+
+
+@pytest.mark.parametrize(
+    ("method", "one", "two"), [("shares", (0.045, 1.63), (0.029, 0.75)), ("bits", (0.049, 1.77), (0.091, 2.39))]
+)
+def test_the_guide_says_when_two_sums_at_half_the_budget_are_better(method: str, one, two) -> None:
+    asked = {"users": 10**4, "method": method}
+    moments = Moments.plan(privacy=PRIVACY, low=0, high=100, **asked)
+    assert (moments.mean_standard_error, moments.variance_standard_error(54)) == pytest.approx(one, rel=0.02)
+    first, second = (
+        BoundedSum.plan(privacy=Privacy(0.5, 5e-7), low=low, high=1, **asked).standard_error / 10**4 for low in (-1, 0)
+    )
+    assert (50 * first, 2500 * math.hypot(second, 2 * 0.08 * first)) == pytest.approx(two, rel=0.02)
 
 
 # --- weighted means --------------------------------------------------------------------------

@@ -25,11 +25,13 @@ from scipy import special
 
 from shuffledp.accounting.laws import Floats, IntegerLaw
 from shuffledp.accounting.pairs import RELATIVE_ERROR
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import ParameterError
 
 # What Phi^-1 in doubles may be wrong, and the sums of up to 2^24 masses.
 _SCORE_ERROR = 1e-13
-_LONGEST_WINDOW = 1 << 24
+# Wider windows are looked at in so many blocks.
+_LONGEST_WINDOW = 1 << 23
+_BLOCKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,30 @@ def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float) -> Norm
     if start < smallest or end >= largest:
         return NormalScores(float("inf"), outside)  # a shift leaves the support too likely
     if end - start > _LONGEST_WINDOW:
-        raise InfeasibleError(
-            "noise", str(noise), f"must spread over at most {_LONGEST_WINDOW} values", "choose a coarser grid"
-        )
+        return NormalScores(_steepest_by_blocks(noise, start, end), outside)
     masses = np.exp(noise.log_pmf(np.arange(start, end + 2, dtype=np.float64)))
     below = noise.cdf(start - 1) + np.cumsum(masses[:-1])  # F(start), ..., F(end)
     above = noise.sf(end + 1) + np.cumsum(masses[:0:-1])[::-1]  # 1 - F(start), ..., 1 - F(end)
     steps = _score(below, above, 1 + RELATIVE_ERROR)[1:] - _score(below, above, 1 - RELATIVE_ERROR)[:-1]
     return NormalScores(float(steps.max()) + 2 * _SCORE_ERROR, outside)
+
+
+def _steepest_by_blocks(noise: IntegerLaw, start: int, end: int) -> float:
+    """A bound for noise too wide to look at every value: a step is a mass over the density at its score.
+
+    Masses and the normal density have one peak, so in a block without it the larger mass is at one end and
+    the smaller density, too; the blocks beside the mode are looked at value by value.
+    """
+    ends = np.unique(np.linspace(start, end, _BLOCKS).astype(np.int64))
+    below, above = (np.array([tail(int(k)) for k in ends]) for tail in (noise.cdf, noise.sf))
+    masses = np.exp(noise.log_pmf(ends.astype(np.float64)))
+    peak = int(np.argmax(masses))
+    near = np.arange(ends[max(0, peak - 1)], ends[min(peak + 1, ends.size - 1)] + 1, dtype=np.float64)
+    largest = np.maximum(masses[1:], masses[:-1])
+    largest[max(0, peak - 1) : peak + 1] = np.exp(noise.log_pmf(near)).max()
+    outermost = np.maximum(*(np.abs(_score(below, above, factor)) for factor in (1 + 1e-9, 1 - 1e-9)))
+    log_density = -(np.maximum(outermost[1:], outermost[:-1]) ** 2) / 2 - 0.5 * np.log(2 * np.pi)
+    return float(np.max(largest * np.exp(-log_density))) * (1 + 1e-6)
 
 
 def _score(below: Floats, above: Floats, factor: float) -> Floats:

@@ -1,10 +1,11 @@
-"""Pairs as JSON, so that they can be composed again: shifts of the laws in `laws`, and bare claims."""
+"""Pairs as JSON, so that they can be composed again: shifts of known laws, Gaussian pairs, and bare claims."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from shuffledp.accounting.differences import PolyaDifference, Skellam
+from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw, Poisson
 from shuffledp.accounting.pairs import DominatingPair, ShiftPair
 from shuffledp.accounting.worst_case import ClaimPair
@@ -19,9 +20,10 @@ _LAWS: dict[str, type[IntegerLaw]] = {
     "skellam": Skellam,
 }
 _NAMES = {law: name for name, law in _LAWS.items()}
-_CLAIM = "claim"
+_CLAIM, _GAUSSIAN = "claim", "gaussian"
 # Beyond it the laws' own arithmetic, in doubles, is no longer exact.
 _LARGEST_WHOLE = 1 << 53
+_LARGEST_SHIFT = 1e3
 _RESTORE = "restore the file from a copy"
 
 
@@ -33,6 +35,8 @@ def pair_document(pair: DominatingPair) -> dict[str, Any] | None:
     """
     if type(pair) is ClaimPair:
         return {"law": _CLAIM, "epsilon": pair.claim.epsilon, "delta": pair.claim.delta}
+    if type(pair) is GaussianPair:
+        return {"law": _GAUSSIAN, "shift": pair.shift}
     if type(pair) is not ShiftPair or type(pair.noise) not in _NAMES:
         return None
     parameters = {name: getattr(pair.noise, name) for name in _parameters(type(pair.noise))}
@@ -47,9 +51,14 @@ def pair_from_document(document: Any) -> DominatingPair:
     if name == _CLAIM:
         claim = _numbers(document, {"epsilon": float, "delta": float})
         return ClaimPair(Privacy(claim["epsilon"], claim["delta"]))
+    if name == _GAUSSIAN:
+        shift = _numbers(document, {"shift": float})["shift"]
+        if not 0 < shift < _LARGEST_SHIFT:
+            raise DataError("pair.shift", shift, f"must lie between 0 and {_LARGEST_SHIFT:g}", _RESTORE)
+        return GaussianPair(shift)
     law = _LAWS.get(name) if isinstance(name, str) else None
     if law is None:
-        raise DataError("pair.law", name, f"must be one of {', '.join([*_LAWS, _CLAIM])}", _RESTORE)
+        raise DataError("pair.law", name, f"must be one of {', '.join([*_LAWS, _GAUSSIAN, _CLAIM])}", _RESTORE)
     numbers = _numbers(document, {**_parameters(law), "shift": int})
     shift = numbers.pop("shift")
     try:

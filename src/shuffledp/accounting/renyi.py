@@ -4,7 +4,7 @@ On the common support (P - e^eps Q)_+ <= c_a P^a Q^(1-a) at every point, and the
 coordinates; so delta(eps) is at most the usual conversion of sum_i R_a(s_i) plus sum_i P[Z_i < |s_i|], and
 sum_i R_a(s_i) <= |s|^2 max_t R_a(t) / t^2 over whole t up to |s|.
 
-Reference: ../shared design notes, section 5; Agarwal, Kairouz, Liu 2021 for Skellam noise.
+Reference: Agarwal, Kairouz, Liu 2021 for Skellam noise.
 """
 
 import math

@@ -8,14 +8,15 @@ from shuffledp.accounting.recorded import pair_document
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.base import Plan
 
-# Terms of delta that are (1 + e^epsilon) times a distance from what the pair describes.
-_DISTANCES = {"transport", "sampling", "cut-off"}
+# Terms of delta that are (1 + e^epsilon) times a distance from what the pair describes, or the probability of
+# an event outside of which the pair dominates; either is covered by what accounting.spending adds.
+_DISTANCES = {"transport", "sampling", "cut-off", "rounding", "wrap-around"}
 
 
 def entry_of(plan: Plan, time: datetime) -> Entry:
     """What running this plan once costs the population, as data that can be composed.
 
-    The plan's pair is kept if it is a shift of a known law and all of delta beyond it is distance;
+    The plan's pair is kept if it can be written down and all of delta beyond it is distance or failure;
     otherwise only the plan's (epsilon, delta) is, which is safe for any mechanism.
 
     >>> from shuffledp import BinarySum, Privacy

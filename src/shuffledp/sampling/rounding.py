@@ -13,6 +13,9 @@ LARGEST = 1 << 30
 _WHOLE = 1.5 * 2.0**52
 
 
+_WHOLE_BITS = int(np.float64(_WHOLE).view(np.int64))
+
+
 def round_randomly(values: NDArray[np.float64], *, bits: RandomBits) -> NDArray[np.int64]:
     """Each value's floor or ceiling, with the value as its mean: floor(value + u), u uniform on [0, 1).
 
@@ -22,14 +25,53 @@ def round_randomly(values: NDArray[np.float64], *, bits: RandomBits) -> NDArray[
     fixed = np.multiply(values, float(1 << FRACTION_BITS))
     largest = max(float(fixed.max(initial=0.0)), -float(fixed.min(initial=0.0)))
     if not largest <= LARGEST << FRACTION_BITS:
-        raise ParameterError(
-            "values", largest / 2**FRACTION_BITS, f"must be at most {LARGEST}", "choose a coarser grid"
-        )
+        size = largest / 2**FRACTION_BITS
+        raise ParameterError("values", size, f"must be at most {LARGEST}", "choose a coarser grid")
     if largest < 2.0**51:
         whole = np.add(fixed, _WHOLE, out=fixed).view(np.int64)
-        whole -= np.float64(_WHOLE).view(np.int64)
+        whole -= _WHOLE_BITS
     else:
         whole = np.rint(fixed, out=fixed).astype(np.int64)
     whole += bits.unsigned(values.size, FRACTION_BITS).reshape(values.shape)
     whole >>= FRACTION_BITS
     return whole
+
+
+class ColumnSums:
+    """Adds up randomly rounded rows, column by column: `round_randomly(values * scale + offset).sum(axis=0)`, faster.
+
+    Works in buffers of its own, and leaves the constant that makes numbers whole in them until the end.
+
+    >>> sums = ColumnSums(2, scale=10.0, rows=100)
+    >>> sums.add(np.array([[0.1, 0.25], [0.2, -0.3]]), bits=RandomBits.seeded(0))
+    >>> sums.totals[0], int(sums.totals[1]) in (-1, 0)
+    (np.int64(3), True)
+    """
+
+    LARGEST = (1 << 51 - FRACTION_BITS) - 1
+
+    def __init__(self, columns: int, *, scale: float, rows: int, offset: float = 0.0) -> None:
+        self._factor = scale * float(1 << FRACTION_BITS)
+        self._constant = _WHOLE + offset * float(1 << FRACTION_BITS)
+        self._fixed = np.empty((rows, columns))
+        self._random = np.empty((rows, columns), dtype=f"u{FRACTION_BITS // 8}")
+        self._sums = np.zeros(columns, dtype=np.int64)
+        self._rows = 0
+
+    def add(self, values: NDArray[np.float64], *, bits: RandomBits) -> None:
+        """Round and add at most `rows` rows, none of whose numbers is larger than LARGEST when scaled."""
+        rows = len(values)
+        fixed = np.multiply(values, self._factor, out=self._fixed[:rows])
+        fixed += self._constant
+        whole = fixed.view(np.int64)
+        random = self._random[:rows]
+        bits.fill(random.view(np.uint8).reshape(-1))
+        whole += random
+        whole >>= FRACTION_BITS
+        self._sums += whole.sum(axis=0)
+        self._rows += rows
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """The sums so far."""
+        return np.asarray(self._sums - self._rows * (_WHOLE_BITS >> FRACTION_BITS))

@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 # Users randomized at a time: their messages stay in the cache.
 _AT_A_TIME = 1 << 16
 # Messages that a shuffler of a streamed simulation holds at a time.
-_MESSAGES_AT_A_TIME = 1 << 23
+_MESSAGES_AT_A_TIME = 1 << 20
 
 
 @overload

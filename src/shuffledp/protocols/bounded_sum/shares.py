@@ -17,7 +17,7 @@ from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, robust_messages
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
@@ -59,7 +59,7 @@ class BoundedShares(BoundedSumPlan):
 
     >>> plan = BoundedShares.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1)
     >>> round(plan.standard_error, 2), plan.messages_per_user_max, plan.bits_per_message
-    (1.43, 9, 63)
+    (1.43, 11, 62)
     """
 
     method: ClassVar[str] = "shares"
@@ -109,7 +109,7 @@ class BoundedShares(BoundedSumPlan):
             high=high,
             grid=grid,
             ratio=ratio,
-            shares=smallest_messages(honest, 1 << modulus_bits, distance),
+            shares=robust_messages(honest, 1 << modulus_bits, distance),
             modulus_bits=modulus_bits,
             largest_deviation=deviation,
         )

@@ -191,9 +191,13 @@ class VectorBits(VectorSumPlan):
     def lying_client(self) -> str:
         return f"moves each coordinate by at most {self.influence:.4g}, its {self._unary.length} messages about it"
 
+    @property
+    def _origin(self) -> float:
+        return self.grid / 2
+
     def _scaled(self, block: Floats) -> Floats:
         scaled = np.multiply(block, 1 / self.step)
-        scaled += self.grid / 2
+        scaled += self._origin
         return np.clip(scaled, 0.0, float(self.grid), out=scaled)
 
     def _messages(self, rounded: Whole, bits: RandomBits) -> Payloads:
@@ -215,7 +219,7 @@ class VectorBits(VectorSumPlan):
         return ones.astype(np.int64), int(count * expected - seen.sum())
 
     def _centre(self, steps: Whole) -> Floats:
-        return np.asarray(steps - (self.noise_law(self.users).mean + self.users * self.grid / 2))
+        return np.asarray(steps - (self.noise_law(self.users).mean + self.users * self._origin))
 
     def _sample_noise(self, count: int, bits: RandomBits) -> Whole:
         return binomial(self.noise_law(self.users).trials, self.probability, count, bits=bits)

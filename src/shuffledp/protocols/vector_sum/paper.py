@@ -13,7 +13,7 @@ def paper_vector_bits(users: int, privacy: Privacy, dimension: int) -> tuple[int
     epsilon / (18 sqrt(ln(1/gamma))) and delta / (d + 1), gamma being that, too.
 
     >>> paper_vector_bits(1000, Privacy(1, 1e-6), 10)[:2]
-    (64, 65315310)
+    (64, 65479717)
     """
     grid = math.ceil(max(2 * math.sqrt(users), math.sqrt(dimension), 4))
     part = privacy.delta / (dimension + 1)

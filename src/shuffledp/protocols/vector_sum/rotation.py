@@ -33,8 +33,8 @@ def rotate(vectors: Floats, seed: int) -> Floats:
     """Rows of a matrix, padded with zeros to a power of two and rotated.
 
     >>> x = np.array([[3.0, 4.0, 0.0]])
-    >>> float(np.linalg.norm(rotate(x, 7)).round(9)), rotate_back(rotate(x, 7), 7)[:, :3].round(9)
-    (5.0, array([[3., 4., 0.]]))
+    >>> float(np.linalg.norm(rotate(x, 7)).round(9)), np.allclose(rotate_back(rotate(x, 7), 7)[:, :3], x)
+    (5.0, True)
     """
     users, dimension = vectors.shape
     rotated = np.zeros((users, padded_dimension(dimension)))

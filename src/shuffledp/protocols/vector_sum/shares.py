@@ -17,7 +17,7 @@ from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, robust_messages
 from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads
@@ -45,6 +45,10 @@ _TRANSPORT_PART = 0.03
 _ROUNDING_COST = 0.003
 # A user's table of noise has at most about this many entries: 27 deviations.
 _LONGEST_TABLE = 1 << 19
+# Noise of a larger deviation, in steps, would take long to account for.
+_WIDEST_NOISE = 1e5
+# Sums that leave a margin in 64 bits.
+_LARGEST_SUM = 1 << 54
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,7 @@ class VectorShares(VectorSumPlan):
 
     >>> plan = VectorShares.plan(users=1000, privacy=Privacy(1, 1e-6), dimension=10, radius=1)
     >>> round(plan.standard_error, 2), plan.shares
-    (8.5, 13)
+    (8.48, 15)
     """
 
     method: ClassVar[str] = "shares"
@@ -113,7 +117,7 @@ class VectorShares(VectorSumPlan):
                 "choose a larger delta, or the method bits, whose noise is drawn exactly",
             )
         distance = (_TRANSPORT_PART * privacy.delta - 2 * sampling) / (1 + math.exp(privacy.epsilon)) / coordinates
-        shares = smallest_messages(honest, 1 << modulus_bits, distance)
+        shares = robust_messages(honest, 1 << modulus_bits, distance)
         shown = coordinates * mixing_distance(honest, shares, 1 << modulus_bits)
         spent = certain + 2 * sampling + delta_of_distance(math.exp(privacy.epsilon), shown)
         return cls(
@@ -234,6 +238,10 @@ class VectorShares(VectorSumPlan):
             f"a random change is detected but for 2^-{self._splitting.undetected_bits}"
         )
 
+    @property
+    def _origin(self) -> float:
+        return 0.0
+
     def _scaled(self, block: Floats) -> Floats:
         scaled = np.multiply(block, 1 / self.step)
         if self.rotation is not None:
@@ -284,7 +292,9 @@ def _grid(users: int, honest: int, coordinates: int, failure: float, privacy: Pr
     grid = 1
     while _cost(rounded_difference(2.0 * grid, coordinates, failure), grid, users, deviation) > _ROUNDING_COST:
         finer = math.ceil(grid * 1.1)
-        if 27 * 2 * finer * deviation > _LONGEST_TABLE * math.sqrt(2 * honest):
+        spread = 2 * finer * deviation
+        too_long = 27 * spread > _LONGEST_TABLE * math.sqrt(2 * honest)
+        if too_long or spread > _WIDEST_NOISE or 2 * users * finer > _LARGEST_SUM:
             break
         grid = finer
     return grid
