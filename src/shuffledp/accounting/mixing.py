@@ -53,7 +53,7 @@ class _Recursion:
     log_excess: Floats
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def _recursion(users: int, shares: int, modulus: int) -> _Recursion:
     k = np.arange(users + 1, dtype=np.float64)
     log_a = special.gammaln(k * shares + 1) - special.gammaln(k + 1)  # w(k, n) = a_k a_(n-k) / a_n

@@ -1,0 +1,1 @@
+"""Running sums under continual observation: plans, the counter, and its estimates."""

@@ -1,0 +1,101 @@
+"""How far off a running sum can be over the whole horizon: exact tails, one union over all prefixes.
+
+With S_j the sum of j independent noises and w_j prefixes made of j batches,
+
+    P[some prefix is off by more than a]  <=  sum_j w_j P[|S_j| > a].
+
+The law of S_j comes from a Fourier transform, not from a Gaussian: ten per cent matters in these tails. Tails
+of sums of symmetric log-concave noise grow with j, so a group of j is bounded by its largest one.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.errors import InfeasibleError
+
+Floats = NDArray[np.float64]
+
+# Every j up to here has its own group; beyond, groups grow by a factor, which may be rougher for a search.
+_EXACT = 96
+FINE, ROUGH = 1.02, 1.08
+# Of each tail: what a transform of at most 2^22 numbers may be off.
+_TRANSFORM_ERROR = 3e-15
+_LARGEST_TRANSFORM = 1 << 22
+# The window leaves out less than this of every sum.
+_DEVIATIONS = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class SumTails:
+    """P[|S_j - mean| > a] for some numbers j of summands and whole a."""
+
+    counts: NDArray[np.int64]
+    tails: Floats  # (a, j)
+
+    def groups(self, most: int) -> NDArray[np.int64]:
+        """Indices of those j that bound all of 1..most."""
+        return np.arange(int(np.searchsorted(self.counts, most)) + 1)
+
+
+@lru_cache(maxsize=32)
+def sum_tails(noise: IntegerLaw, most: int, growth: float = FINE) -> SumTails:
+    """The tails for all groups of j up to `most`."""
+    counts = _counts(most, growth)
+    deviation = noise.standard_deviation
+    # Beyond a few deviations a single discrete Laplace noise falls like e^(-sqrt(2) |x| / deviation).
+    reach = math.ceil(_DEVIATIONS * deviation * math.sqrt(most) + 30 * deviation) + 2
+    size = fft.next_fast_len(2 * reach + 1, real=True)
+    if size > _LARGEST_TRANSFORM:
+        raise InfeasibleError("users", most, "make sums of too many noises to bound", "use more shufflers")
+    offsets = fft.fftfreq(size, 1 / size)
+    centre = noise.mean
+    masses = np.exp(noise.log_pmf(offsets + centre))
+    # Real, as the noise is symmetric about its mean.
+    spectrum = fft.rfft(masses / masses.sum()).real
+    tails = np.empty((reach + 1, counts.size))
+    for column, count in enumerate(counts):
+        law = np.maximum(fft.irfft(_power(spectrum, int(count)), size), 0.0)
+        two_sided = law[1 : reach + 1] + law[-1 : -reach - 1 : -1]
+        tails[:-1, column] = np.cumsum(two_sided[::-1])[::-1]
+        tails[-1, column] = 0.0
+    return SumTails(counts, tails + _TRANSFORM_ERROR)
+
+
+def _power(spectrum: Floats, count: int) -> Floats:
+    signs = np.where(spectrum < 0, -1.0, 1.0) if count % 2 else 1.0
+    return np.asarray(signs * np.abs(spectrum) ** count)
+
+
+def _counts(most: int, growth: float) -> NDArray[np.int64]:
+    counts = list(range(1, min(most, _EXACT) + 1))
+    while counts[-1] < most:
+        counts.append(min(most, max(counts[-1] + 1, int(counts[-1] * growth))))
+    return np.array(counts, dtype=np.int64)
+
+
+def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failure: float) -> int:
+    """The smallest whole a that no prefix passes but for this probability; up_to(j) prefixes have at most j batches.
+
+    >>> from shuffledp.accounting.laws import DiscreteLaplace
+    >>> horizon_bound(sum_tails(DiscreteLaplace(0.3679), 1), 1, lambda j: 1 + j, 0.05)
+    3
+    """
+    groups = tails.groups(most)
+    ends = np.minimum(tails.counts[groups], most)
+    cumulative = [float(up_to(int(end))) for end in ends]
+    weights = np.diff(np.array([float(up_to(0)), *cumulative]))
+    columns = tails.tails[:, groups]
+    low, high = -1, len(columns) - 1
+    if float(columns[high] @ weights) > failure:
+        raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if float(columns[middle] @ weights) <= failure else (middle, high)
+    return high

@@ -1,0 +1,136 @@
+"""Which schedule and which noise: the smallest proved bound over shufflers, budget, slot and family."""
+
+import math
+from dataclasses import dataclass
+
+from scipy import special
+
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.continual.bounds import ROUGH, horizon_bound, sum_tails
+from shuffledp.continual.noise import BatchNoise, calibrate
+from shuffledp.errors import InfeasibleError
+from shuffledp.privacy import Privacy
+from shuffledp.schedules.combinatorial import slots
+
+# More shufflers than this never helped: every one takes its part of epsilon.
+_MOST_SHUFFLERS = 16
+# Families that can be the best at so many shufflers: discrete Laplace noise composes badly, Gaussian-like noise well.
+_LAPLACE_UP_TO, _OTHERS_FROM = 8, 5
+# A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
+_HOPELESS, _TRIED = 1.25, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A schedule's shape and its noise, with the bound that was proved for them, in users."""
+
+    shufflers: int
+    budget: int
+    slot_users: int
+    noise: BatchNoise
+    bound: float
+
+
+def slot_users_for(users: int, budget: int, shufflers: int) -> int:
+    """The smallest slot with which the schedule lasts for all users, the last slot never being full."""
+    return -(-(users + 1) // slots(budget, shufflers))
+
+
+def layout_bound(
+    users: int, budget: int, shufflers: int, noise: BatchNoise, confidence: float, surplus: float = 1.0
+) -> float:
+    """The bound over the whole horizon: no prefix's noise is larger, and half a slot for the users since.
+
+    >>> layout_bound(1_000_000, 24, 4, calibrate("laplace", 4, Privacy(1, 1e-6)), 0.95)
+    158.0
+    """
+    rest = (slot_users_for(users, budget, shufflers) - 1) / 2
+    if budget == 0:
+        return rest
+    tails = sum_tails(noise.law(surplus), budget)
+    return horizon_bound(tails, budget, lambda j: slots(j, shufflers), 1 - confidence) + rest
+
+
+def _gaussian(users: int, shufflers: int, deviation: float, failure: float) -> tuple[int, float]:
+    """The budget that would be best if noise were Gaussian, and about what bound it would have."""
+
+    def about(budget: int) -> float:
+        prefixes = min(users + 1, slots(budget, shufflers))
+        z = -float(special.ndtri(failure / 2 / prefixes))
+        return deviation * math.sqrt(budget) * z + slot_users_for(users, budget, shufflers) / 2
+
+    budget = 1
+    while slots(budget, shufflers) <= users and about(math.ceil(budget * 1.02) + 1) < about(budget):
+        budget = math.ceil(budget * 1.02) + 1
+    return budget, about(budget)
+
+
+def _budgets(around: int) -> list[int]:
+    """Budgets to try: all of them if they are few, else a few dozen near the guess."""
+    low, high = max(1, around // 2), 2 * around + 4
+    if high - low > 64:
+        low, high = int(0.8 * around), math.ceil(1.25 * around)
+    return list(range(low, high + 1, max(1, (high - low) // 48)))
+
+
+def best_layout(
+    users: int,
+    shufflers: int,
+    privacy: Privacy,
+    *,
+    family: str = "auto",
+    confidence: float = 0.95,
+    surplus: float = 1.0,
+) -> Layout:
+    """The layout with the smallest bound that uses at most so many shufflers."""
+    failure = 1 - confidence
+    deviation = gaussian_standard_deviation(privacy) * math.sqrt(surplus)
+    candidates = []
+    for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
+        for name in _families(family, used):
+            laplace = math.sqrt(2 * surplus) * used / privacy.epsilon
+            spread = laplace if name == "laplace" else deviation * math.sqrt(used)
+            candidates.append((_gaussian(users, used, spread, failure)[1], used, name))
+    best: Layout | None = None
+    for about, used, name in sorted(candidates)[:_TRIED]:
+        if about > _HOPELESS * min(candidates)[0]:
+            break
+        noise = calibrate(name, used, privacy)
+        found = _best_budget(users, used, noise, confidence, surplus)
+        if best is None or found.bound < best.bound:
+            best = found
+    # So few users that no batch is worth its noise: the midpoint alone is as good.
+    if best is None or best.bound >= users / 2:
+        raise InfeasibleError(
+            "users",
+            users,
+            f"must be more: half of them, {users / 2:g}, is nearer than any private count",
+            "count more people, or choose a larger epsilon",
+        )
+    return best
+
+
+def _best_budget(users: int, used: int, noise: BatchNoise, confidence: float, surplus: float) -> Layout:
+    law = noise.law(surplus)
+    around, _ = _gaussian(users, used, law.standard_deviation, 1 - confidence)
+    budgets = [budget for budget in _budgets(around) if slots(budget, used) <= 2 * (users + 1)] or [1]
+    rough = sum_tails(law, budgets[-1], ROUGH)
+
+    def roughly(budget: int) -> float:
+        rest = (slot_users_for(users, budget, used) - 1) / 2
+        return horizon_bound(rough, budget, lambda j: slots(j, used), 1 - confidence) + rest
+
+    # The rough bounds are upper bounds, too; the fine ones of the few best decide.
+    finalists = sorted(budgets, key=roughly)[:2]
+    bounds = {budget: layout_bound(users, budget, used, noise, confidence, surplus) for budget in finalists}
+    budget = min(finalists, key=lambda budget: bounds[budget])
+    return Layout(used, budget, slot_users_for(users, budget, used), noise, bounds[budget])
+
+
+def _families(family: str, shufflers: int) -> list[str]:
+    if family != "auto":
+        return [family]
+    return [
+        *(["laplace"] if shufflers <= _LAPLACE_UP_TO else []),
+        *(["skellam"] if shufflers >= _OTHERS_FROM else []),
+    ]

@@ -1,0 +1,1 @@
+"""Which batch covers which users: pure combinatorics, no privacy and no input or output."""
