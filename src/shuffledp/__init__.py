@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shuffledp.continual.counter import Counter as Counter
     from shuffledp.errors import ParameterError as ParameterError
     from shuffledp.errors import ShuffleDPError as ShuffleDPError
     from shuffledp.estimates import Estimate as Estimate
@@ -36,6 +37,7 @@ _HOMES = {
     "Batch": "shuffledp.messages",
     "BinarySum": "shuffledp.protocols.binary_sum",
     "BoundedSum": "shuffledp.protocols.bounded_sum",
+    "Counter": "shuffledp.continual.counter",
     "Estimate": "shuffledp.estimates",
     "ParameterError": "shuffledp.errors",
     "Privacy": "shuffledp.privacy",

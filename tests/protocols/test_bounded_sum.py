@@ -132,7 +132,7 @@ def test_clipping_is_counted() -> None:
     plan = BoundedSum.plan(users=4, privacy=PRIVACY, **UNIT)
     estimate = simulate(plan, [0.5, 2.0, -1.0, 0.25], bits=RandomBits.seeded(1), clip=True)
     assert estimate.clipped == 2 and "2 values clipped" in str(estimate)
-    with pytest.raises(ParameterError, match="must lie in .* got 2 in row 2: clip"):
+    with pytest.raises(ParameterError, match=r"must lie in .* got 2 in row 2: clip"):
         simulate(plan, [0.5, 2.0, -1.0, 0.25], bits=RandomBits.seeded(1))
     with pytest.raises(ParameterError, match="nan in row 3"):
         simulate(plan, [0.5, 2.0, float("nan"), 0.25], bits=RandomBits.seeded(1), clip=True)

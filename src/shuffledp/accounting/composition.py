@@ -45,7 +45,7 @@ class PrivacyLoss:
         infinite = float(p[(p > 0) & ~both].sum()) + atoms.p_outside
         if not both.any():
             return cls(grid, 0, np.zeros(1), 1.0)
-        losses, p = (atoms.log_p - atoms.log_q)[both], p[both]
+        losses, p = atoms.log_p[both] - atoms.log_q[both], p[both]
         # Outcomes too unlikely to matter would only stretch the grid.
         rare = np.cumsum(np.sort(p))
         cut = np.sort(p)[min(int(np.searchsorted(rare, _UNLIKELY)), p.size - 1)]
@@ -231,7 +231,7 @@ def _suitable_grid(atoms: Sequence[tuple[Atoms, int]]) -> float:
         likely = (p > _UNLIKELY / p.size) & np.isfinite(side.log_q)
         if not likely.any():
             continue
-        losses, p = (side.log_p - side.log_q)[likely], p[likely] / p[likely].sum()
+        losses, p = side.log_p[likely] - side.log_q[likely], p[likely] / p[likely].sum()
         mean = float(p @ losses)
         deviations.append(math.sqrt(float(p @ (losses - mean) ** 2)))
         span += times * float(losses.max() - losses.min())

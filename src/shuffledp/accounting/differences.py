@@ -57,8 +57,10 @@ class SymmetricDifference(IntegerLaw):
             return np.asarray(np.log(np.where(x < size, self._masses[np.minimum(x, size - 1)], 0.0)))
 
     def log_ratio(self, k: int) -> float:
-        above, below = self.log_pmf(np.array([k, k - 1], dtype=np.float64))
-        return float(above - below)
+        above, below = (float(mass) for mass in self.log_pmf(np.array([k, k - 1], dtype=np.float64)))
+        if math.isinf(above) and math.isinf(below):
+            return -math.inf if k > 0 else math.inf  # beyond the table: masses fall outwards
+        return above - below
 
     def cdf(self, k: float) -> float:
         return self.sf(-math.floor(k) - 1)
@@ -112,8 +114,8 @@ class PolyaDifference(SymmetricDifference):
 
 # From this variance on, Debye's expansion to its fourth term is good to 1e-13.
 _LARGE_VARIANCE = 400.0
-# Masses below e^-97 are left out of tables; 42 digits below the largest.
-_LOG_NEGLIGIBLE = -97.0
+# Masses below e^-300 are left out of tables.
+_LOG_NEGLIGIBLE = -300.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Skellam(SymmetricDifference):
     @cached_property
     def _one_sided(self) -> Floats:
         law = Poisson(self.variance_in_all / 2)
-        _, end = law.window(1e-42)
+        _, end = law.window(1e-120)
         return np.exp(law.log_pmf(np.arange(end + 1, dtype=np.float64)))
 
     @cached_property

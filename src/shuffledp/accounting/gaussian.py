@@ -78,7 +78,7 @@ class GaussianPair(DominatingPair):
         with np.errstate(divide="ignore"):
             p = np.concatenate((log_p + np.log(at_high), log_p + np.log1p(-at_high)))
         outside = float(special.ndtr(-_REACH)) + float(special.ndtr(-_REACH))
-        return Atoms(p, p - np.concatenate((high, low)), outside, outside, _ROUNDING * 1e-3)
+        return Atoms(p, p - np.concatenate((high, low)), outside, outside)
 
     def describe(self) -> str:
         return f"P = N(0, 1), Q = N({self.shift:.6g}, 1)"

@@ -156,8 +156,10 @@ class ShiftPair(DominatingPair):
             return -math.inf
         if self.shift == 1:
             return self.noise.log_ratio(k)
-        here, before = self.noise.log_pmf(np.array([k, k - self.shift], dtype=np.float64))
-        return float(here - before)
+        here, before = (float(mass) for mass in self.noise.log_pmf(np.array([k, k - self.shift], dtype=np.float64)))
+        if math.isinf(here) and math.isinf(before):
+            return -math.inf if k > self.noise.mean else math.inf  # beyond a table: masses fall outwards
+        return here - before
 
     def _lasts_above(self, threshold: float) -> set[int]:
         """Where to cut: a rounding error in the ratio must not skip a plateau, so both sides of it count."""

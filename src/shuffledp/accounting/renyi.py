@@ -28,12 +28,16 @@ def renyi_delta(noise: IntegerLaw, length: float, dimension: int, epsilon: float
     start, end = noise.window(1e-40)
     k = np.arange(start, end + 1, dtype=np.float64)
     log_p = noise.log_pmf(k)
-    worst = np.full(_ORDERS.size, -np.inf)
+    # Divergences of parts of two laws may be negative: 0 is the least that a length may multiply.
+    worst = np.zeros(_ORDERS.size)
     for shift in range(1, largest + 1):
-        p, q = log_p[shift:], log_p[:-shift]
-        sums = np.array([special.logsumexp(order * p + (1 - order) * q) for order in _ORDERS])
-        worst = np.maximum(worst, sums / (_ORDERS - 1) / shift**2)
+        for p, q in ((log_p[shift:], log_p[:-shift]), (log_p[:-shift], log_p[shift:])):
+            sums = np.array([special.logsumexp(order * p + (1 - order) * q) for order in _ORDERS])
+            worst = np.maximum(worst, sums / (_ORDERS - 1) / shift**2)
     divergence = length**2 * worst
     conversion = (_ORDERS - 1) * (divergence - epsilon + np.log1p(-1 / _ORDERS)) - np.log(_ORDERS)
-    cut_off = min(dimension, math.floor(length**2)) * float(noise.cdf(noise.support[0] + largest - 1))
+    low, high = noise.support
+    ends = [noise.cdf(low + largest - 1)] if math.isfinite(low) else [0.0]
+    ends += [noise.sf(high - largest)] if math.isfinite(high) else [0.0]
+    cut_off = min(dimension, math.floor(length**2)) * max(ends)
     return min(1.0, float(np.exp(conversion.min())) + cut_off)

@@ -6,6 +6,7 @@ import typer
 
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
+from shuffledp.cli.counter import count, plan_counter
 from shuffledp.cli.explain import explain
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.plan import plan_app
@@ -24,9 +25,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+plan_app.command("counter")(plan_counter)
 app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.command("simulate")(simulate_command)
+app.command("count")(count)
 app.command("explain")(explain)
 app.command("protocols")(protocols)
 app.command("audit")(audit)

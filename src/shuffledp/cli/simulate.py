@@ -1,8 +1,6 @@
 """`shuffledp simulate`: run a plan on a column of data, in one process."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +9,10 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
+from shuffledp.cli.progress import users_reporting
 
 if TYPE_CHECKING:
     from shuffledp.protocols.base import Plan
-    from shuffledp.simulation.run import Progress
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
@@ -99,7 +97,7 @@ def simulate_command(
         )
     checked, clipped = plan.clip_values(values) if clip else (plan.check_values(values), 0)
     started = time.perf_counter()
-    with _progress(plan.users, shown=not (fast or as_json)) as progress:
+    with users_reporting(plan.users, shown=not (fast or as_json)) as progress:
         estimate = simulate(plan, checked, bits=bits, fast=fast, progress=progress)
     seconds = time.perf_counter() - started
     estimate = replace(estimate, clipped=clipped)
@@ -189,19 +187,3 @@ def _own_data(plan: "Plan") -> str:
     what = "" if plan.protocol == "binary-sum" else f" --protocol {plan.protocol} {domain}"
     which = "--columns A,B,C" if plan.protocol == "vector-sum" else "--column C"
     return f"simulate YOUR.csv {which}{what} --epsilon 1 --delta 1e-6"
-
-
-@contextmanager
-def _progress(users: int, *, shown: bool) -> "Iterator[Progress | None]":
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("users reporting", total=users)
-        yield lambda reported: bar.update(
-            task, completed=reported, description="shuffling" if reported == users else "users reporting"
-        )

@@ -39,9 +39,9 @@ class SumTails:
     counts: NDArray[np.int64]
     tails: Floats  # (a, j)
 
-    def groups(self, most: int) -> NDArray[np.int64]:
-        """Indices of those j that bound all of 1..most."""
-        return np.arange(int(np.searchsorted(self.counts, most)) + 1)
+    def groups(self, most: int) -> int:
+        """How many of the j, from the first on, bound all of 1..most."""
+        return int(np.searchsorted(self.counts, most)) + 1
 
 
 @lru_cache(maxsize=32)
@@ -88,10 +88,10 @@ def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failu
     3
     """
     groups = tails.groups(most)
-    ends = np.minimum(tails.counts[groups], most)
+    ends = np.minimum(tails.counts[:groups], most)
     cumulative = [float(up_to(int(end))) for end in ends]
     weights = np.diff(np.array([float(up_to(0)), *cumulative]))
-    columns = tails.tails[:, groups]
+    columns = tails.tails[:, :groups]
     low, high = -1, len(columns) - 1
     if float(columns[high] @ weights) > failure:
         raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")

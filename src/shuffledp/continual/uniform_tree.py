@@ -20,7 +20,7 @@ _SURE = 1.35
 # So many degrees are tried with rough tails, and the best few with fine ones; fewer where the degree is large,
 # as near the best one the bound hardly depends on it.
 _TRIED, _TRIED_OF_MANY, _FINALISTS = 40, 10, 3
-# Sums of more noises than this keep the rough tails, which cost half a per cent and save seconds.
+# Sums of more noises than this keep the rough tails, which cost a per cent and save seconds.
 _FINE_UP_TO = 5000
 
 

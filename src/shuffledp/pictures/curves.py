@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.errors import ParameterError
+from shuffledp.files import whole_file
 
 # Of a line's name, as a part of the picture's height.
 _NAME_HEIGHT = 0.045
@@ -19,11 +20,11 @@ def draw_error_curves(users: Sequence[int], errors: Lines, title: str, path: Pat
     Lines are named at their right end, in the order of `errors`; a method's name may carry its
     colour's role by being the same in two pictures.
     """
-    figure = _figure(path, width=8)
+    figure = new_figure(path, width=8)
     axes = figure.subplots()
     _draw(axes, users, errors, {})
     axes.set(ylabel="standard error of the count", title=title)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_error_and_cost(
@@ -33,7 +34,7 @@ def draw_error_and_cost(
 
     A line of the same name has the same colour in both.
     """
-    figure = _figure(path, width=13)
+    figure = new_figure(path, width=13)
     left, right = figure.subplots(1, 2)
     colours: dict[str, Any] = {}
     _draw(left, users, errors, colours)
@@ -41,17 +42,18 @@ def draw_error_and_cost(
     left.set(ylabel=error_name, title="what it gains")
     right.set(ylabel="bits a user sends", title="what it costs")
     figure.suptitle(title)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
-def _figure(path: Path, *, width: float) -> Any:
+def new_figure(path: Path, *, width: float, height: float = 4.6) -> Any:
+    """An empty figure, or a refusal that says what to install."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise ParameterError(
             "pictures", path, "need matplotlib", "install it with: pip install 'shuffledp[pictures]'"
         ) from None
-    return Figure(figsize=(width, 4.6), dpi=150, layout="constrained")
+    return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
 def _draw(axes: Any, users: Sequence[int], lines: Lines, colours: dict[str, Any]) -> None:
@@ -84,5 +86,10 @@ def _name_lines(axes: Any, ends: Mapping[str, tuple[float, float]], colours: Map
         )
 
 
-def _save(figure: Any, path: Path) -> None:
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+def save_figure(figure: Any, path: Path) -> None:
+    """Write the picture, whole or not at all."""
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg"):
+        raise ParameterError("picture", str(path), "must end in .png or .svg", "name a picture")
+    with whole_file(path) as file:
+        figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else None)

@@ -38,5 +38,8 @@ def entry_of(plan: Plan, time: datetime) -> Entry:
     if pair_document(guarantee.pair) is None or not {"noise"} <= names <= {"noise"} | _DISTANCES:
         return claim_only
     beyond = any(term.value > 0 for term in guarantee.terms if term.name in _DISTANCES)
-    # A distance from a pair that is not pure costs the pair's own delta once more: see accounting.spending.
-    return replace(claim_only, pair=guarantee.pair, extra_delta=guarantee.delta if beyond else 0.0)
+    # A distance from a pair that is not pure costs the pair's own delta once more: see accounting.spending; so
+    # does what the pair dominates up to.
+    again = sum(term.value for term in guarantee.terms if term.name == "cut-off")
+    extra = guarantee.delta + again if beyond else 0.0
+    return claim_only if extra > plan.privacy.delta else replace(claim_only, pair=guarantee.pair, extra_delta=extra)

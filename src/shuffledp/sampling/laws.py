@@ -95,13 +95,18 @@ def sample_polya_difference(shape: Rational, p: Probability, count: int, *, bits
     return np.subtract(law.sample(count, bits=bits), law.sample(count, bits=bits))
 
 
+def poisson_parts(mean: Rational) -> int:
+    """In how many equal parts a Poisson variable of this mean is drawn."""
+    return max(1, math.ceil(Fraction(mean) / _LARGEST_POISSON))
+
+
 def sample_skellam(variance: Rational, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
     """`count` draws of Skellam: the difference of two Poisson variables with half the variance each.
 
     A large variance is drawn in several parts, each of which has a table of reasonable size.
     """
     half = _positive("variance", variance) / 2
-    parts = math.ceil(half / _LARGEST_POISSON)
+    parts = poisson_parts(half)
     law = poisson(half / parts)
     total = np.zeros(count, dtype=np.int64)
     for _ in range(parts):

@@ -96,6 +96,7 @@ class VectorBits(VectorSumPlan):
                     math.ceil(min(grid + 1, difference.length)),
                     outside,
                     Privacy(privacy.epsilon, left * (1 - 1e-6)),
+                    step=0.25,  # one coin
                 )
                 return math.ceil(4 * variance * (1 + 1e-9) / honest)
 

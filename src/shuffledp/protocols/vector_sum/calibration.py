@@ -12,12 +12,18 @@ _MOST_STEPS = 200
 
 
 def smallest_variance(
-    law: Callable[[float], IntegerLaw], length: float, largest_shift: int, outside: float, privacy: Privacy
+    law: Callable[[float], IntegerLaw],
+    length: float,
+    largest_shift: int,
+    outside: float,
+    privacy: Privacy,
+    *,
+    step: float = 0.0,
 ) -> float:
     """A variance at which shifts of this length are as private as Gaussian noise of the target.
 
     The steepest normal score is all but 1/deviation, so scaling the variance by what is missing converges in
-    a few steps, from below.
+    a few steps, from below. `step` is the smallest change of variance that changes the law.
     """
     slope = 1 / (length * gaussian_standard_deviation(privacy)) * (1 - 1e-9)
     variance = slope**-2
@@ -25,5 +31,5 @@ def smallest_variance(
         steepest = normal_scores(law(variance), largest_shift, outside).steepest
         if steepest <= slope:
             return variance
-        variance *= min(1.5, (steepest / slope) ** 2 * (1 + 1e-7))
+        variance = max(variance + step, variance * min(1.5, (steepest / slope) ** 2 * (1 + 1e-7)))
     raise InfeasibleError("noise", f"{variance:.3g}", "must stay finite", "choose a larger epsilon or delta")

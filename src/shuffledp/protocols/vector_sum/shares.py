@@ -37,7 +37,7 @@ from shuffledp.protocols.vector_sum.base import (
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.laws import poisson, sample_skellam
+from shuffledp.sampling.laws import poisson, poisson_parts, sample_skellam
 
 # Shuffled shares may show this part of delta.
 _TRANSPORT_PART = 0.03
@@ -119,7 +119,8 @@ class VectorShares(VectorSumPlan):
         distance = (_TRANSPORT_PART * privacy.delta - 2 * sampling) / (1 + math.exp(privacy.epsilon)) / coordinates
         shares = robust_messages(honest, 1 << modulus_bits, distance)
         shown = coordinates * mixing_distance(honest, shares, 1 << modulus_bits)
-        spent = certain + 2 * sampling + delta_of_distance(math.exp(privacy.epsilon), shown)
+        # The cut-off once more, which a ledger needs where there is a distance, too.
+        spent = certain + coordinates * outside + 2 * sampling + delta_of_distance(math.exp(privacy.epsilon), shown)
         return cls(
             users=users,
             privacy=privacy,
@@ -243,11 +244,10 @@ class VectorShares(VectorSumPlan):
         return 0.0
 
     def _scaled(self, block: Floats) -> Floats:
+        # Floats may be longer than the radius by a hair, and a rotated coordinate larger than its reach.
+        largest = self.reach / self.step
         scaled = np.multiply(block, 1 / self.step)
-        if self.rotation is not None:
-            largest = self.reach / self.step
-            np.clip(scaled, -largest, largest, out=scaled)
-        return scaled
+        return np.clip(scaled, -largest, largest, out=scaled)
 
     def _messages(self, rounded: Whole, bits: RandomBits) -> Payloads:
         noise = sample_skellam(Fraction(self.variance) / self.honest_users, rounded.size, bits=bits)
@@ -307,5 +307,7 @@ def _cost(difference: RoundedDifference, grid: int, users: int, deviation: float
 
 def _sampling_delta(users: int, honest: int, coordinates: int, variance: float, epsilon: float) -> float:
     """Two draws a user and coordinate, each within the table's distance of its law."""
-    table = poisson(Fraction(variance) / honest / 2)
-    return delta_of_distance(math.exp(epsilon), 2 * users * coordinates * table.distance)
+    half = Fraction(variance) / honest / 2
+    parts = poisson_parts(half)
+    draws = 2 * users * coordinates * parts
+    return delta_of_distance(math.exp(epsilon), draws * poisson(half / parts).distance)

@@ -1,0 +1,21 @@
+"""Progress on standard error while users report."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def users_reporting(users: int, *, shown: bool) -> Iterator[Callable[[int], None] | None]:
+    """A bar that is told how many users have reported, or nothing."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("users reporting", total=users)
+        yield lambda reported: bar.update(
+            task, completed=reported, description="shuffling" if reported == users else "users reporting"
+        )

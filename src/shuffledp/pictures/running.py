@@ -1,0 +1,90 @@
+"""A running count with its band, and a schedule: which shuffler holds which users when."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.pictures.curves import new_figure, save_figure
+
+# More points than this make a picture heavy and no clearer.
+_MOST_POINTS = 4000
+_MOST_BATCHES = 1000
+
+
+def draw_running_count(
+    path: Path,
+    *,
+    times: ArrayLike,
+    estimates: ArrayLike,
+    bound: float,
+    confidence: float,
+    title: str,
+    truth: ArrayLike | None = None,
+    boundaries: ArrayLike = (),
+) -> None:
+    """Write a PNG or SVG of the estimate and its band over time, the truth if it is given, and batch boundaries.
+
+    Below it the error, where the truth is known: a band that is narrow against a large count is hard to see.
+    """
+    figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if truth is not None else (None, None)
+    axes = upper if upper is not None else figure.subplots()
+    when, value = np.asarray(times, dtype=np.float64), np.asarray(estimates, dtype=np.float64)
+    shown = _thin(when.size)
+    axes.fill_between(
+        when[shown], value[shown] - bound, value[shown] + bound, alpha=0.25, linewidth=0, label=f"{confidence:.0%} band"
+    )
+    axes.plot(when[shown], value[shown], linewidth=1.5, label="estimate")
+    for edge in np.asarray(boundaries, dtype=np.float64):
+        axes.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
+    axes.set(ylabel="count", title=title)
+    if truth is not None and lower is not None:
+        true = np.asarray(truth, dtype=np.float64)
+        axes.plot(when[shown], true[shown], linewidth=1, color="black", linestyle="--", label="truth")
+        lower.axhspan(-bound, bound, alpha=0.25, linewidth=0)
+        lower.plot(when[shown], (value - true)[shown], linewidth=0.8)
+        for edge in np.asarray(boundaries, dtype=np.float64):
+            lower.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
+        lower.set(ylabel="estimate - truth")
+        lower.spines[["top", "right"]].set_visible(False)
+    (lower if lower is not None else axes).set(xlabel="users so far")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    save_figure(figure, path)
+
+
+def draw_schedule(path: Path, batches: Mapping[int, Sequence[tuple[int, int]]], title: str) -> None:
+    """Write a PNG or SVG with a row a shuffler and a bar a batch, from its first to its last user."""
+    from matplotlib.collections import PolyCollection
+
+    figure = new_figure(path, width=10, height=1.6 + 0.55 * len(batches))
+    axes = figure.subplots()
+    colours = ("#4c72b0", "#a9bcdc")
+    for level, spans in batches.items():
+        drawn = list(spans)
+        if len(drawn) > _MOST_BATCHES:
+            sizes = sorted({last - first for first, last in drawn})
+            held = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+            words = f"{len(drawn):,} batches of {held} users: too many to draw"
+            drawn = [(drawn[0][0], drawn[-1][1])]
+            axes.text(sum(drawn[0]) / 2, level, words, ha="center", va="center", color="white", fontsize=9)
+        corners = [
+            [(first, level - 0.4), (last, level - 0.4), (last, level + 0.4), (first, level + 0.4)]
+            for first, last in drawn
+        ]
+        faces = [colours[place % 2] for place in range(len(drawn))]
+        axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="none"))
+    axes.autoscale_view()
+    axes.set(xlabel="users", title=title, yticks=list(batches), yticklabels=[f"shuffler {level}" for level in batches])
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.spines[["top", "right"]].set_visible(False)
+    save_figure(figure, path)
+
+
+def _thin(size: int) -> Any:
+    return np.unique(np.linspace(0, size - 1, min(size, _MOST_POINTS)).astype(np.int64))

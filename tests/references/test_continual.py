@@ -1,0 +1,253 @@
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import linalg, special, stats
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.references.continual import (
+    CuratorSquareRoot,
+    CuratorTree,
+    LocalCounter,
+    best_batch,
+    paper_tree_error_bound,
+)
+from shuffledp.references.continual.horizon import chernoff_bound, gaussian_factor
+from shuffledp.references.continual.square_root import sum_of_squares
+from shuffledp.testing.statistics import assert_deviation, assert_mean
+
+PRIVACY = Privacy(1, 1e-6)
+USERS = 200
+VALUES = np.arange(USERS) % 3 == 0
+# Seven binary digits 1: no time has more noise in a tree.
+HARD = 127
+REFERENCES = [
+    CuratorSquareRoot(users=USERS, privacy=PRIVACY),
+    CuratorSquareRoot(users=USERS, privacy=PRIVACY, batch=7),
+    CuratorTree(users=USERS, privacy=PRIVACY),
+    CuratorTree(users=USERS, privacy=PRIVACY, honaker=True),
+    CuratorTree(users=USERS, privacy=PRIVACY, noise="laplace"),
+    CuratorTree(users=USERS, privacy=PRIVACY, noise="laplace", honaker=True),
+    LocalCounter(users=USERS, privacy=PRIVACY),
+]
+
+
+@cache
+def errors_of(reference, runs: int = 2000, seed: int = 1) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    truth = np.cumsum(VALUES)
+    return np.stack([reference.run(VALUES, generator=generator) - truth for _ in range(runs)])
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=repr)
+def test_errors_have_the_law_that_is_stated(reference) -> None:
+    errors = errors_of(reference)
+    for time in (HARD, USERS):
+        batch = getattr(reference, "batch", 1)
+        # Half of the users since, less the ones among them.
+        since = time % batch
+        middle = since / 2 - VALUES[time - since : time].sum()
+        deviation = reference.standard_error_at(time)
+        assert_mean(errors[:, time - 1], middle, deviation, false_alarm=1e-9)
+        assert_deviation(errors[:, time - 1], deviation, false_alarm=1e-9)
+        with pytest.raises(AssertionError):
+            assert_deviation(0.8 * errors[:, time - 1], deviation, false_alarm=1e-9)
+    # Nothing passes the largest deviation.
+    assert reference.standard_error == pytest.approx(
+        max(reference.standard_error_at(time) for time in range(1, USERS + 1))
+    )
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=repr)
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_bounds_are_not_passed_more_often_than_stated(reference, confidence: float) -> None:
+    largest = np.abs(errors_of(reference, seed=2)).max(axis=1)
+    passed = int((largest > reference.error_bound(confidence)).sum())
+    assert stats.binom.sf(passed - 1, largest.size, 1 - confidence) > 1e-9
+    # And none of them is idle: at a third of it nearly every run is past.
+    assert (largest > reference.error_bound(confidence) / 3).mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("users", "single", "batched"),
+    [(10**4, 77.1, 59.4), (10**5, 100.5, 80.0), (10**6, 125.8, 102.7), (10**8, 182.1, 154.0)],
+)
+def test_figures_of_the_square_root(users: int, single: float, batched: float) -> None:
+    batch = best_batch(users, PRIVACY, 0.95)
+    assert CuratorSquareRoot(users=users, privacy=PRIVACY).error_bound(0.95) == pytest.approx(single, abs=0.05)
+    best = CuratorSquareRoot(users=users, privacy=PRIVACY, batch=batch).error_bound(0.95)
+    assert best == pytest.approx(batched, abs=0.05)
+    for other in range(1, 60):
+        assert best <= CuratorSquareRoot(users=users, privacy=PRIVACY, batch=other).error_bound(0.95)
+
+
+@pytest.mark.parametrize(("users", "epsilon"), [(1, 1.0), (2, 1.0), (30, 1.0), (500, 0.1), (500, 10.0)])
+def test_the_best_batch_is_the_best_of_all(users: int, epsilon: float) -> None:
+    privacy = Privacy(epsilon, 1e-6)
+    bounds = [
+        CuratorSquareRoot(users=users, privacy=privacy, batch=batch).error_bound(0.9) for batch in range(1, users + 2)
+    ]
+    assert bounds[best_batch(users, privacy, 0.9) - 1] == min(bounds)
+
+
+def test_sums_of_squares_go_on_where_the_expansion_begins() -> None:
+    terms = 5000
+    factors = np.concatenate(([1.0], 1 - 1 / (2 * np.arange(1.0, terms))))
+    direct = np.cumsum(np.cumprod(factors) ** 2)
+    np.testing.assert_allclose(sum_of_squares(np.arange(1, terms + 1)), direct, rtol=1e-12)
+    assert sum_of_squares(0) == 0
+
+
+def test_the_square_root_is_one_and_two_times_are_dependent_as_it_says() -> None:
+    column = np.array([math.comb(2 * k, k) / 4**k for k in range(USERS)])
+    root = np.tril(linalg.toeplitz(column))
+    np.testing.assert_allclose(root @ root, np.tril(np.ones_like(root)), atol=1e-9)
+    reference = CuratorSquareRoot(users=USERS, privacy=PRIVACY)
+    scale = reference.standard_error / float(sum_of_squares(USERS)) * np.linalg.norm(column)
+    errors = errors_of(reference)
+    for earlier, later in ((HARD, USERS), (USERS - 1, USERS)):
+        change = scale * np.linalg.norm(root[later - 1] - root[earlier - 1])
+        assert_deviation(errors[:, later - 1] - errors[:, earlier - 1], change, false_alarm=1e-9)
+
+
+def test_the_tree_has_the_deviations_of_the_design_notes() -> None:
+    sigma = CuratorTree(users=1, privacy=PRIVACY).standard_error
+    plain, honaker = (
+        CuratorTree(users=2**16, privacy=PRIVACY, honaker=h).standard_error / sigma for h in (False, True)
+    )
+    assert plain == pytest.approx(math.sqrt(16 * 17), rel=1e-6)
+    assert honaker == pytest.approx(12.2, abs=0.05)
+
+
+def test_honakers_average_is_the_best_linear_one_of_a_nodes_own_tree() -> None:
+    variances = CuratorTree(users=16, privacy=PRIVACY, honaker=True).node_variances
+    for level in range(5):
+        leaves = 2**level
+        seen = np.concatenate([np.kron(np.eye(leaves >> at), np.ones(1 << at)) for at in range(level + 1)])
+        ones = np.ones(leaves)
+        assert variances[level] == pytest.approx(ones @ np.linalg.solve(seen.T @ seen, ones))
+
+
+@pytest.mark.parametrize("honaker", [False, True])
+def test_a_trees_weights_have_its_variances(honaker: bool) -> None:
+    tree = CuratorTree(users=1000, privacy=PRIVACY, noise="laplace", honaker=honaker)
+    squares, counts = tree._node_weights()
+    np.testing.assert_allclose((squares * counts).sum(axis=1), tree.node_variances)
+
+
+@pytest.mark.parametrize("users", [1, 2, 6, 37, 64, 200])
+def test_one_of_the_hardest_times_has_all_digits_of_any_time(users: int) -> None:
+    hardest = CuratorTree(users=users, privacy=PRIVACY)._hardest_times()
+    assert all(1 <= time <= users for time in hardest)
+    assert all(any(time & hard == time for hard in hardest) for time in range(1, users + 1))
+
+
+@pytest.mark.parametrize("honaker", [False, True])
+def test_a_laplace_trees_bound_is_above_the_exact_tail_of_one_noise(honaker: bool) -> None:
+    tree = CuratorTree(users=1, privacy=PRIVACY, noise="laplace", honaker=honaker)
+    assert math.log(20) <= tree.error_bound(0.95) <= 2.5 * math.log(20)
+
+
+@pytest.mark.parametrize("users", [1, 100, 10**4, 10**8])
+@pytest.mark.parametrize("epsilon", [0.01, 1, 5, 100])
+def test_the_local_bound_is_between_the_last_times_deviation_and_hoeffdings_bound(users: int, epsilon: float) -> None:
+    count = LocalCounter(users=users, privacy=Privacy(epsilon, 1e-6))
+    width = 1 / math.tanh(epsilon / 2)
+    assert count.standard_error < count.error_bound(0.95) <= width * math.sqrt(users * math.log(40) / 2) * (1 + 1e-5)
+
+
+def test_the_local_bound_holds_for_every_number_of_ones() -> None:
+    users = 60
+    count = LocalCounter(users=users, privacy=PRIVACY)
+    bound, generator = count.error_bound(0.95), np.random.default_rng(3)
+    for ones in (0, 20, 60):
+        values = (np.arange(users) < ones).astype(int)
+        runs = [np.abs(count.run(values, generator=generator) - np.cumsum(values)).max() for _ in range(2000)]
+        assert stats.binom.sf((np.array(runs) > bound).sum() - 1, 2000, 0.05) > 1e-9
+
+
+@pytest.mark.parametrize(
+    ("users", "shufflers", "bound"),
+    [
+        (10**4, 3, 1549),
+        (10**4, 4, 1765),
+        (10**5, 4, 2578),
+        (10**6, 1, 8617),
+        (10**6, 2, 4234),
+        (10**6, 3, 3654),
+        (10**6, 4, 3666),
+        (10**6, 8, 4839),
+        (10**8, 8, 7594),
+    ],
+)
+def test_figures_of_the_paper(users: int, shufflers: int, bound: int) -> None:
+    assert round(paper_tree_error_bound(users, shufflers, PRIVACY, 0.95)) == bound
+
+
+def test_chernoffs_bound_is_the_gaussians_and_above_its_tail() -> None:
+    for cost in (0.1, 3.0, 40.0):
+        bound = chernoff_bound(lambda rate: 8 * rate**2, cost, 1000.0)
+        assert bound == pytest.approx(4 * math.sqrt(2 * cost), rel=1e-9)
+        assert special.ndtr(-bound / 4) < math.exp(-cost)
+    assert gaussian_factor(1, 0.05) == pytest.approx(stats.norm.isf(0.025))
+
+
+@pytest.mark.parametrize("kind", [CuratorSquareRoot, CuratorTree, LocalCounter])
+def test_bad_parameters_are_refused(kind) -> None:
+    with pytest.raises(ParameterError, match="users"):
+        kind(users=0, privacy=PRIVACY)
+    reference = kind(users=4, privacy=PRIVACY)
+    generator = np.random.default_rng(1)
+    for values in ([0, 1, 1], [[0, 1], [1, 0]], [0, 1, 2, 0], [0, 0.5, 1, 1]):
+        with pytest.raises(DataError, match="values"):
+            reference.run(values, generator=generator)
+    for time in (0, 5):
+        with pytest.raises(ParameterError, match="time"):
+            reference.standard_error_at(time)
+    for confidence in (0.0, 1.0, math.nan):
+        with pytest.raises(ParameterError, match="confidence"):
+            reference.error_bound(confidence)
+
+
+def test_bad_parameters_of_one_reference_are_refused() -> None:
+    for batch in (0, 6):
+        with pytest.raises(ParameterError, match="batch"):
+            CuratorSquareRoot(users=4, privacy=PRIVACY, batch=batch)
+    with pytest.raises(ParameterError, match="noise"):
+        CuratorTree(users=4, privacy=PRIVACY, noise="cauchy")
+    with pytest.raises(ParameterError, match="shufflers"):
+        paper_tree_error_bound(100, 0, PRIVACY, 0.95)
+
+
+@pytest.mark.parametrize("users", [1, 2, 3, 5, 8, 33, 64])
+@pytest.mark.parametrize("honaker", [False, True])
+def test_a_trees_estimates_are_those_of_a_plain_loop(users: int, honaker: bool) -> None:
+    tree = CuratorTree(users=users, privacy=PRIVACY, honaker=honaker)
+    values = np.arange(users) % 2
+    draws = np.random.default_rng(4)
+    noise = [tree.node_deviation * draws.standard_normal(users >> level) for level in range(tree.levels)]
+
+    def node(level: int, index: int) -> tuple[float, float]:
+        """Estimate and variance of the node's sum, from itself and all that is below it."""
+        own = values[index << level : (index + 1) << level].sum() + noise[level][index]
+        if level == 0 or not honaker:
+            return own, 1.0
+        (left, variance), (right, _) = node(level - 1, 2 * index), node(level - 1, 2 * index + 1)
+        share = 1 / (1 + 1 / (2 * variance))
+        return share * own + (1 - share) * (left + right), share
+
+    expected = []
+    for time in range(1, users + 1):
+        digits = [level for level in range(tree.levels) if time >> level & 1]
+        expected.append(sum(node(level, (time >> level) - 1)[0] for level in digits))
+    np.testing.assert_allclose(tree.run(values, generator=np.random.default_rng(4)), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("users", [1, 2, 33])
+def test_a_batch_of_more_than_all_users_is_the_midpoint_alone(users: int) -> None:
+    midpoint = CuratorSquareRoot(users=users, privacy=PRIVACY, batch=users + 1)
+    assert midpoint.error_bound(0.95) == users / 2
+    estimates = midpoint.run(np.ones(users), generator=np.random.default_rng(1))
+    np.testing.assert_array_equal(estimates, np.arange(1, users + 1) / 2)
