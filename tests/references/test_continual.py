@@ -15,6 +15,7 @@ from shuffledp.references.continual import (
     paper_tree_error_bound,
 )
 from shuffledp.references.continual.horizon import chernoff_bound, gaussian_factor
+from shuffledp.references.continual.paper_counter import PaperCounter
 from shuffledp.references.continual.square_root import sum_of_squares
 from shuffledp.testing.statistics import assert_deviation, assert_mean
 
@@ -251,3 +252,30 @@ def test_a_batch_of_more_than_all_users_is_the_midpoint_alone(users: int) -> Non
     assert midpoint.error_bound(0.95) == users / 2
     estimates = midpoint.run(np.ones(users), generator=np.random.default_rng(1))
     np.testing.assert_array_equal(estimates, np.arange(1, users + 1) / 2)
+
+
+@pytest.mark.parametrize("accounting", ["paper", "simple", "exact"])
+def test_the_papers_algorithms_run_as_written(accounting: str) -> None:
+    counter = PaperCounter.k_shufflers(users=3000, shufflers=2, privacy=PRIVACY, accounting=accounting)
+    tree = PaperCounter.binary_tree(users=3000, privacy=PRIVACY, accounting=accounting)
+    values = np.arange(3000) % 2
+    truth = np.cumsum(values)
+    for each in (counter, tree):
+        generator = np.random.default_rng(1)
+        last = each.users // each.slot_users
+        depth = int(each.schedule.depths[last])
+        time = last * each.slot_users
+        errors = [each.run(values, generator=generator)[time - 1] - truth[time - 1] for _ in range(400)]
+        assert_mean(errors, 0.0, np.sqrt(each.coins * depth) / 2)
+        assert_deviation(errors, np.sqrt(each.coins * depth) / 2)
+        largest = [np.abs(each.run(values, generator=generator) - truth).max() for _ in range(60)]
+        assert np.mean(np.array(largest) > each.error_bound(0.95)) <= 0.2
+
+
+def test_what_each_improvement_is_worth() -> None:
+    coins = [
+        PaperCounter.k_shufflers(users=10**6, shufflers=4, privacy=PRIVACY, accounting=each).coins
+        for each in ("paper", "simple", "exact")
+    ]
+    assert coins[2] == 288 and np.sqrt(coins[1]) / 2 == pytest.approx(16.65, abs=0.01)
+    assert np.sqrt(coins[0]) / 2 == pytest.approx(78.1, abs=0.1)

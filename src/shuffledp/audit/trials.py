@@ -14,9 +14,9 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.base import Plan
 from shuffledp.randomness import RandomBits
 
-# Users randomized in all, both inputs together, unless the caller says otherwise; ten messages count as one user.
+# Users randomized in all, both inputs together, unless the caller says otherwise; two messages count as one user.
 _EFFORT = 600_000_000
-_MESSAGES_PER_EFFORT = 10
+_MESSAGES_PER_EFFORT = 2
 _MOST_TRIALS, _FEWEST_TRIALS = 20_000_000, 20_000
 # Users randomized at a time.
 _AT_A_TIME = 1 << 20

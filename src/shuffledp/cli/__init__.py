@@ -51,8 +51,12 @@ def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | N
     parameter = getattr(getattr(error, "param", None), "name", None) or getattr(error, "option_name", None)
     option = f"--{parameter.replace('_', '-')}" if parameter and not parameter.startswith("-") else parameter
     value = words[words.index(option) + 1] if option in words[:-1] else None
+    joined = [word for word in words if option and word.startswith(f"{option}=")]
+    value = joined[-1].partition("=")[2] if joined else value
     command = " ".join(["shuffledp", *[word for word in words[:2] if not word.startswith("-")]])
     if getattr(error, "param", None) is not None and problem.startswith("Missing"):
         problem = "must be given"
     named = f"{parameter.lstrip('-').replace('-', '_')}: {problem}" if parameter else problem
+    if value is not None and value not in named:
+        named += f", got {value}"
     return f"{named}: see `{command} --help`.", parameter, value

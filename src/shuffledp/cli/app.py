@@ -7,6 +7,7 @@ import typer
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
 from shuffledp.cli.counter import count, plan_counter
+from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.plan import plan_app
@@ -28,6 +29,7 @@ app = typer.Typer(
 plan_app.command("counter")(plan_counter)
 app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(experiment_app, name="experiment")
 app.command("simulate")(simulate_command)
 app.command("count")(count)
 app.command("explain")(explain)

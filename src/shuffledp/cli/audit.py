@@ -11,7 +11,9 @@ from shuffledp.cli.output import facts, print_json, show
 
 REFUTED = 3
 
-Protocol = Annotated[str, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]")]
+Protocol = Annotated[
+    str | None, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]", show_default=False)
+]
 HonestFraction = Annotated[
     float | None, typer.Option("--honest-fraction", help="Only this part of the users reports.", metavar="G")
 ]
@@ -24,7 +26,7 @@ Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable audit.", 
 
 
 def audit(
-    protocol: Protocol = "binary-sum",
+    protocol: Protocol = None,
     plan_file: options.PlanFile = None,
     users: options.Users = None,
     epsilon: options.Epsilon = None,
@@ -55,7 +57,8 @@ def audit(
         epsilon=epsilon,
         delta=delta,
         method=method,
-        honest_fraction=1.0 if honest_fraction is None else honest_fraction,
+        # Beside a plan's file it says who reports in the audit, not what the plan is.
+        honest_fraction=1.0 if honest_fraction is None or plan_file is not None else honest_fraction,
         max_messages=max_messages,
         constants=constants,
         low=low,

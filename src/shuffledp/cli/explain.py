@@ -7,11 +7,13 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, print_json, show
 
-Protocol = Annotated[str, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]")]
+Protocol = Annotated[
+    str | None, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]", show_default=False)
+]
 
 
 def explain(
-    protocol: Protocol = "binary-sum",
+    protocol: Protocol = None,
     plan_file: options.PlanFile = None,
     users: options.Users = None,
     epsilon: options.Epsilon = None,

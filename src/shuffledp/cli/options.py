@@ -41,7 +41,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")
 ]
-Protocol = Annotated[str, typer.Option("--protocol", help="What to compute, if there is no --plan.", metavar="NAME")]
 
 
 def domain_of(protocol: str, **given: Any) -> dict[str, Any]:
@@ -110,7 +109,7 @@ def refuse_both(plan_file: Path | None, **options: object) -> None:
 def planned(
     plan_file: Path | None,
     *,
-    protocol: str,
+    protocol: str | None,
     users: int | None,
     epsilon: float | None,
     delta: float | None,
@@ -122,13 +121,22 @@ def planned(
 ) -> "Plan":
     """The plan from its file, or the one that the options in place ask for; not both."""
     if plan_file is not None:
-        named = None if method == "auto" else method
         refuse_both(
-            plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages, method=named, **given
+            plan_file,
+            protocol=protocol,
+            users=users,
+            epsilon=epsilon,
+            delta=delta,
+            max_messages=max_messages,
+            method=None if method == "auto" else method,
+            honest_fraction=None if honest_fraction == 1 else honest_fraction,
+            constants=None if constants is ConstantsChoice.exact else constants.value,
+            **given,
         )
         return load(plan_file)
+    asked = protocol or "binary-sum"
     return chosen(
-        protocol=protocol,
+        protocol=asked,
         users=users,
         epsilon=epsilon,
         delta=delta,
@@ -136,7 +144,7 @@ def planned(
         honest_fraction=honest_fraction,
         max_messages=max_messages,
         constants=constants,
-        domain=domain_of(protocol, **given),
+        domain=domain_of(asked, **given),
     ).plan
 
 

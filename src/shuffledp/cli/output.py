@@ -62,7 +62,7 @@ def show(*renderables: Any) -> None:
         console.print(renderable)
 
 
-def plan_options(plan: "Plan") -> str:
+def plan_options(plan: "Plan", max_messages: int | None = None) -> str:
     """The options that make this plan again."""
     privacy = plan.privacy
     words = [f"--users {plan.users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} --method {plan.method}"]
@@ -70,6 +70,8 @@ def plan_options(plan: "Plan") -> str:
     words += [f"--{name} {value!r}" for name, value in plan.domain.items()]
     if noise.get("rotation") is not None:
         words.append(f"--rotation {noise['rotation']}")
+    if max_messages is not None:
+        words.append(f"--max-messages {max_messages}")
     if plan.honest_fraction != 1:
         words.append(f"--honest-fraction {plan.honest_fraction!r}")
     if plan.constants != "exact":

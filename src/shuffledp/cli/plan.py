@@ -88,6 +88,7 @@ def _plan(
 ) -> None:
     domain = options.domain_of(protocol, **given)
     if method == "gaussian" and protocol != "binary-sum":
+        _only_privacy(honest_fraction, max_messages, constants)
         _compare(protocol, users, epsilon, delta, domain, out, as_json)
         return
     choice = options.chosen(
@@ -125,7 +126,11 @@ def _plan(
         rows.append(("written to", str(out)))
     show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
     named = str(out) if out is not None else "plan.json"
-    keep = [] if out is not None else [("keep the plan", f"plan {protocol} {plan_options(plan)} -o plan.json")]
+    keep = (
+        []
+        if out is not None
+        else [("keep the plan", f"plan {protocol} {plan_options(plan, max_messages)} -o plan.json")]
+    )
     next_steps(
         [
             *keep,
@@ -133,6 +138,20 @@ def _plan(
             ("why it is private", f"explain --plan {named}"),
         ]
     )
+
+
+def _only_privacy(honest_fraction: float, max_messages: int | None, constants: options.ConstantsChoice) -> None:
+    """The method gaussian has one set of numbers: other options would be silently ignored."""
+    from shuffledp.errors import ParameterError
+
+    given = {
+        "honest_fraction": None if honest_fraction == 1 else honest_fraction,
+        "max_messages": max_messages,
+        "constants": None if constants is options.ConstantsChoice.exact else constants.value,
+    }
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(name, value, "is not an option of the comparison with gaussian", "leave it out")
 
 
 def _compare(

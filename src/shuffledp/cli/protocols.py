@@ -91,7 +91,10 @@ def protocols(
             f"{row['standard_error']:.3g}",
             f"{row['messages_per_user_mean']:.3g}",
             str(row["bits_per_message"]),
-            *("∞" if left[key] is None else f"{left[key]:.3f}" for key in ("0.9", "0.5")),
+            *(
+                "-" if row.get("comparison_only") else "∞" if left[key] is None else f"{left[key]:.3f}"
+                for key in ("0.9", "0.5")
+            ),
             "any" if influence is None else f"{influence:.3g}",
             _also(row),
         )

@@ -22,6 +22,9 @@ Columns = Annotated[
 Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's range, and count them.")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
+OptionalProtocol = Annotated[
+    str | None, typer.Option("--protocol", help="What to compute, if there is no --plan: binary-sum.", metavar="NAME")
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
 
 
@@ -34,7 +37,7 @@ def simulate_command(
     synthetic: Synthetic = False,
     fast: Fast = False,
     seed: Seed = None,
-    protocol: options.Protocol = "binary-sum",
+    protocol: OptionalProtocol = None,
     users: options.Users = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -65,7 +68,22 @@ def simulate_command(
         )
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     given = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
-    options.refuse_both(plan_file, users=users, epsilon=epsilon, delta=delta, max_messages=max_messages, **given)
+    options.refuse_both(
+        plan_file,
+        protocol=protocol,
+        users=users,
+        epsilon=epsilon,
+        delta=delta,
+        max_messages=max_messages,
+        method=None if method == "auto" else method,
+        honest_fraction=None if honest_fraction == 1 else honest_fraction,
+        constants=None if constants is options.ConstantsChoice.exact else constants.value,
+        **given,
+    )
+    for name, value in (("column", column), ("columns", columns)):
+        if synthetic and value is not None:
+            raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
+    protocol = protocol or "binary-sum"
     plan = options.load(plan_file) if plan_file is not None else None
     asked_for = plan.protocol if plan is not None else protocol
     domain = {} if plan is not None else options.domain_of(protocol, **given)
@@ -141,11 +159,11 @@ def simulate_command(
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
     show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
-    same = f"--plan {plan_file}" if plan_file is not None else f"{plan.protocol} {plan_options(plan)}"
+    same = f"--plan {plan_file}" if plan_file is not None else f"{plan.protocol} {plan_options(plan, max_messages)}"
     next_steps(
         [
             ("why it is private", f"explain {same}"),
-            ("keep the plan", f"plan {plan.protocol} {plan_options(plan)} -o plan.json"),
+            ("keep the plan", f"plan {plan.protocol} {plan_options(plan, max_messages)} -o plan.json"),
             ("your own data", _own_data(plan)),
         ]
     )

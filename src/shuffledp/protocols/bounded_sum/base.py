@@ -15,7 +15,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch
 from shuffledp.protocols.base import Plan
-from shuffledp.protocols.bounded_sum.paper import paper_standard_error, robust_epsilon
+from shuffledp.protocols.bounded_sum.paper import paper_standard_error
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_gaussian import CuratorGaussian
@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 # Users rounded at a time: their numbers stay in the cache.
 _AT_A_TIME = 1 << 16
+# Squares and sums of values stay finite, and steps of the grid above 0.
+_LARGEST_VALUE, _SMALLEST_WIDTH = 1e150, 1e-150
 
 
 @lru_cache(maxsize=64)
@@ -122,9 +124,6 @@ class BoundedSumPlan(Plan):
     def question(self) -> str:
         return f"add up the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}]"
 
-    def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
-        return robust_epsilon(self.privacy, honest_fraction)
-
     @property
     def neighbours(self) -> tuple[Floats, Floats, Floats]:
         """The values of one user that are hardest to hide, and everybody else's."""
@@ -158,10 +157,12 @@ class BoundedSumPlan(Plan):
 def check_range(low: Any, high: Any) -> None:
     """Refuse what is no range."""
     for name, value in (("low", low), ("high", high)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise ParameterError(name, value, "must be a finite number", "say what the smallest and largest value are")
-    if not low < high or not math.isfinite(float(high) - float(low)):
-        raise ParameterError("high", high, f"must be larger than low, {low:g}, and not too far", "check both")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_VALUE:
+            raise ParameterError(
+                name, value, f"must be a number within {_LARGEST_VALUE:g} of 0", "say what the ends of the range are"
+            )
+    if not high - low >= _SMALLEST_WIDTH:
+        raise ParameterError("high", high, f"must be larger than low, {low:g}", "check both")
 
 
 def _finite_column(values: ArrayLike) -> Floats:

@@ -23,7 +23,7 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan, check_range
-from shuffledp.protocols.bounded_sum.paper import paper_bits, paper_grid
+from shuffledp.protocols.bounded_sum.paper import paper_bits, paper_grid, robust_epsilon
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.unary import Unary
@@ -163,6 +163,9 @@ class BoundedBits(BoundedSumPlan):
             "known, the user's rounded value plus the honest users' binomial noise. Two values rounded with the same "
             "secret differ by at most the grid, and for log-concave noise the largest shift is the worst."
         )
+
+    def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
+        return robust_epsilon(self.privacy, honest_fraction)
 
     @property
     def influence(self) -> float:

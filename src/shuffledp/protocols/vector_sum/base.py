@@ -20,7 +20,6 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.base import Plan
-from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
@@ -149,9 +148,6 @@ class VectorSumPlan(Plan):
 
     # --- privacy -----------------------------------------------------------------------------
 
-    def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
-        return robust_epsilon(self.privacy, honest_fraction)
-
     @property
     def rounded_difference(self) -> RoundedDifference:
         """How far apart the rounded vectors of two neighbours are."""
@@ -207,15 +203,19 @@ class VectorSumPlan(Plan):
 
     def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
         array = self._matrix(values)
-        with np.errstate(over="ignore", invalid="ignore"):
-            lengths = np.linalg.norm(array, axis=1)
-        self._refuse_infinite(array, lengths, 0)
-        long = lengths > self.radius
+        largest = np.abs(array).max(axis=1)
+        self._refuse_infinite(array, largest, 0)
+        # Divided by its largest number, no vector's square overflows.
+        scale = np.maximum(largest, self.radius)[:, np.newaxis]
+        shape = array / scale
+        lengths = np.linalg.norm(shape, axis=1, keepdims=True)
+        long = (lengths * (scale / self.radius) > 1)[:, 0]
         if not long.any():
             return array, 0
         # A hair shorter than the radius, so that rounding cannot put it beyond.
-        shrink = np.where(long, self.radius * (1 - TOLERANCE / 4) / np.maximum(lengths, self.radius), 1.0)
-        return array * shrink[:, np.newaxis], int(np.count_nonzero(long))
+        clipped = array.copy()
+        clipped[long] = shape[long] * (self.radius * (1 - TOLERANCE / 4) / lengths[long])
+        return clipped, int(np.count_nonzero(long))
 
     def _matrix(self, values: ArrayLike) -> Floats:
         array = np.asarray(values)

@@ -19,6 +19,7 @@ from shuffledp.errors import BrokenBatchError, InfeasibleError
 from shuffledp.messages import Batch, Payloads
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.fields import optional_whole_number, real_number, whole_number
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.unary import Unary
@@ -183,6 +184,9 @@ class VectorBits(VectorSumPlan):
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         return (*self._noise_terms(epsilon, honest), DeltaTerm("sampling", 0.0, "coins are drawn exactly"))
+
+    def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
+        return robust_epsilon(self.privacy, honest_fraction)
 
     @property
     def influence(self) -> float:

@@ -14,7 +14,7 @@ def repetitions(users: int, shufflers: int, epsilon: float) -> int:
     """
     power = 1 / (2 * shufflers + 1)
     variance = math.exp(epsilon) / (math.exp(2 * epsilon) + 1)
-    return max(1, round(0.5 * users**power * variance ** (2 * shufflers * power)))
+    return max(1, round(0.5 * math.pow(users, power) * math.pow(variance, 2 * shufflers * power)))
 
 
 def hard_stream(users: int, shufflers: int, epsilon: float, *, seed: int | None = None) -> NDArray[np.uint8]:

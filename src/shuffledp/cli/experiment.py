@@ -1,0 +1,176 @@
+"""`shuffledp experiment`: figures of the papers, measured again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import next_steps, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.experiments.counter import CounterExponent, Slope
+
+experiment_app = typer.Typer(help="Measure again what the papers say.")
+
+Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
+Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
+Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
+Seed = Annotated[int, typer.Option("--seed", help="Another number, other noise and inputs.", metavar="S")]
+Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
+
+
+@experiment_app.callback()
+def experiment() -> None:
+    """Measure again what the papers say."""
+
+
+@experiment_app.command("counter")
+def experiment_counter(
+    shufflers: Shufflers = "1,2,3",
+    largest: Largest = 1_000_000,
+    runs: Runs = 100,
+    seed: Seed = 1,
+    picture: Picture = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """How the error of a running count grows with its users, beside the theory's n^(1/(2k+1)) for k shufflers."""
+    from shuffledp.experiments.counter import counter_exponent
+
+    numbers = _numbers(shufflers)
+    if picture is not None:
+        from shuffledp.pictures.slopes import check_picture
+
+        check_picture(picture)
+    with _progress(shown=not as_json) as progress:
+        result = counter_exponent(shufflers=numbers, largest=largest, runs=runs, seed=seed, progress=progress)
+    if picture is not None:
+        _draw(result, picture)
+    if as_json:
+        print_json(_document(result))
+        return
+    show(_errors(result), _slopes(result))
+    typer.echo(
+        "The theory leaves out logarithms, which make slopes larger; less log: divided by the union's part of them.\n"
+        "The lower shape is the paper's rep_(n,k): no constant is claimed; its proof asks for more users."
+    )
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
+    same = f"experiment counter --shufflers {shufflers} --runs {runs} --seed {seed}"
+    next_steps(
+        [("see it", f"{same} --largest {largest} --picture slopes.png"), ("go on", f"{same} --largest 10000000")]
+    )
+
+
+def _numbers(words: str) -> list[int]:
+    from shuffledp.errors import ParameterError
+
+    try:
+        return [int(word) for word in words.split(",")]
+    except ValueError:
+        raise ParameterError("shufflers", words, "must be whole numbers with commas between", "try 1,2,3") from None
+
+
+def _document(result: "CounterExponent") -> dict[str, Any]:
+    def fit(name: str, slope: "Slope") -> dict[str, float]:
+        return {name: slope.slope, f"{name}_low": slope.low, f"{name}_high": slope.high}
+
+    return {
+        "schema": 1,
+        "rows": [
+            {
+                "shufflers": row.shufflers,
+                "users": row.users,
+                "bound": row.bound,
+                "error_mean": row.error_mean,
+                "error_quantile": row.error_quantile,
+                "ones_error_mean": row.ones_error_mean,
+                "ones_error_quantile": row.ones_error_quantile,
+                "within_bound": row.within_bound,
+                "lower_shape": row.lower_shape,
+            }
+            for row in result.rows
+        ],
+        "slopes": [
+            {
+                "shufflers": row.shufflers,
+                **fit("slope", row.error),
+                **fit("ones_slope", row.ones_error),
+                **fit("bound_slope", row.bound),
+                **fit("slope_without_log", row.without_log),
+                **fit("bound_slope_without_log", row.bound_without_log),
+                "theory": row.theory,
+            }
+            for row in result.slopes
+        ],
+        "runs": result.runs,
+        "seed": result.seed,
+    }
+
+
+def _errors(result: "CounterExponent") -> Any:
+    table = _table(f"Largest error over the horizon with k shufflers, {result.runs} runs at epsilon 1")
+    for name in ("k", "users", "hard input", "95%", "all ones", "95%", "bound", "lower shape"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in result.rows:
+        errors = (row.error_mean, row.error_quantile, row.ones_error_mean, row.ones_error_quantile, row.bound)
+        cells = [f"{error:,.1f}" for error in errors]
+        table.add_row(str(row.shufflers), f"{row.users:,}", *cells, f"{row.lower_shape:,.2f}")
+    return table
+
+
+def _slopes(result: "CounterExponent") -> Any:
+    table = _table("Slope of log error against log users, with its 95% interval")
+    for name in ("k", "theory", "hard input", "less log", "all ones", "bound", "less log"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in result.slopes:
+        others = (row.without_log, row.ones_error, row.bound, row.bound_without_log)
+        table.add_row(
+            str(row.shufflers),
+            f"{row.theory:.3f}",
+            f"{row.error.slope:.3f} ± {row.error.high - row.error.slope:.3f}",
+            *(f"{slope.slope:.3f}" for slope in others),
+        )
+    return table
+
+
+def _table(title: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+
+
+def _draw(result: "CounterExponent", picture: Path) -> None:
+    from shuffledp.pictures.slopes import SlopeLine, draw_slopes
+
+    lines = []
+    for slope in result.slopes:
+        rows = [row for row in result.rows if row.shufflers == slope.shufflers]
+        noun = "shuffler" if slope.shufflers == 1 else "shufflers"
+        lines.append(
+            SlopeLine(
+                name=f"{slope.shufflers} {noun}: slope {slope.error.slope:.3f}, theory {slope.theory:.3f}",
+                users=[row.users for row in rows],
+                errors=[row.error_mean for row in rows],
+                bounds=[row.bound for row in rows],
+                theory=slope.theory,
+            )
+        )
+    draw_slopes(picture, lines, f"Running counts on the hard input: mean of {result.runs} runs, epsilon 1")
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("counting"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
