@@ -1,5 +1,7 @@
 """Draws the pictures of the documentation from plans: `make pictures`."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from shuffledp import BinarySum, BoundedSum, Privacy, VectorSum
@@ -12,6 +14,7 @@ USERS = [30, 60, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000, 300_0
 def main() -> None:
     draw_counts()
     draw_sums()
+    draw_running()
 
 
 def draw_sums() -> None:
@@ -48,6 +51,16 @@ def draw_sums() -> None:
         draw_error_and_cost(
             USERS, errors, costs, title, Path(__file__).with_name(f"{name}.png"), error_name="standard error"
         )
+
+
+def draw_running() -> None:
+    """A schedule and a running count, by the commands that a reader would type."""
+    here = Path(__file__).parent
+    target = ["--users", "1000000", "--shufflers", "4", "--epsilon", "1", "--delta", "1e-6"]
+    run = [sys.executable, "-m", "shuffledp"]
+    subprocess.run([*run, "plan", "counter", *target, "--picture", str(here / "schedule.png"), "--json"], check=True)
+    made_up = ["--synthetic", "--with-truth", "--fast", "--seed", "1", "--picture", str(here / "count.png"), "--json"]
+    subprocess.run([*run, "count", *target, *made_up], check=True)
 
 
 def draw_counts() -> None:
