@@ -51,7 +51,7 @@ def layout_bound(
     return horizon_bound(tails, budget, lambda j: slots(j, shufflers), 1 - confidence) + rest
 
 
-def _gaussian(users: int, shufflers: int, deviation: float, failure: float) -> tuple[int, float]:
+def gaussian_guess(users: int, shufflers: int, deviation: float, failure: float) -> tuple[int, float]:
     """The budget that would be best if noise were Gaussian, and about what bound it would have."""
 
     def about(budget: int) -> float:
@@ -65,7 +65,7 @@ def _gaussian(users: int, shufflers: int, deviation: float, failure: float) -> t
     return budget, about(budget)
 
 
-def _budgets(around: int) -> list[int]:
+def budgets_near(around: int) -> list[int]:
     """Budgets to try: all of them if they are few, else a few dozen near the guess."""
     low, high = max(1, around // 2), 2 * around + 4
     if high - low > 64:
@@ -90,7 +90,7 @@ def best_layout(
         for name in _families(family, used):
             laplace = math.sqrt(2 * surplus) * used / privacy.epsilon
             spread = laplace if name == "laplace" else deviation * math.sqrt(used)
-            candidates.append((_gaussian(users, used, spread, failure)[1], used, name))
+            candidates.append((gaussian_guess(users, used, spread, failure)[1], used, name))
     best: Layout | None = None
     for about, used, name in sorted(candidates)[:_TRIED]:
         if about > _HOPELESS * min(candidates)[0]:
@@ -112,8 +112,8 @@ def best_layout(
 
 def _best_budget(users: int, used: int, noise: BatchNoise, confidence: float, surplus: float) -> Layout:
     law = noise.law(surplus)
-    around, _ = _gaussian(users, used, law.standard_deviation, 1 - confidence)
-    budgets = [budget for budget in _budgets(around) if slots(budget, used) <= 2 * (users + 1)] or [1]
+    around, _ = gaussian_guess(users, used, law.standard_deviation, 1 - confidence)
+    budgets = [budget for budget in budgets_near(around) if slots(budget, used) <= 2 * (users + 1)] or [1]
     rough = sum_tails(law, budgets[-1], ROUGH)
 
     def roughly(budget: int) -> float:
