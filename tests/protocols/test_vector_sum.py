@@ -112,7 +112,8 @@ def test_epsilon_at_honest_fractions_beside_the_papers_rule() -> None:
         assert left == sorted(left) and left[0] <= 1
         assert all(epsilon < 1 / fraction for epsilon, fraction in zip(left[1:], (0.9, 0.5, 1 / 3), strict=True))
         claimed = [row.paper_epsilon for row in plan.collusions() if row.paper_epsilon is not None]
-        assert claimed == pytest.approx([1 / 0.9, 2, 3])
+        # The paper's claim is about its binomial noise.
+        assert claimed == (pytest.approx([1 / 0.9, 2, 3]) if method == "bits" else [])
 
 
 def test_a_robust_plan_meets_epsilon_at_its_fraction() -> None:
@@ -248,7 +249,7 @@ def test_clipping_is_counted_and_keeps_directions() -> None:
     values = np.array([[3.0, 4.0], [0.1, 0.2], [-6e200, 8e200]])
     clipped, count = plan.clip_values(values)
     assert count == 2
-    np.testing.assert_allclose(clipped[:2], [[0.6, 0.8], [0.1, 0.2]], rtol=1e-8)
+    np.testing.assert_allclose(clipped, [[0.6, 0.8], [0.1, 0.2], [-0.6, 0.8]], rtol=1e-8)
     plan.check_values(clipped)
     assert simulate(plan, values[:, :], bits=RandomBits.seeded(1), clip=True, fast=True).clipped == 2
     with pytest.raises(ParameterError, match="nan in row 1"):
