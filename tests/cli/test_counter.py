@@ -125,6 +125,11 @@ def test_a_certified_bound(run) -> None:
         (["count", "--synthetic", "--users", "500", *TARGET, "--out", "estimates.txt"], "out"),
         (["count", "--synthetic", "--users", "500", "--plan", "missing.json"], "users"),
         (["count", "--synthetic", "--plan", "missing.json"], "plan"),
+        (["count", "--synthetic", "--plan", "missing.json", "--noise", "coins"], "noise"),
+        (["count", "--synthetic", "--plan", "missing.json", "--bound", "certified"], "bound"),
+        (["count", "--synthetic", "--users", "500", *TARGET, "--picture", "no/such/folder.png"], "picture"),
+        (["count", "--synthetic", "--users", "500", *TARGET, "--out", "no/such/folder.csv"], "out"),
+        (["count", "--synthetic", "--users", "500", *TARGET, "--column", "x"], "column"),
     ],
 )
 def test_bad_input_is_named(run, words, parameter: str) -> None:

@@ -110,6 +110,20 @@ def test_a_state_belongs_to_its_plan() -> None:
         counter.tell(state, counter.ask(state).users, {})
     with pytest.raises(ParameterError, match="users"):
         counter.tell(state, 10**6, {})
+    slot = counter.plan.slot_users
+    for users, prefixes in ((3 * slot, {0: 0}), (0, {}), (0, {0: 10**6}), (1.5, {0: 0}), (True, {0: 0}), (0, {0: 0.5})):
+        with pytest.raises(ParameterError, match=r"state|users"):
+            counter.estimate(CounterState(state.fingerprint, users, prefixes))
+    for told in (1.5, True):
+        with pytest.raises(ParameterError, match="users"):
+            counter.tell(state, told, {})
+    whole = counter.ask(state)
+    with pytest.raises(ParameterError, match="closed"):
+        counter.tell(state, whole.users, {1: float("nan")})
+    document = state.document()
+    for change in ({"users": float("inf")}, {"users": 2.9}, {"prefixes": {"0": 0.7}}):
+        with pytest.raises(ParameterError, match="state"):
+            CounterState.from_document(document | change)
     for bad in (None, {"schema": 1}, {"schema": 2}, {"schema": 1, "fingerprint": "x", "users": "y", "prefixes": {}}):
         with pytest.raises(ParameterError, match="state"):
             CounterState.from_document(bad)

@@ -86,7 +86,8 @@ def test_tails_are_those_of_the_sum() -> None:
         a = np.arange(0, 40)
         middle = (total.size - 1) // 2
         exact = [1 - total[middle - x : middle + x + 1].sum() for x in a]
-        np.testing.assert_allclose(tails.tails[:40, count - 1], exact, atol=1e-12)
+        above = tails.tails[:40, count - 1] - exact
+        assert (above >= 0).all() and (above < 2e-12).all()
         total = np.convolve(total, one)
     bound = horizon_bound(tails, 5, lambda j: slots(j, 2), 0.05)
     union = [sum((j + 1) * tails.tails[a, j - 1] for j in range(1, 6)) for a in (bound - 1, bound)]
@@ -175,3 +176,41 @@ def test_bad_parameters_are_named(change, parameter: str) -> None:
     with pytest.raises(ParameterError) as refused:
         CounterPlan.plan(**({"users": 1000, "shufflers": 2, "privacy": PRIVACY} | change))
     assert refused.value.parameter == parameter
+
+
+@pytest.mark.parametrize(
+    ("users", "epsilon", "fraction"), [(2345, 4.0588, 0.05), (353, 0.72808, 0.02), (224, 8.02982, 0.3)]
+)
+def test_more_honest_users_than_planned_leave_at_most_the_plans_epsilon(users, epsilon, fraction) -> None:
+    """Batches with one honest user send one share each: their messages are not mixed, however many are honest."""
+    plan = CounterPlan.plan(users=users, shufflers=1, privacy=Privacy(epsilon, 1e-6), honest_fraction=fraction)
+    assert plan.epsilon_with(1.0) == pytest.approx(epsilon)
+    assert plan.delta_terms(0.5 * epsilon, 1.0)[1].value >= 1
+
+
+def test_a_delta_below_what_tables_round_is_refused() -> None:
+    with pytest.raises(InfeasibleError, match="delta"):
+        CounterPlan.plan(users=10**9, shufflers=3, privacy=Privacy(60, 1e-6), noise="laplace")
+    plan = CounterPlan.plan(users=1000, shufflers=3, privacy=Privacy(45, 1e-6), noise="laplace")
+    assert all(term.value >= 0 for term in plan.delta_terms(45)) and plan.messages_per_user_max > 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 0.01), (1, 1e-2), (0.1, 1e-4), (1, 1e-6)])
+def test_auto_is_no_worse_than_any_share_noise(epsilon: float, delta: float) -> None:
+    asked = {"users": 10**5, "shufflers": 4, "privacy": Privacy(epsilon, delta)}
+    best = CounterPlan.plan(**asked).error_bound
+    for family in ("laplace", "skellam"):
+        assert best <= 1.01 * CounterPlan.plan(**asked, noise=family).error_bound
+
+
+def test_no_coin_left_is_no_privacy() -> None:
+    plan = CounterPlan.plan(users=10**4, shufflers=1, privacy=Privacy(0.5, 0.55), noise="coins")
+    assert plan.epsilon_with(0.1) == float("inf")
+    for bad in (0, 3, -2, True, 2.0):
+        with pytest.raises(ParameterError, match="coins"):
+            CoinNoise(bad)
+
+
+def test_a_certificate_that_would_take_days_is_refused() -> None:
+    with pytest.raises(InfeasibleError, match="proved bound"):
+        certify(CounterPlan.plan(users=10**9, shufflers=4, privacy=PRIVACY))

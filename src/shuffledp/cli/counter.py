@@ -62,7 +62,10 @@ def plan_counter(
 ) -> None:
     """A running count, estimated after every user, with K concurrent shufflers."""
     from shuffledp.continual.reference import counter_reference
+    from shuffledp.pictures.curves import check_picture_path
 
+    if picture is not None:
+        check_picture_path(picture)
     plan = _planned(users, shufflers, epsilon, delta, confidence, noise, bound, honest_fraction)
     document = plan.document() | {"reference": counter_reference(plan)}
     if picture is not None:
@@ -121,13 +124,18 @@ def count(
 
     from shuffledp.continual.counter import Counter
     from shuffledp.errors import ParameterError
+    from shuffledp.pictures.curves import check_picture_path
     from shuffledp.randomness import RandomBits
     from shuffledp.tables.written import check_table_path, write_table
 
     if synthetic == (file is not None):
         raise ParameterError("file", file, "or --synthetic must be given, one of them", "name a file, or make data up")
+    if synthetic and column is not None:
+        raise ParameterError("column", column, "is a file's; there is none beside --synthetic", "leave it out")
     if out is not None:
         check_table_path(out)
+    if picture is not None:
+        check_picture_path(picture)
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     values = None
     if file is not None:
@@ -135,7 +143,17 @@ def count(
 
         values = read_column(file, column)
     if plan_file is not None:
-        options.refuse_both(plan_file, users=users, shufflers=shufflers, epsilon=epsilon, delta=delta)
+        options.refuse_both(
+            plan_file,
+            users=users,
+            shufflers=shufflers,
+            epsilon=epsilon,
+            delta=delta,
+            confidence=None if confidence == 0.95 else confidence,
+            noise=None if noise is Noise.auto else noise.value,
+            bound=None if bound is Bound.proved else bound.value,
+            honest_fraction=None if honest_fraction == 1 else honest_fraction,
+        )
         plan = _load(plan_file)
     else:
         people = users if users is not None or values is None else len(values)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.mixing import mixing_distance, smallest_messages
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
 from shuffledp.continual.noise import BatchNoise, CoinNoise
 from shuffledp.errors import BrokenBatchError, InfeasibleError
 from shuffledp.messages import Batch, Reports
@@ -74,7 +74,7 @@ class ShareBatch(BatchMechanism):
         modulus_bits = modulus_bits_for(users + 2 * spread + 1)
         # Enough for a few users fewer, too, so that dropouts leave something to say.
         shares = smallest_messages(max(1, math.floor(_ROBUST * honest)), 1 << modulus_bits, distance)
-        while mixing_distance(honest, shares, 1 << modulus_bits) > distance:
+        while mixing_distance(honest, shares, 1 << modulus_bits) > distance and shares < MOST_SHARES:
             shares += 1
         return cls(users, honest, noise, Splitting(shares, modulus_bits, -spread, users + spread))
 
@@ -147,7 +147,7 @@ class CoinBatch(BatchMechanism):
         expected = self.users + self.coins
         if len(batch) != expected or (batch.payloads > 1).any():
             raise BrokenBatchError(
-                f"messages must be {expected} bits, got {len(batch)}: one was lost or altered; collect the batch again."
+                f"messages must be {expected} bits, got {len(batch)}: one was lost or altered; the batch is void."
             )
         return int(np.count_nonzero(batch.payloads)) - self.coins // 2
 

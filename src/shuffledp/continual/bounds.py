@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 # Every j up to here has its own group; beyond, groups grow by a factor, which may be rougher for a search.
 _EXACT = 96
 FINE, ROUGH = 1.02, 1.08
-# Of each tail: what a transform of at most 2^22 numbers may be off.
-_TRANSFORM_ERROR = 3e-15
+# Of each tail: what a transform of at most 2^22 numbers, a power of up to 10^6 and the window may be off.
+_TRANSFORM_ERROR = 1e-12
 _LARGEST_TRANSFORM = 1 << 22
 # The window leaves out less than this of every sum.
 _DEVIATIONS = 12.0
@@ -44,7 +44,7 @@ class SumTails:
         return int(np.searchsorted(self.counts, most)) + 1
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def sum_tails(noise: IntegerLaw, most: int, growth: float = FINE) -> SumTails:
     """The tails for all groups of j up to `most`."""
     counts = _counts(most, growth)

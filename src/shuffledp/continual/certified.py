@@ -11,12 +11,13 @@ import numpy as np
 from scipy import stats
 
 from shuffledp.continual.plan import CounterPlan, exact_surplus
-from shuffledp.errors import ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.randomness import RandomBits
 
 # The measured quantile is too small with at most this probability.
 _DOUBT = 1e-3
 _AT_A_TIME = 1 << 22
+_MOST_DRAWS = 5e9
 
 
 def certify(plan: CounterPlan, *, runs: int = 10_000, seed: int = 1) -> CounterPlan:
@@ -28,6 +29,11 @@ def certify(plan: CounterPlan, *, runs: int = 10_000, seed: int = 1) -> CounterP
     True
     """
     rank = certified_rank(runs, plan.confidence)
+    draws = runs * plan.schedule.batches
+    if draws > _MOST_DRAWS:
+        raise InfeasibleError(
+            "runs", runs, f"would draw {draws:.1e} noises, more than {_MOST_DRAWS:.0e}", "take the proved bound"
+        )
     bits = RandomBits.seeded(seed)
     maxima = np.concatenate([_maxima(plan, part, bits) for part in _parts(plan, runs)])
     bound = int(np.partition(maxima, rank - 1)[rank - 1])

@@ -25,6 +25,11 @@ Progress = Callable[[int], None]
 """Called with the number of users who have come so far."""
 
 
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number, and no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
     """A batch that the next users join: its shuffler, its mechanism, and the seat of the first of them."""
@@ -68,10 +73,13 @@ class CounterState:
         if not isinstance(document, Mapping) or document.get("schema") != 1:
             raise DataError("state", type(document).__name__, "must be an object with schema 1", way_out)
         try:
-            prefixes = {int(slot): int(total) for slot, total in document["prefixes"].items()}
-            return cls(str(document["fingerprint"]), int(document["users"]), prefixes)
+            prefixes = {int(slot): total for slot, total in document["prefixes"].items()}
+            state = cls(str(document["fingerprint"]), document["users"], prefixes)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("state", str(broken), "must have all its fields", way_out) from None
+        if not all(map(is_whole, (state.users, *prefixes.values()))):
+            raise DataError("state", "a number that is not whole", "must have whole numbers", way_out)
+        return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ class Counter:
     def tell(self, state: CounterState, users: int, closed: Mapping[int, int]) -> CounterState:
         """So many users of the cohort came, and these levels' batches closed with these noisy counts."""
         cohort = self.ask(state)
-        if not 1 <= users <= cohort.users:
+        if not is_whole(users) or not 1 <= users <= cohort.users:
             raise ParameterError("users", users, f"must lie in 1..{cohort.users}", "ask again after each cohort")
         time = state.users + users
         due = {batch.level: batch for batch in cohort.batches if batch.first_seat + users == batch.mechanism.users}
@@ -121,11 +129,13 @@ class Counter:
             raise ParameterError(
                 "closed", sorted(closed), f"must be the levels {sorted(due)}", "tell every batch that closed"
             )
+        if not all(map(is_whole, closed.values())):
+            raise ParameterError("closed", dict(closed), "must be whole counts", "tell what the mechanism analyzed")
         prefixes = dict(state.prefixes)
         slot = time // self.plan.slot_users
         for level, total in closed.items():
             prefixes[slot] = prefixes[due[level].first_slot] + total
-        needed = {slot} | {int(self.plan.schedule.parents[end]) for _, end in self._covering(slot)}
+        needed = self._needed(slot)
         return CounterState(
             state.fingerprint, time, {kept: total for kept, total in prefixes.items() if kept in needed}
         )
@@ -162,8 +172,24 @@ class Counter:
                 f"must belong to the plan {self.plan.fingerprint[:12]}",
                 "use its own plan",
             )
-        if not 0 <= state.users <= self.plan.users:
+        if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
             raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
+        needed = self._needed(state.users // self.plan.slot_users)
+        if (
+            set(state.prefixes) != needed
+            or state.prefixes.get(0, 0) != 0
+            or not all(map(is_whole, state.prefixes.values()))
+        ):
+            raise ParameterError(
+                "state",
+                sorted(state.prefixes),
+                f"must have the prefixes {sorted(needed)}, the empty one 0",
+                "restore a copy",
+            )
+
+    def _needed(self, slot: int) -> set[int]:
+        """Prefixes that estimates still need: the last, and those on which open batches will stand."""
+        return {slot} | {int(self.plan.schedule.parents[end]) for _, end in self._covering(slot)}
 
     # --- whole streams -----------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from shuffledp.accounting.differences import PolyaDifference, Skellam
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.noise_ratio import pure_ratio
 from shuffledp.randomness import RandomBits
@@ -111,6 +112,10 @@ class CoinNoise(BatchNoise):
     family: ClassVar[str] = "coins"
     coins: int
 
+    def __post_init__(self) -> None:
+        if isinstance(self.coins, bool) or not isinstance(self.coins, int) or self.coins < 2 or self.coins % 2:
+            raise ParameterError("coins", self.coins, "must be an even number >= 2", "make the plan again")
+
     @property
     def parameters(self) -> dict[str, Any]:
         return {"coins": self.coins}
@@ -141,7 +146,7 @@ def calibrate(family: str, batches: int, privacy: Privacy) -> BatchNoise:
     within = Privacy(privacy.epsilon, (1 - TRANSPORT_PART) * privacy.delta)
     variance = smallest_real(
         lambda variance: SkellamNoise(variance).delta(within.epsilon, batches) <= within.delta,
-        0.95 * gaussian,
+        0.0,
         1.1 * gaussian,
         relative=1e-3,
     )

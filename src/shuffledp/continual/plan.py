@@ -27,8 +27,8 @@ from shuffledp.protocols.base import SCHEMA, check_users
 from shuffledp.schedules.combinatorial import batch_counts, combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 
-# What tables of noise round off, for all users and draws together: see TableLaw.distance.
-_SAMPLING_DISTANCE = 1e-24
+# What any table of noise cuts off and rounds, at most: see TableLaw.from_ratios.
+_TABLE_DISTANCE = 2.0**-107
 
 
 @lru_cache(maxsize=4)
@@ -80,6 +80,13 @@ class CounterPlan:
             raise ParameterError(
                 "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
             )
+        if not isinstance(self.noise, CoinNoise) and self.distance_per_batch <= 0:
+            raise InfeasibleError(
+                "delta",
+                self.privacy.delta,
+                f"is smaller than what sampling tables round off at epsilon {self.privacy.epsilon:g}",
+                "choose a larger delta, a smaller epsilon, or the noise coins, which is drawn exactly",
+            )
         proved = sum(term.value for term in self.delta_terms(self.privacy.epsilon))
         if proved > self.privacy.delta:
             raise InfeasibleError(
@@ -110,7 +117,7 @@ class CounterPlan:
         layout = best_layout(
             users, shufflers, privacy, family=noise, confidence=confidence, surplus=1 / honest_fraction
         )
-        return cls(
+        plan = cls(
             users=users,
             shufflers=shufflers,
             privacy=privacy,
@@ -120,6 +127,14 @@ class CounterPlan:
             honest_fraction=honest_fraction,
             confidence=confidence,
         )
+        if plan.error_bound >= users / 2:
+            raise InfeasibleError(
+                "honest_fraction",
+                honest_fraction,
+                f"leaves no private count nearer than half of the users, {users / 2:g}",
+                "count on more honest users, or count more people",
+            )
+        return plan
 
     # --- the schedule ------------------------------------------------------------------------
 
@@ -222,9 +237,14 @@ class CounterPlan:
         """How much the shares of one batch may show beyond their sum."""
         if isinstance(self.noise, CoinNoise):
             return 0.0
-        sampling = delta_of_distance(math.exp(self.privacy.epsilon), _SAMPLING_DISTANCE)
+        sampling = delta_of_distance(math.exp(self.privacy.epsilon), self._sampling_distance)
         left = TRANSPORT_PART * self.privacy.delta * (1 - 1e-9) - sampling
         return left / (1 + math.exp(self.privacy.epsilon)) / self.shufflers_used
+
+    @property
+    def _sampling_distance(self) -> float:
+        """Two draws for every user of a user's batches."""
+        return 2 * self.shufflers_used * self.users * _TABLE_DISTANCE
 
     def pair(self) -> ShiftPair:
         """What one batch shows of a user's bit; a user is in at most `shufflers_used` of them."""
@@ -248,7 +268,7 @@ class CounterPlan:
             ),
             DeltaTerm(
                 "sampling",
-                0.0 if isinstance(self.noise, CoinNoise) else delta_of_distance(factor, _SAMPLING_DISTANCE),
+                0.0 if isinstance(self.noise, CoinNoise) else delta_of_distance(factor, self._sampling_distance),
                 "(1 + e^epsilon) times what tables of noise cut off and round",
             ),
         )
@@ -258,7 +278,8 @@ class CounterPlan:
         if fraction == self.honest_fraction:
             return 1.0
         if isinstance(self.noise, CoinNoise):
-            return honest_users(total_coins(self.noise.coins, self.honest_fraction), fraction) / self.noise.coins
+            left = math.floor(total_coins(self.noise.coins, self.honest_fraction) * fraction + 1e-9)
+            return left / self.noise.coins
         sizes = {size for level in self.batch_sizes.values() for size in level}
         return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in sizes)
 
@@ -266,25 +287,33 @@ class CounterPlan:
         """Of all a user's batches: as promised if the plan's fraction is honest, else the worst of each level."""
         if isinstance(self.noise, CoinNoise):
             return 0.0
-        if fraction >= self.honest_fraction:
+        if fraction == self.honest_fraction:
             return self.shufflers_used * self.distance_per_batch
         return _worst_distances(self, fraction)
 
     def epsilon_with(self, honest_fraction: float) -> float:
-        """The epsilon that is left, at the plan's delta, when only this fraction of every batch is honest."""
+        """The epsilon that is left, at the plan's delta, when only this fraction of every batch is honest.
+
+        For coins it is the fraction of a batch's coins. More honest users than the plan counts on can be imagined
+        away, so epsilon then is at most the plan's.
+        """
         check_honest_fraction(honest_fraction)
-        return epsilon_at(_CurveWith(self, honest_fraction), self.privacy.delta)
+        if self._honest_part(honest_fraction) == 0:
+            return math.inf
+        left = epsilon_at(_CurveWith(self, honest_fraction), self.privacy.delta)
+        return min(left, self.privacy.epsilon) if honest_fraction >= self.honest_fraction else left
 
     def collusions(self) -> tuple[Collusion, ...]:
         """Who learns what together with whom, in figures."""
         delta = self.privacy.delta
+        dealt = isinstance(self.noise, CoinNoise)
         rows = [Collusion("analyzer alone", self.privacy.epsilon, delta, "sees the permuted messages of every batch")]
         for fraction in (0.9, 0.5):
             if fraction < self.honest_fraction:
                 left = self.epsilon_with(fraction)
                 rows.append(
                     Collusion(
-                        f"analyzer + {1 - fraction:.3g} of every batch",
+                        f"analyzer + {1 - fraction:.3g} of every batch" + (" (of its coins)" if dealt else ""),
                         left if math.isfinite(left) else None,
                         delta,
                         "the other users' noise is left",

@@ -14,8 +14,8 @@ from shuffledp.schedules.combinatorial import slots
 
 # More shufflers than this never helped: every one takes its part of epsilon.
 _MOST_SHUFFLERS = 16
-# Families that can be the best at so many shufflers: discrete Laplace noise composes badly, Gaussian-like noise well.
-_LAPLACE_UP_TO, _OTHERS_FROM = 8, 5
+# Beyond, discrete Laplace noise, which composes badly, is never the best.
+_LAPLACE_UP_TO = 8
 # A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
 _HOPELESS, _TRIED = 1.25, 5
 
@@ -132,5 +132,5 @@ def _families(family: str, shufflers: int) -> list[str]:
         return [family]
     return [
         *(["laplace"] if shufflers <= _LAPLACE_UP_TO else []),
-        *(["skellam"] if shufflers >= _OTHERS_FROM else []),
+        "skellam",
     ]

@@ -86,10 +86,17 @@ def _name_lines(axes: Any, ends: Mapping[str, tuple[float, float]], colours: Map
         )
 
 
+def check_picture_path(path: Path) -> None:
+    """Refuse a name that no picture can be written to, before any work is done."""
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise ParameterError("picture", str(path), "must end in .png or .svg", "name a picture")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError("picture", str(path), "must be in a directory that exists", "create it, or name another")
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write the picture, whole or not at all."""
+    check_picture_path(path)
     kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg"):
-        raise ParameterError("picture", str(path), "must end in .png or .svg", "name a picture")
     with whole_file(path) as file:
         figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else None)

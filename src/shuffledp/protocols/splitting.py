@@ -85,7 +85,7 @@ class Splitting:
             worst = int(totals.reshape(-1)[np.argmax(above)])
             raise BrokenBatchError(
                 f"sum must lie in {self.lowest}..{self.highest}, got {worst} modulo 2^{self.modulus_bits}: "
-                "a share was lost or altered, the batch is void; collect it again."
+                "a share was lost or altered, the batch is void; a second try costs its privacy again."
             )
         return above.astype(np.int64) + self.lowest
 
@@ -100,7 +100,7 @@ class Splitting:
         if payloads.size != expected or (payloads > self.mask).any():
             raise BrokenBatchError(
                 f"messages must be {expected} numbers below 2^{self.modulus_bits}, got {payloads.size}: "
-                "a share was lost or altered, the batch is void; collect it again."
+                "a share was lost or altered, the batch is void; a second try costs its privacy again."
             )
 
 

@@ -16,6 +16,8 @@ def check_table_path(path: Path) -> None:
     """Refuse a name from which no format can be told, before any work is done."""
     if path.suffix.lower() not in _SUFFIXES:
         raise ParameterError("out", str(path), f"must end in {' or '.join(_SUFFIXES)}", "name a table")
+    if not path.absolute().parent.is_dir():
+        raise ParameterError("out", str(path), "must be in a directory that exists", "create it, or name another")
 
 
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:

@@ -232,7 +232,8 @@ class Pure(BinarySumPlan):
         expected = self.users * self.bits_per_user
         if len(batch) > expected:
             raise BrokenBatchError(
-                f"messages must be {expected}, got {len(batch)}: somebody sent more than the plan; collect it again."
+                f"messages must be {expected}, got {len(batch)}: "
+                "somebody sent more than the plan; a second try costs its privacy again."
             )
         ones, zeros = (int(np.count_nonzero(batch.payloads == bit)) for bit in (1, 0))
         return self._estimate(self._from_ones(ones), dropped=expected - ones - zeros)

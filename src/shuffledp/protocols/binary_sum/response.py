@@ -154,7 +154,8 @@ class Response(BinarySumPlan):
         self.check_reports(batch.reports)
         if len(batch) > self.users:
             raise BrokenBatchError(
-                f"messages must be {self.users}, got {len(batch)}: somebody sent more than the plan; collect it again."
+                f"messages must be {self.users}, got {len(batch)}: "
+                "somebody sent more than the plan; a second try costs its privacy again."
             )
         ones = int(np.count_nonzero(batch.payloads == 1))
         dropped = self.users - ones - int(np.count_nonzero(batch.payloads == 0))

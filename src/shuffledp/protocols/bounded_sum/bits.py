@@ -191,7 +191,8 @@ class BoundedBits(BoundedSumPlan):
         expected = self.users * self._unary.length
         if len(batch) > expected:
             raise BrokenBatchError(
-                f"messages must be {expected}, got {len(batch)}: somebody sent more than the plan; collect it again."
+                f"messages must be {expected}, got {len(batch)}: "
+                "somebody sent more than the plan; a second try costs its privacy again."
             )
         ones = int(np.count_nonzero(batch.payloads == 1))
         zeros = int(np.count_nonzero(batch.payloads == 0))

@@ -219,7 +219,7 @@ class VectorBits(VectorSumPlan):
         if (seen > expected).any():
             raise BrokenBatchError(
                 f"messages about a coordinate must be {expected}, got {int(seen.max())}: "
-                "somebody sent more than the plan; collect it again."
+                "somebody sent more than the plan; a second try costs its privacy again."
             )
         return ones.astype(np.int64), int(count * expected - seen.sum())
 

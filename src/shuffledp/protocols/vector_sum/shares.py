@@ -262,7 +262,7 @@ class VectorShares(VectorSumPlan):
         if labels.min() < 0 or labels.max() >= count or (np.bincount(labels, minlength=count) != expected).any():
             raise BrokenBatchError(
                 f"messages about every coordinate must be {expected}: "
-                "a share was lost or its label altered, the batch is void; collect it again."
+                "a share was lost or its label altered, the batch is void; a second try costs its privacy again."
             )
         sums = add_up(batch.payloads, labels, count) & self._splitting.mask
         return self._splitting.decode(sums), 0
