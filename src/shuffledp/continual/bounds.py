@@ -28,16 +28,19 @@ FINE, ROUGH = 1.02, 1.08
 # Of each tail: what a transform of at most 2^22 numbers, a power of up to 10^6 and the window may be off.
 _TRANSFORM_ERROR = 1e-12
 _LARGEST_TRANSFORM = 1 << 22
+# Tails are kept for at most about this many a.
+_MOST_ROWS = 1 << 15
 # The window leaves out less than this of every sum.
 _DEVIATIONS = 12.0
 
 
 @dataclass(frozen=True, eq=False)
 class SumTails:
-    """P[|S_j - mean| > a] for some numbers j of summands and whole a."""
+    """P[|S_j - mean| > a] for some numbers j of summands and every a that is a multiple of `stride`."""
 
     counts: NDArray[np.int64]
     tails: Floats  # (a, j)
+    stride: int
 
     def groups(self, most: int) -> int:
         """How many of the j, from the first on, bound all of 1..most."""
@@ -59,13 +62,15 @@ def sum_tails(noise: IntegerLaw, most: int, growth: float = FINE) -> SumTails:
     masses = np.exp(noise.log_pmf(offsets + centre))
     # Real, as the noise is symmetric about its mean.
     spectrum = fft.rfft(masses / masses.sum()).real
-    tails = np.empty((reach + 1, counts.size))
+    stride = -(-reach // _MOST_ROWS)
+    tails = np.empty((reach // stride + 2, counts.size))
     for column, count in enumerate(counts):
         law = np.maximum(fft.irfft(_power(spectrum, int(count)), size), 0.0)
         two_sided = law[1 : reach + 1] + law[-1 : -reach - 1 : -1]
-        tails[:-1, column] = np.cumsum(two_sided[::-1])[::-1]
-        tails[-1, column] = 0.0
-    return SumTails(counts, tails + _TRANSFORM_ERROR)
+        beyond = np.append(np.cumsum(two_sided[::-1])[::-1], 0.0)[::stride]
+        tails[: beyond.size, column] = beyond
+        tails[beyond.size :, column] = 0.0
+    return SumTails(counts, tails + _TRANSFORM_ERROR, stride)
 
 
 def _power(spectrum: Floats, count: int) -> Floats:
@@ -81,7 +86,9 @@ def _counts(most: int, growth: float) -> NDArray[np.int64]:
 
 
 def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failure: float) -> int:
-    """The smallest whole a that no prefix passes but for this probability; up_to(j) prefixes have at most j batches.
+    """An a, rounded up to the tails' stride, that no prefix passes but for this probability.
+
+    up_to(j) prefixes have at most j batches.
 
     >>> from shuffledp.accounting.laws import DiscreteLaplace
     >>> horizon_bound(sum_tails(DiscreteLaplace(0.3679), 1), 1, lambda j: 1 + j, 0.05)
@@ -98,4 +105,4 @@ def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failu
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if float(columns[middle] @ weights) <= failure else (middle, high)
-    return high
+    return high * tails.stride
