@@ -106,6 +106,18 @@ def test_a_plan_file_is_used_and_options_beside_it_refused(run, tmp_path) -> Non
     assert run("count", "--synthetic", "--plan", plan)[0] == 2
 
 
+def test_a_plan_is_explained(run, tmp_path) -> None:
+    plan = str(tmp_path / "plan.json")
+    run(*PLAN, "-o", plan)
+    code, out, err = run("explain", "--plan", plan, "--json")
+    document = json.loads(out)
+    assert code == 0 and err == "" and document["protocol"] == "counter"
+    assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "sampling"}
+    assert document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1
+    code, out, _ = run("explain", "--plan", plan)
+    assert code == 0 and "batches" in out and "docs/theory/running-sums.md" in out
+
+
 def test_a_certified_bound(run) -> None:
     words = ["plan", "counter", "--users", "2000", *TARGET, "--json"]
     proved, certified = (json.loads(run(*words, "--bound", kind)[1]) for kind in ("proved", "certified"))

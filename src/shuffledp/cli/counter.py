@@ -94,6 +94,7 @@ def plan_counter(
             ),
             ("your own data", f"count YOUR.csv --column C {same} --out estimates.csv --picture count.png"),
             ("see the schedule", f"plan counter --users {plan.users} {same} --picture schedule.png"),
+            *([] if out is None else [("why it is private", f"explain --plan {out}")]),
         ]
     )
 
@@ -251,6 +252,17 @@ def _planned(
         confidence=confidence,
     )
     return certify(plan) if bound is Bound.certified else plan
+
+
+def load_counter(plan_file: Path) -> "CounterPlan | None":
+    """The counter's plan in this file, or None if it holds something else."""
+    import json
+
+    try:
+        document = json.loads(plan_file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return _load(plan_file) if isinstance(document, dict) and document.get("protocol") == "counter" else None
 
 
 def _load(plan_file: Path) -> "CounterPlan":

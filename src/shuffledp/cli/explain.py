@@ -1,11 +1,16 @@
 """`shuffledp explain`: why a plan is private, and against whom."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.counter import load_counter
 from shuffledp.cli.output import facts, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.continual.plan import CounterPlan
+    from shuffledp.protocols.base import Plan
 
 Protocol = Annotated[
     str | None, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]", show_default=False)
@@ -30,22 +35,28 @@ def explain(
     as_json: options.AsJson = False,
 ) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
-    plan = options.planned(
-        plan_file,
-        protocol=protocol,
-        users=users,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        honest_fraction=honest_fraction,
-        max_messages=max_messages,
-        constants=constants,
-        low=low,
-        high=high,
-        dimension=dimension,
-        radius=radius,
-        rotation=rotation,
-    )
+    counter = None if plan_file is None else load_counter(plan_file)
+    plan: Plan | CounterPlan
+    if counter is not None:
+        options.refuse_both(plan_file, protocol=protocol, users=users, epsilon=epsilon, delta=delta)
+        plan = counter
+    else:
+        plan = options.planned(
+            plan_file,
+            protocol=protocol,
+            users=users,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+            constants=constants,
+            low=low,
+            high=high,
+            dimension=dimension,
+            radius=radius,
+            rotation=rotation,
+        )
     guarantee = plan.guarantee()
     collusions = plan.collusions()
     if as_json:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
-from shuffledp.accounting.guarantee import Collusion, DeltaTerm, delta_of_distance
+from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee, delta_of_distance
 from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.continual.batches import BatchMechanism, CoinBatch, ShareBatch, batch_mechanism, total_coins
@@ -290,6 +290,25 @@ class CounterPlan:
         if fraction == self.honest_fraction:
             return self.shufflers_used * self.distance_per_batch
         return _worst_distances(self, fraction)
+
+    @property
+    def method(self) -> str:
+        """The family of the noise."""
+        return self.noise.family
+
+    def guarantee(self) -> Guarantee:
+        """The proof of the plan's claim, as data; the pair is one batch's."""
+        return Guarantee(
+            claim=self.privacy,
+            pair=self.pair(),
+            theory_page=self.theory_page,
+            dominates_because=(
+                f"A user is in at most {self.shufflers_used} batches, all of which close after the user came and carry "
+                "the whole noise: with everything else known, the view is so many independent noises, each shifted by "
+                "the user's bit; the noise term is their composition."
+            ),
+            terms=self.delta_terms(self.privacy.epsilon),
+        )
 
     def epsilon_with(self, honest_fraction: float) -> float:
         """The epsilon that is left, at the plan's delta, when only this fraction of every batch is honest.
