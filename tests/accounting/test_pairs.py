@@ -9,7 +9,7 @@ from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.polya import pure_ratio
 
 LAWS = [
     Binomial(12, 0.5),

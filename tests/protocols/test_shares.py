@@ -9,7 +9,7 @@ from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.shares import Shares
-from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.polya import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import discrete_laplace
 from shuffledp.testing.protocols import check_protocol
@@ -124,7 +124,8 @@ def test_negative_sums_are_decoded() -> None:
 
 def test_margins() -> None:
     plan = Shares.plan(users=10_000, privacy=TARGET)
-    assert (1 << plan.modulus_bits) >= plan.plausible << 40
+    sums = plan._splitting.highest - plan._splitting.lowest + 1
+    assert (1 << plan.modulus_bits) >= sums << 40
     assert plan.noise_law.sf(plan.largest_deviation) + plan.noise_law.cdf(-plan.largest_deviation - 1) <= 1e-12
     huge = Shares.plan(users=10**9, privacy=TARGET)
     assert huge.modulus_bits == 64 and "2^-34" in huge.lying_client

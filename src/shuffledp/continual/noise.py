@@ -22,7 +22,7 @@ from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.polya import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import fair_coin_sums
 from shuffledp.sampling.laws import sample_polya_difference, sample_skellam

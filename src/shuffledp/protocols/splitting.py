@@ -1,12 +1,15 @@
 """Split-and-mix transport: a whole number in random shares modulo a power of two, and back from their sum."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import BrokenBatchError, InfeasibleError
+from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance
+from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Payloads
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
@@ -60,6 +63,35 @@ class Splitting:
     def undetected_bits(self) -> int:
         """A random change of a share goes unnoticed with probability 2^-this."""
         return self.modulus_bits - (self.highest - self.lowest).bit_length()
+
+    def check(self, largest_deviation: int) -> None:
+        """Refuse what is no splitting: a plan's own numbers, read from a file."""
+        if not 1 <= self.shares <= MOST_SHARES:
+            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
+        if largest_deviation < 0 or not 1 <= self.modulus_bits <= 64 or self.undetected_bits < 1:
+            raise ParameterError(
+                "modulus_bits", self.modulus_bits, "must hold every sum in 64 bits", "make the plan again"
+            )
+
+    def transport_terms(self, honest: int, epsilon: float, coordinates: int = 1) -> tuple[DeltaTerm, DeltaTerm]:
+        """What shuffled shares of so many coordinates show, and that reducing a sum costs nothing."""
+        distance = mixing_distance(honest, self.shares, 1 << self.modulus_bits)
+        times = f"{coordinates:,} times " if coordinates > 1 else ""
+        return (
+            DeltaTerm(
+                "transport",
+                delta_of_distance(math.exp(epsilon), coordinates * distance),
+                f"(1 + e^epsilon) times {times}{distance:.3g}, what shuffled shares show beyond their sum",
+            ),
+            DeltaTerm("wrap-around", 0.0, f"reducing a sum modulo 2^{self.modulus_bits} is a post-processing"),
+        )
+
+    def lying_client(self, moved: str) -> str:
+        """What one client that does not follow the protocol can do to what it may move."""
+        return (
+            f"moves {moved} as far as it likes or voids the batch; "
+            f"a random change is detected but for 2^-{self.undetected_bits}"
+        )
 
     def split(self, values: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.uint64]:
         """Uniform shares of each value, along a new last axis."""

@@ -24,7 +24,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, smallest_cap
 from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.polya import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
 

@@ -7,17 +7,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, robust_messages
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
@@ -26,10 +24,10 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan, check_range
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
-from shuffledp.protocols.noise_ratio import pure_ratio
+from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
+from shuffledp.sampling.laws import sample_polya_difference
 
 # Rounding may add this part to the noise's variance.
 _ROUNDING_PART = 0.02
@@ -89,9 +87,9 @@ class BoundedShares(BoundedSumPlan):
         honest = honest_users(users, honest_fraction)
         grid = _grid(users, privacy.epsilon)
         ratio = pure_ratio(privacy.epsilon, grid)
-        deviation = _total_noise(users, honest, ratio).deviation_quantile(FALSE_ALARM)
+        deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM)
         modulus_bits = modulus_bits_for(users * grid + 2 * deviation + 1)
-        left = privacy.delta - _sampling_delta(users, honest, ratio, privacy.epsilon)
+        left = privacy.delta - polya_sampling_term(users, honest, ratio, privacy.epsilon).value
         if left <= 0:
             raise InfeasibleError(
                 "delta",
@@ -122,12 +120,7 @@ class BoundedShares(BoundedSumPlan):
     def _check_noise(self) -> None:
         if not 0 < self.ratio < 1:
             raise ParameterError("ratio", self.ratio, "must lie strictly between 0 and 1", "make the plan again")
-        if not 1 <= self.shares <= MOST_SHARES:
-            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
-        if self.largest_deviation < 0 or not 1 <= self.modulus_bits <= 64 or self._splitting.undetected_bits < 1:
-            raise ParameterError(
-                "modulus_bits", self.modulus_bits, "must hold every sum in 64 bits", "make the plan again"
-            )
+        self._splitting.check(self.largest_deviation)
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -154,7 +147,7 @@ class BoundedShares(BoundedSumPlan):
 
     @property
     def noise_law(self) -> IntegerLaw:
-        return _total_noise(self.users, self.honest_users, self.ratio)
+        return polya_law(self.users / self.honest_users, self.ratio)
 
     @property
     def messages_per_user_mean(self) -> float:
@@ -169,23 +162,13 @@ class BoundedShares(BoundedSumPlan):
         return self.modulus_bits
 
     def pair(self, honest: int) -> ShiftPair:
-        return _pair(honest / self.honest_users, self.ratio, self.grid)
+        return polya_pair(honest / self.honest_users, self.ratio, self.grid)
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        distance = mixing_distance(honest, self.shares, 1 << self.modulus_bits)
         return (
             DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of the pair"),
-            DeltaTerm(
-                "transport",
-                delta_of_distance(math.exp(epsilon), distance),
-                f"(1 + e^epsilon) times {distance:.3g}, what shuffled shares show beyond their sum",
-            ),
-            DeltaTerm("wrap-around", 0.0, f"reducing a sum modulo 2^{self.modulus_bits} is a post-processing"),
-            DeltaTerm(
-                "sampling",
-                _sampling_delta(self.users, self.honest_users, self.ratio, epsilon),
-                "(1 + e^epsilon) times what the users' noise tables cut off and round",
-            ),
+            *self._splitting.transport_terms(honest, epsilon),
+            polya_sampling_term(self.users, self.honest_users, self.ratio, epsilon),
         )
 
     @property
@@ -202,10 +185,7 @@ class BoundedShares(BoundedSumPlan):
 
     @property
     def lying_client(self) -> str:
-        return (
-            "moves the sum as far as it likes or voids the batch; "
-            f"a random change is detected but for 2^-{self._splitting.undetected_bits}"
-        )
+        return self._splitting.lying_client("the sum")
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         rounded = self._rounded(self.check_values(values), bits)
@@ -228,21 +208,3 @@ class BoundedShares(BoundedSumPlan):
         noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
         residue = np.array((total + noise) % (1 << self.modulus_bits), dtype=np.uint64)
         return self._estimate(float(self._splitting.decode(residue)), simulated=not bits.is_secure)
-
-
-@lru_cache(maxsize=64)
-def _pair(shape: float, ratio: float, shift: int) -> ShiftPair:
-    """Cached for its table of masses."""
-    return ShiftPair(DiscreteLaplace(ratio) if shape == 1 else PolyaDifference(shape, ratio), shift)
-
-
-@lru_cache(maxsize=64)
-def _total_noise(users: int, honest: int, ratio: float) -> IntegerLaw:
-    """What all users add together when everybody is honest."""
-    return DiscreteLaplace(ratio) if users == honest else PolyaDifference(users / honest, ratio)
-
-
-def _sampling_delta(users: int, honest: int, ratio: float, epsilon: float) -> float:
-    """Two draws a user, each within the table's distance of its law."""
-    table = negative_binomial(Fraction(1, honest), ratio)
-    return delta_of_distance(math.exp(epsilon), 2 * users * table.distance)

@@ -17,7 +17,7 @@ from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, robust_messages
+from shuffledp.accounting.mixing import mixing_distance, robust_messages
 from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads
@@ -146,12 +146,7 @@ class VectorShares(VectorSumPlan):
     def _check_noise(self) -> None:
         if not 0 < self.variance < 1e13:
             raise ParameterError("variance", self.variance, "must lie between 0 and 1e13", "make the plan again")
-        if not 1 <= self.shares <= MOST_SHARES:
-            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
-        if self.largest_deviation < 0 or not 1 <= self.modulus_bits <= 64 or self._splitting.undetected_bits < 1:
-            raise ParameterError(
-                "modulus_bits", self.modulus_bits, "must hold every sum in 64 bits", "make the plan again"
-            )
+        self._splitting.check(self.largest_deviation)
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -211,16 +206,9 @@ class VectorShares(VectorSumPlan):
         return 1 << self.modulus_bits
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        distance = mixing_distance(honest, self.shares, 1 << self.modulus_bits)
         return (
             *self._noise_terms(epsilon, honest),
-            DeltaTerm(
-                "transport",
-                delta_of_distance(math.exp(epsilon), self.coordinates * distance),
-                f"(1 + e^epsilon) times {self.coordinates:,} times {distance:.3g}, what shuffled shares show "
-                "beyond their sum",
-            ),
-            DeltaTerm("wrap-around", 0.0, f"reducing a sum modulo 2^{self.modulus_bits} is a post-processing"),
+            *self._splitting.transport_terms(honest, epsilon, self.coordinates),
             DeltaTerm(
                 "sampling",
                 _sampling_delta(self.users, self.honest_users, self.coordinates, self.variance, epsilon),
@@ -234,10 +222,7 @@ class VectorShares(VectorSumPlan):
 
     @property
     def lying_client(self) -> str:
-        return (
-            "moves every coordinate as far as it likes or voids the batch; "
-            f"a random change is detected but for 2^-{self._splitting.undetected_bits}"
-        )
+        return self._splitting.lying_client("every coordinate")
 
     @property
     def _origin(self) -> float:
