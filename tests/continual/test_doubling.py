@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shuffledp.continual.doubling import UnboundedCounter
-from shuffledp.continual.noise import calibrate
+from shuffledp.continual.noise import LaplaceNoise, calibrate
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -35,6 +35,9 @@ def test_a_user_is_in_as_many_batches_as_are_paid_for() -> None:
     assert made.epoch(3).inner.shufflers_used + 1 == made.shufflers_used <= 4
     assert made.epoch(3).inner.noise == calibrate("laplace", made.shufflers_used, PRIVACY)
     assert sum(term.value for term in made.delta_terms(1.0)) <= 1e-6
+    # Noise for one batch fewer, or a fifth less of its variance, would not be enough.
+    assert calibrate("laplace", made.shufflers_used - 1, PRIVACY).delta(1.0, made.shufflers_used) > 1e-6
+    assert LaplaceNoise(made.epoch(3).inner.noise.ratio ** 1.12).delta(1.0, made.shufflers_used) > 1e-6
     assert made.epoch(2).mechanism.distance <= made.epoch(2).inner.distance_per_batch
 
 

@@ -206,6 +206,11 @@ def count(
         print_json(document)
         return
     rows = [
+        (
+            "what happened",
+            "people came one by one; each device sent noisy messages to every shuffler that held an open batch; a full "
+            "batch was mixed and read, and the count went on",
+        ),
         *_facts(plan),
         ("count at the end", str(last)),
         ("at every time", f"off by at most {estimates.bound:g}, all {estimates.users:,} times at once"),

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
-from shuffledp.continual.plan import CounterPlan, exact_surplus
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.randomness import RandomBits
 

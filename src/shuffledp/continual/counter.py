@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.continual.batches import BatchMechanism
 from shuffledp.continual.estimates import RunningEstimates
-from shuffledp.continual.plan import CounterPlan, exact_surplus
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.privacy import Privacy
@@ -144,11 +145,9 @@ class Counter:
         """The count of the users so far: completed batches, and half of the users since."""
         self._check_state(state)
         slot, since = divmod(state.users, self.plan.slot_users)
-        depth = int(self.plan.schedule.depths[slot])
-        law = self.plan.noise.law(self.plan.surplus)
         return Estimate(
             value=state.prefixes[slot] + since / 2,
-            standard_error=float(np.sqrt(depth * law.variance)),
+            standard_error=self.plan.standard_error_of(slot),
             bound=self.plan.error_bound,
             confidence=self.plan.confidence,
             simulated=simulated,

@@ -21,8 +21,9 @@ from shuffledp.continual.batches import BatchMechanism
 from shuffledp.continual.bounds import ROUGH, SumTails, horizon_bound, sum_tails
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
-from shuffledp.continual.plan import CounterPlan, check_confidence, check_shufflers
+from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import budgets_near, gaussian_guess
+from shuffledp.continual.shape import check_confidence, check_shufflers
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits

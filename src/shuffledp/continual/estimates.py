@@ -46,7 +46,7 @@ class RunningEstimates:
         slot, since = divmod(time, self.plan.slot_users)
         return Estimate(
             value=float(self.prefixes[slot]) + since / 2,
-            standard_error=float(self.plan.standard_errors()[slot]),
+            standard_error=self.plan.standard_error_of(slot),
             bound=self.bound,
             confidence=self.confidence,
             simulated=self.simulated,

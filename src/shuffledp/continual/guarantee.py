@@ -1,0 +1,212 @@
+"""What a running count protects: every term of delta, dropouts and collusions, and the messages that carry it."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from shuffledp.accounting.curves import epsilon_at
+from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee, delta_of_distance
+from shuffledp.accounting.mixing import mixing_distance
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.continual.batches import BatchMechanism, CoinBatch, ShareBatch, batch_mechanism, total_coins
+from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise
+from shuffledp.continual.shape import CountShape
+from shuffledp.schedules.combinatorial import batch_counts, slots
+
+# What any table of noise cuts off and rounds, at most: see TableLaw.from_ratios.
+_TABLE_DISTANCE = 2.0**-107
+
+
+@lru_cache(maxsize=4096)
+def _mechanism(users: int, honest_fraction: float, noise: BatchNoise, distance: float) -> BatchMechanism:
+    return batch_mechanism(users, honest_fraction, noise, distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateCount(CountShape):
+    """A shape with its guarantee: a user is in at most `shufflers_used` batches, each with the whole noise."""
+
+    theory_page: ClassVar[str] = "docs/theory/running-sums.md"
+
+    # --- the messages ------------------------------------------------------------------------
+
+    def mechanism(self, users: int) -> BatchMechanism:
+        """What the users of a batch of this size send."""
+        return _mechanism(users, self.honest_fraction, self.noise, self.distance_per_batch)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        """Messages that a user sends at most, to all shufflers together."""
+        # In a batch with `left` of the budget, a user's batch of the next level has at most as much left.
+        most = dict.fromkeys(range(self.budget + 1), 0)
+        for level in range(1, self.shufflers_used + 1):
+            best, here = 0, {0: 0}
+            for left in range(1, self.budget + 1):
+                best = max(best, self._mechanism_of(level, left).messages_max + most[left])
+                here[left] = best
+            most = here
+        return most[self.budget]
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        """Messages that a user sends on average, to all shufflers together."""
+        sent = sum(
+            count * slots(left, level - 1) * self._mechanism_of(level, left).messages_mean
+            for level, counts in enumerate(batch_counts(self.budget, self.shufflers_used), 1)
+            for left, count in counts.items()
+        )
+        return sent / slots(self.budget, self.shufflers_used)
+
+    def _mechanism_of(self, level: int, left: int) -> BatchMechanism:
+        return self.mechanism(slots(left, level - 1) * self.slot_users)
+
+    @property
+    def bits_per_message(self) -> int:
+        """The size of the largest message before encryption."""
+        return max(self.mechanism(sizes[0]).bits_per_message for sizes in self.batch_sizes.values())
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    @property
+    def distance_per_batch(self) -> float:
+        """How much the shares of one batch may show beyond their sum."""
+        if isinstance(self.noise, CoinNoise):
+            return 0.0
+        sampling = delta_of_distance(math.exp(self.privacy.epsilon), self._sampling_distance)
+        left = TRANSPORT_PART * self.privacy.delta * (1 - 1e-9) - sampling
+        return left / (1 + math.exp(self.privacy.epsilon)) / self.shufflers_used
+
+    @property
+    def _sampling_distance(self) -> float:
+        """Two draws for every user of a user's batches."""
+        return 2 * self.shufflers_used * self.users * _TABLE_DISTANCE
+
+    def pair(self) -> ShiftPair:
+        """What one batch shows of a user's bit; a user is in at most `shufflers_used` of them."""
+        return self.noise.pair()
+
+    def delta_terms(self, epsilon: float, honest_fraction: float | None = None) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta at this epsilon, when this fraction of every batch is honest."""
+        fraction = self.honest_fraction if honest_fraction is None else honest_fraction
+        shown = self._distances(fraction)
+        factor = math.exp(epsilon)
+        return (
+            DeltaTerm(
+                "noise",
+                self.noise.delta(epsilon, self.shufflers_used, self._honest_part(fraction)),
+                f"the composition of {self.shufflers_used} batches' noises, exact",
+            ),
+            DeltaTerm(
+                "transport",
+                delta_of_distance(factor, shown),
+                f"(1 + e^epsilon) times {shown:.3g}, what the shares of all a user's batches show beyond their sums",
+            ),
+            DeltaTerm(
+                "sampling",
+                0.0 if isinstance(self.noise, CoinNoise) else delta_of_distance(factor, self._sampling_distance),
+                "(1 + e^epsilon) times what tables of noise cut off and round",
+            ),
+        )
+
+    def _honest_part(self, fraction: float) -> float:
+        """The noise that is left, as a part of what the plan counts on, in the worst batch."""
+        if fraction == self.honest_fraction:
+            return 1.0
+        if isinstance(self.noise, CoinNoise):
+            left = math.floor(total_coins(self.noise.coins, self.honest_fraction) * fraction + 1e-9)
+            return left / self.noise.coins
+        sizes = {size for level in self.batch_sizes.values() for size in level}
+        return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in sizes)
+
+    def _distances(self, fraction: float) -> float:
+        """Of all a user's batches: as promised if the plan's fraction is honest, else the worst of each level."""
+        if isinstance(self.noise, CoinNoise):
+            return 0.0
+        if fraction == self.honest_fraction:
+            return self.shufflers_used * self.distance_per_batch
+        return _worst_distances(self, fraction)
+
+    @property
+    def method(self) -> str:
+        """The family of the noise."""
+        return self.noise.family
+
+    def guarantee(self) -> Guarantee:
+        """The proof of the plan's claim, as data; the pair is one batch's."""
+        return Guarantee(
+            claim=self.privacy,
+            pair=self.pair(),
+            theory_page=self.theory_page,
+            dominates_because=(
+                f"A user is in at most {self.shufflers_used} batches, all of which close after the user came and carry "
+                "the whole noise: with everything else known, the view is so many independent noises, each shifted by "
+                "the user's bit; the noise term is their composition."
+            ),
+            terms=self.delta_terms(self.privacy.epsilon),
+        )
+
+    def epsilon_with(self, honest_fraction: float) -> float:
+        """The epsilon that is left, at the plan's delta, when only this fraction of every batch is honest.
+
+        For coins it is the fraction of a batch's coins. More honest users than the plan counts on can be imagined
+        away, so epsilon then is at most the plan's.
+        """
+        check_honest_fraction(honest_fraction)
+        if self._honest_part(honest_fraction) == 0:
+            return math.inf
+        left = epsilon_at(_CurveWith(self, honest_fraction), self.privacy.delta)
+        return min(left, self.privacy.epsilon) if honest_fraction >= self.honest_fraction else left
+
+    def collusions(self) -> tuple[Collusion, ...]:
+        """Who learns what together with whom, in figures."""
+        delta = self.privacy.delta
+        dealt = isinstance(self.noise, CoinNoise)
+        rows = [Collusion("analyzer alone", self.privacy.epsilon, delta, "sees the permuted messages of every batch")]
+        for fraction in (0.9, 0.5):
+            if fraction < self.honest_fraction:
+                left = self.epsilon_with(fraction)
+                rows.append(
+                    Collusion(
+                        f"analyzer + {1 - fraction:.3g} of every batch" + (" (of its coins)" if dealt else ""),
+                        left if math.isfinite(left) else None,
+                        delta,
+                        "the other users' noise is left",
+                    )
+                )
+        rows.append(Collusion("analyzer + a shuffler", None, None, "see whose messages are whose in its batches"))
+        return tuple(rows)
+
+    @property
+    def lying_client(self) -> str:
+        """What one client that does not follow the protocol can do to the estimates."""
+        mechanism = self.mechanism(self.slot_users)
+        if isinstance(mechanism, CoinBatch):
+            return f"moves each of its {self.shufflers_used} batches by at most {mechanism.messages_max}"
+        return "moves each of its batches as far as it likes or voids it; a random change is detected"
+
+
+@lru_cache(maxsize=64)
+def _worst_distances(plan: PrivateCount, fraction: float) -> float:
+    """The worst batch of each level, added up."""
+    total = 0.0
+    for sizes in plan.batch_sizes.values():
+        shown = 0.0
+        for size in sizes:
+            mechanism = plan.mechanism(size)
+            if isinstance(mechanism, ShareBatch):
+                splitting = mechanism.splitting
+                honest = honest_users(size, fraction)
+                shown = max(shown, mixing_distance(honest, splitting.shares, 1 << splitting.modulus_bits))
+        total += shown
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _CurveWith:
+    plan: PrivateCount
+    fraction: float
+
+    def delta(self, epsilon: float) -> float:
+        return sum(term.value for term in self.plan.delta_terms(epsilon, self.fraction))

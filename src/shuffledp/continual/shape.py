@@ -1,0 +1,147 @@
+"""The shape of a running count: its schedule, its noise, and how far off it can be."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.continual.batches import total_coins
+from shuffledp.continual.bounds import horizon_bound, sum_tails
+from shuffledp.continual.noise import BatchNoise, CoinNoise
+from shuffledp.continual.planner import slot_users_for
+from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import check_users
+from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
+from shuffledp.schedules.prefixes import PrefixSchedule
+
+
+@lru_cache(maxsize=4)
+def _schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:
+    return combinatorial_schedule(budget, shufflers, slot_users)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountShape:
+    """Slots, batches and noise of a running count; what they protect is `PrivateCount`'s to say."""
+
+    users: int
+    shufflers: int
+    privacy: Privacy
+    noise: BatchNoise
+    shufflers_used: int
+    budget: int
+    honest_fraction: float = 1.0
+    confidence: float = 0.95
+    certified_noise_bound: int | None = None
+
+    def _check_shape(self) -> None:
+        check_users(self.users)
+        check_shufflers(self.shufflers)
+        check_confidence(self.confidence)
+        check_honest_fraction(self.honest_fraction)
+        if not 1 <= self.shufflers_used <= self.shufflers:
+            raise ParameterError(
+                "shufflers_used", self.shufflers_used, f"must lie in 1..{self.shufflers}", "make the plan again"
+            )
+        if self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
+            raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
+        certified = self.certified_noise_bound
+        if certified is not None and not 0 <= certified <= self.proved_noise_bound:
+            raise ParameterError(
+                "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
+            )
+
+    # --- the schedule ------------------------------------------------------------------------
+
+    @property
+    def slot_users(self) -> int:
+        """The users of the smallest batch."""
+        return slot_users_for(self.users, self.budget, self.shufflers_used)
+
+    @property
+    def schedule(self) -> PrefixSchedule:
+        """Which batch covers which slots."""
+        return _schedule(self.budget, self.shufflers_used, self.slot_users)
+
+    @property
+    def batch_sizes(self) -> dict[int, tuple[int, ...]]:
+        """The sizes that batches of each level have, largest first."""
+        return {
+            level: tuple(slots(left, level - 1) * self.slot_users for left in range(self.budget, 0, -1))
+            if level > 1
+            else (self.slot_users,)
+            for level in range(1, self.shufflers_used + 1)
+        }
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    @property
+    def surplus(self) -> float:
+        """How much more noise a batch has, at most, when everybody follows the protocol."""
+        if isinstance(self.noise, CoinNoise):
+            return total_coins(self.noise.coins, self.honest_fraction) / self.noise.coins
+        if self.honest_fraction == 1:
+            return 1.0
+        sizes = {size for level in self.batch_sizes.values() for size in level}
+        return max(size / honest_users(size, self.honest_fraction) for size in sizes)
+
+    @property
+    def noise_bound(self) -> int:
+        """No prefix's noise is larger, with probability `confidence`, over the whole horizon."""
+        return self.proved_noise_bound if self.certified_noise_bound is None else self.certified_noise_bound
+
+    @property
+    def proved_noise_bound(self) -> int:
+        """By exact tails and a union over all prefixes."""
+        tails = sum_tails(self.noise.law(self.surplus), self.budget)
+        return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), 1 - self.confidence)
+
+    @property
+    def error_bound(self) -> float:
+        """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data."""
+        return self.noise_bound + (self.slot_users - 1) / 2
+
+    @property
+    def standard_error_max(self) -> float:
+        """Of the noise in the worst estimate of the horizon."""
+        return math.sqrt(self.budget * self.noise.law(self.surplus).variance)
+
+    def standard_error_of(self, slot: int) -> float:
+        """Of the noise in the estimate of the first so many slots."""
+        return math.sqrt(int(self.schedule.depths[slot]) * self.noise.law(self.surplus).variance)
+
+    def standard_errors(self) -> NDArray[np.float64]:
+        """Of the noise in the estimate of the first 0, 1, 2, ... slots."""
+        return np.asarray(np.sqrt(self.schedule.depths * self.noise.law(self.surplus).variance), dtype=np.float64)
+
+
+def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
+    """How much more noise than is counted on a batch has, and which of the first so many batches have that."""
+    members = np.arange(batches)
+    if isinstance(plan.noise, CoinNoise):
+        return [(Fraction(total_coins(plan.noise.coins, plan.honest_fraction), plan.noise.coins), members)]
+    if plan.honest_fraction == 1:
+        return [(Fraction(1), members)]
+    sizes = (members + 1 - plan.schedule.parents[1 : batches + 1]) * plan.slot_users
+    return [
+        (Fraction(int(size), honest_users(int(size), plan.honest_fraction)), np.flatnonzero(sizes == size))
+        for size in np.unique(sizes)
+    ]
+
+
+def check_shufflers(shufflers: Any) -> None:
+    """Refuse what is no number of shufflers."""
+    if isinstance(shufflers, bool) or not isinstance(shufflers, int) or shufflers < 1:
+        raise ParameterError("shufflers", shufflers, "must be a whole number >= 1", "four are a good choice")
+
+
+def check_confidence(confidence: Any) -> None:
+    """Refuse what is no confidence."""
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
+        raise ParameterError("confidence", confidence, "must lie in [0.5, 1)", "0.95 is a common choice")
