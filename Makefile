@@ -25,7 +25,7 @@ test: setup  ## the whole suite, with the checks
 	$(BIN)/ruff check --quiet src tests examples benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 check: setup  ## ruff, mypy --strict, import-linter, doctests
 	$(BIN)/ruff check src tests examples benchmarks docs
