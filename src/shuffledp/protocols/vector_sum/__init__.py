@@ -7,7 +7,8 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants
 from shuffledp.protocols.choosing import Choice, choose
 from shuffledp.protocols.comparison import gaussian_document
-from shuffledp.protocols.vector_sum.base import VectorSumPlan, check_ball
+from shuffledp.protocols.vector_sum.ball import check_ball
+from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.protocols.vector_sum.bits import VectorBits
 from shuffledp.protocols.vector_sum.shares import VectorShares
 

@@ -2,10 +2,9 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +15,12 @@ from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.accounting.normal_scores import NormalScores, normal_scores
 from shuffledp.accounting.pairs import DominatingPair, FinitePair
 from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.vector_sum.ball import Ball, check_ball
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
 from shuffledp.randomness import RandomBits
@@ -32,9 +32,6 @@ from shuffledp.sampling.uniform import smallest_width
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-LARGEST_DIMENSION = 1 << 24
-# Numbers rounded at a time: they stay in the cache.
-_AT_A_TIME = 1 << 18
 # A rotation's clipping touches anybody with at most this probability over its signs.
 CLIPPING = 1e-6
 # Parts of delta for rounding too long, and for what the window of normal scores leaves out.
@@ -194,76 +191,17 @@ class VectorSumPlan(Plan):
 
     # --- the two sides -----------------------------------------------------------------------
 
+    @property
+    def ball(self) -> Ball:
+        """Where the vectors lie."""
+        return Ball(self.dimension, self.radius)
+
     def check_values(self, values: ArrayLike) -> Floats:
         """The vectors as a matrix of floats, a row a user, none longer than the radius."""
-        array = self._matrix(values)
-        for start, block in self._blocks(array):
-            self._check_block(start, block)
-        return array
+        return self.ball.check_values(values)
 
     def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
-        array = self._matrix(values)
-        largest = np.abs(array).max(axis=1)
-        self._refuse_infinite(array, largest, 0)
-        # Divided by its largest number, no vector's square overflows.
-        scale = np.maximum(largest, self.radius)[:, np.newaxis]
-        shape = array / scale
-        lengths = np.linalg.norm(shape, axis=1, keepdims=True)
-        long = (lengths * (scale / self.radius) > 1)[:, 0]
-        if not long.any():
-            return array, 0
-        # A hair shorter than the radius, so that rounding cannot put it beyond.
-        clipped = array.copy()
-        clipped[long] = shape[long] * (self.radius * (1 - TOLERANCE / 4) / lengths[long])
-        return clipped, int(np.count_nonzero(long))
-
-    def _matrix(self, values: ArrayLike) -> Floats:
-        array = np.asarray(values)
-        if array.ndim != 2 or array.shape[0] == 0 or array.shape[1] != self.dimension:
-            raise DataError(
-                "values",
-                f"shape {array.shape}",
-                f"must be a matrix with {self.dimension} columns and a row a user",
-                "reshape it, or plan another dimension",
-            )
-        if array.dtype.kind not in "buif":
-            raise DataError("values", f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(float)")
-        return array.astype(np.float64, copy=False)
-
-    def _blocks(self, array: Floats) -> Iterator[tuple[int, Floats]]:
-        rows = self._rows_at_a_time
-        return ((start, array[start : start + rows]) for start in range(0, len(array), rows))
-
-    @property
-    def _rows_at_a_time(self) -> int:
-        return max(1, _AT_A_TIME // self.dimension)
-
-    def _check_block(self, start: int, block: Floats) -> float:
-        """The length of the longest vector, which must not pass the radius."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("ij,ij->i", block, block)
-            fine = squares <= (self.radius * (1 + TOLERANCE / 2)) ** 2
-        if fine.all():
-            return math.sqrt(float(squares.max()))
-        self._refuse_infinite(block, squares, start)
-        row = int(np.argmin(fine))
-        raise DataError(
-            "values",
-            f"a vector of length {math.sqrt(squares[row]):.6g} in row {start + row + 1}",
-            f"must be at most as long as the radius {self.radius:g}",
-            "clip it (--clip, clip=True) or plan a larger radius",
-        )
-
-    def _refuse_infinite(self, block: Floats, sizes: Floats, start: int) -> None:
-        for row in np.flatnonzero(~np.isfinite(sizes)):
-            bad = np.flatnonzero(~np.isfinite(block[row]))
-            if bad.size:
-                raise DataError(
-                    "values",
-                    f"{block[row, bad[0]]} in row {start + int(row) + 1}, column {int(bad[0]) + 1}",
-                    "must be finite",
-                    "drop or fill such values first",
-                )
+        return self.ball.clip_values(values)
 
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.check_values(values).sum(axis=0), dtype=np.float64)
@@ -334,7 +272,7 @@ class VectorSumPlan(Plan):
         return totals
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        array = self._matrix(values)
+        array = self.ball.matrix(values)
         self.check_reports(len(array))
         totals = self._rounded_totals(array, bits) + self._sample_noise(self.coordinates, bits)
         return self.estimate(self._checked_totals(totals), simulated=not bits.is_secure)
@@ -342,12 +280,12 @@ class VectorSumPlan(Plan):
     def _rounded_totals(self, array: Floats, bits: RandomBits) -> Whole:
         """Every coordinate's sum of rounded numbers, in steps."""
         fast = self.rotation is None and self.grid < ColumnSums.LARGEST
-        rows = self._rows_at_a_time if fast else 1
+        rows = self.ball.rows_at_a_time if fast else 1
         sums = ColumnSums(self.coordinates, scale=1 / self.step, offset=self._origin, rows=rows)
         others = np.zeros(self.coordinates, dtype=np.int64)
-        for start, block in self._blocks(array):
+        for start, block in self.ball.blocks(array):
             # Nothing to clip unless a vector is longer than the radius by what floats may be off.
-            if self._check_block(start, block) <= self.radius and fast:
+            if self.ball.check_block(start, block) <= self.radius and fast:
                 sums.add(block, bits=bits)
             else:
                 others += round_randomly(self._scaled(self.prepare(block)), bits=bits).sum(axis=0)
@@ -387,13 +325,3 @@ class VectorSumPlan(Plan):
         line = np.sign(self.prepare(self.neighbours[1])[0, :count]).astype(np.int64)
         deviation = self.noise_law(self.users).standard_deviation * math.sqrt(count)
         return (sums @ line // max(1, int(deviation / 50))).reshape(-1, 1)
-
-
-def check_ball(dimension: Any, radius: Any) -> None:
-    """Refuse what is no ball."""
-    if isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= LARGEST_DIMENSION:
-        raise ParameterError(
-            "dimension", dimension, f"must be a whole number in 1..{LARGEST_DIMENSION}", "count a vector's numbers"
-        )
-    if isinstance(radius, bool) or not isinstance(radius, int | float) or not 1e-150 < radius < 1e150:
-        raise ParameterError("radius", radius, "must be a positive number", "say how long a vector can be")

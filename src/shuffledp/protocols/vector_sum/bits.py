@@ -23,6 +23,7 @@ from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.fields import optional_whole_number, real_number, whole_number
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.unary import Unary
+from shuffledp.protocols.vector_sum.ball import check_ball
 from shuffledp.protocols.vector_sum.base import (
     CLIPPING,
     ROUNDING_PART,
@@ -30,7 +31,6 @@ from shuffledp.protocols.vector_sum.base import (
     Floats,
     VectorSumPlan,
     Whole,
-    check_ball,
 )
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.paper import paper_vector_bits

@@ -25,6 +25,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.fields import only_exact, optional_whole_number, real_number, whole_number
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, add_up, modulus_bits_for
+from shuffledp.protocols.vector_sum.ball import check_ball
 from shuffledp.protocols.vector_sum.base import (
     CLIPPING,
     ROUNDING_PART,
@@ -32,7 +33,6 @@ from shuffledp.protocols.vector_sum.base import (
     Floats,
     VectorSumPlan,
     Whole,
-    check_ball,
 )
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension
