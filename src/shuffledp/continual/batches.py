@@ -1,23 +1,29 @@
-"""One batch of a running count: what its users send and what its messages say."""
+"""One batch of a running sum: what its users send and what its messages say."""
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.continual.domains import BITS, Domain
 from shuffledp.continual.noise import BatchNoise, CoinNoise
 from shuffledp.errors import BrokenBatchError, InfeasibleError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.labels import check_every_share, label_bits, labelled_reports, labels_of
+from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, add_up, modulus_bits_for
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import coin_bits
 
-Bits = NDArray[np.uint8]
+Steps = NDArray[Any]
+"""Whole numbers of steps: an entry a user, or a row where there are several coordinates."""
+Total = Any
+"""A whole number, or an array of one for each coordinate."""
 
 # Shares mix this part of the honest users, too.
 _ROBUST = 0.8
@@ -46,110 +52,145 @@ class BatchMechanism(ABC):
     @property
     @abstractmethod
     def distance(self) -> float:
-        """How far the shuffled messages are from showing nothing but the noisy count."""
+        """How far the shuffled messages are from showing nothing but the noisy sum."""
 
     @abstractmethod
-    def randomize(self, values: Bits, first_seat: int, *, bits: RandomBits) -> Reports:
+    def randomize(self, steps: Steps, first_seat: int, *, bits: RandomBits) -> Reports:
         """Reports of consecutive users, the first of whom has this seat in the batch, from 0."""
 
     @abstractmethod
-    def analyze(self, batch: Batch) -> int:
-        """The count plus noise of mean 0, or an error for a batch that was spoiled."""
+    def analyze(self, batch: Batch) -> Total:
+        """The sum plus noise of mean 0, in steps, or an error for a batch that was spoiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareBatch(BatchMechanism):
-    """Every user adds its part of the noise to its bit and sends that in shares modulo a power of two."""
+    """Every user adds its part of the noise to its steps and sends that in shares modulo a power of two."""
 
     users: int
     honest: int
     noise: BatchNoise
     splitting: Splitting
+    coordinates: int = 1
 
     @classmethod
-    def of(cls, users: int, honest_fraction: float, noise: BatchNoise, distance: float) -> "ShareBatch":
-        """As many shares as mix the honest users to within this distance."""
+    def of(
+        cls, users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: Domain = BITS
+    ) -> "ShareBatch":
+        """As many shares as mix the honest users to within this distance, all coordinates together."""
         honest = honest_users(users, honest_fraction)
-        spread = noise.law(users / honest).deviation_quantile(FALSE_ALARM)
-        modulus_bits = modulus_bits_for(users + 2 * spread + 1)
+        spread = noise.law(users / honest).deviation_quantile(FALSE_ALARM / domain.coordinates)
+        lowest, highest = users * domain.lowest - spread, users * domain.highest + spread
+        modulus_bits = modulus_bits_for(highest - lowest + 1)
+        modulus, each = 1 << modulus_bits, distance / domain.coordinates
         # Enough for a few users fewer, too, so that dropouts leave something to say.
-        shares = smallest_messages(max(1, math.floor(_ROBUST * honest)), 1 << modulus_bits, distance)
-        while mixing_distance(honest, shares, 1 << modulus_bits) > distance and shares < MOST_SHARES:
+        shares = smallest_messages(max(1, math.floor(_ROBUST * honest)), modulus, each)
+        while mixing_distance(honest, shares, modulus) > each and shares < MOST_SHARES:
             shares += 1
-        return cls(users, honest, noise, Splitting(shares, modulus_bits, -spread, users + spread))
+        return cls(users, honest, noise, Splitting(shares, modulus_bits, lowest, highest), domain.coordinates)
 
     @property
     def messages_mean(self) -> float:
-        return float(self.splitting.shares)
+        return float(self.messages_max)
 
     @property
     def messages_max(self) -> int:
-        return self.splitting.shares
+        return self.coordinates * self.splitting.shares
 
     @property
     def bits_per_message(self) -> int:
-        return self.splitting.modulus_bits
+        return self.splitting.modulus_bits + label_bits(self.coordinates)
 
     @property
     def distance(self) -> float:
-        return mixing_distance(self.honest, self.splitting.shares, 1 << self.splitting.modulus_bits)
+        return self.distance_with(self.honest)
 
-    def randomize(self, values: Bits, first_seat: int, *, bits: RandomBits) -> Reports:
-        part = self.noise.sample(Fraction(1, self.honest), values.size, bits=bits)
-        return Reports.of_equal_size(self.splitting.split(values + part, bits=bits))
+    def distance_with(self, honest: int) -> float:
+        """The distance when so many users are honest."""
+        splitting = self.splitting
+        return self.coordinates * mixing_distance(honest, splitting.shares, 1 << splitting.modulus_bits)
 
-    def analyze(self, batch: Batch) -> int:
-        self.splitting.check_messages(batch.payloads, self.users * self.splitting.shares)
-        return int(self.splitting.decode(self.splitting.total(batch.payloads)))
+    def randomize(self, steps: Steps, first_seat: int, *, bits: RandomBits) -> Reports:
+        part = self.noise.sample(Fraction(1, self.honest), steps.size, bits=bits)
+        shares = self.splitting.split(steps + part.reshape(steps.shape), bits=bits)
+        return Reports.of_equal_size(shares) if self.coordinates == 1 else labelled_reports(shares, self.coordinates)
+
+    def analyze(self, batch: Batch) -> Total:
+        each = self.users * self.splitting.shares
+        self.splitting.check_messages(batch.payloads, self.coordinates * each)
+        if self.coordinates == 1:
+            return int(self.splitting.decode(self.splitting.total(batch.payloads)))
+        labels = labels_of(batch)
+        check_every_share(labels, self.coordinates, each)
+        return self.splitting.decode(add_up(batch.payloads, labels, self.coordinates) & self.splitting.mask)
 
 
 @dataclass(frozen=True, slots=True)
 class CoinBatch(BatchMechanism):
-    """Every user sends its bit; fair coins, a fixed even number for the batch, are dealt out evenly by seat."""
+    """Every user sends its steps as so many ones; fair coins, an even number a coordinate, are dealt out by seat."""
 
     users: int
     coins: int
+    coordinates: int = 1
+    lowest: int = 0
+    length: int = 1
+    """Bits that carry one number of steps."""
 
     @classmethod
-    def of(cls, users: int, honest_fraction: float, noise: CoinNoise) -> "CoinBatch":
+    def of(cls, users: int, honest_fraction: float, noise: CoinNoise, domain: Domain = BITS) -> "CoinBatch":
         """So many coins that the honest part of them is enough."""
-        return cls(users, total_coins(noise.coins, honest_fraction))
+        coins = total_coins(noise.coins, honest_fraction)
+        return cls(users, coins, domain.coordinates, domain.lowest, domain.highest - domain.lowest)
 
     @property
     def messages_mean(self) -> float:
-        return 1 + self.coins / self.users
+        return self.coordinates * (self.length + self.coins / self.users)
 
     @property
     def messages_max(self) -> int:
-        return 1 + -(-self.coins // self.users)
+        return self.coordinates * (self.length + -(-self.coins // self.users))
 
     @property
     def bits_per_message(self) -> int:
-        return 1
+        return 1 + label_bits(self.coordinates)
 
     @property
     def distance(self) -> float:
         return 0.0
 
-    def randomize(self, values: Bits, first_seat: int, *, bits: RandomBits) -> Reports:
-        seats = np.arange(first_seat, first_seat + values.size + 1)
+    def randomize(self, steps: Steps, first_seat: int, *, bits: RandomBits) -> Reports:
+        numbers = steps.reshape(len(steps), self.coordinates).astype(np.int64) - self.lowest
+        seats = np.arange(first_seat, first_seat + len(steps) + 1)
         dealt = np.diff(seats * self.coins // self.users)
-        sizes = 1 + dealt
-        payloads = np.empty(int(sizes.sum()), dtype=np.uint8)
-        own = np.cumsum(sizes) - sizes
-        is_coin = np.ones(payloads.size, dtype=np.bool_)
-        is_coin[own] = False
-        payloads[own] = values
-        payloads[is_coin] = coin_bits(0.5, int(dealt.sum()), bits=bits)
-        return Reports(payloads, sizes)
+        # One row for each user and coordinate: the number's bits, then its coins, the last of which may be missing.
+        most = int(dealt.max(initial=0))
+        messages = np.empty((*numbers.shape, self.length + most), dtype=np.uint8)
+        np.less(np.arange(self.length), numbers[..., np.newaxis], out=messages[..., : self.length].view(np.bool_))
+        coins = coin_bits(0.5, numbers.size * most, bits=bits)
+        messages[..., self.length :] = coins.reshape(*numbers.shape, most)
+        sent = np.broadcast_to(
+            np.arange(self.length + most) < (self.length + dealt)[:, np.newaxis, np.newaxis], messages.shape
+        )
+        sizes = self.coordinates * (self.length + dealt)
+        if self.coordinates == 1:
+            return Reports(messages[sent], sizes)
+        every = labelled_reports(messages, self.coordinates)
+        keep = sent.reshape(-1)
+        return Reports(every.payloads[keep], sizes, None if every.labels is None else every.labels[keep])
 
-    def analyze(self, batch: Batch) -> int:
-        expected = self.users + self.coins
+    def analyze(self, batch: Batch) -> Total:
+        each = self.users * self.length + self.coins
+        expected = self.coordinates * each
         if len(batch) != expected or (batch.payloads > 1).any():
             raise BrokenBatchError(
                 f"messages must be {expected} bits, got {len(batch)}: one was lost or altered; the batch is void."
             )
-        return int(np.count_nonzero(batch.payloads)) - self.coins // 2
+        origin = self.coins // 2 - self.users * self.lowest
+        if self.coordinates == 1:
+            return int(np.count_nonzero(batch.payloads)) - origin
+        labels = labels_of(batch)
+        check_every_share(labels, self.coordinates, each)
+        return np.bincount(labels[batch.payloads == 1], minlength=self.coordinates) - origin
 
 
 def total_coins(coins: int, honest_fraction: float) -> int:
@@ -164,11 +205,13 @@ def total_coins(coins: int, honest_fraction: float) -> int:
     return total
 
 
-def batch_mechanism(users: int, honest_fraction: float, noise: BatchNoise, distance: float) -> BatchMechanism:
+def batch_mechanism(
+    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: Domain = BITS
+) -> BatchMechanism:
     """The mechanism of a batch of this size, refused where its shares would show more than `distance`."""
     if isinstance(noise, CoinNoise):
-        return CoinBatch.of(users, honest_fraction, noise)
-    mechanism = ShareBatch.of(users, honest_fraction, noise, distance)
+        return CoinBatch.of(users, honest_fraction, noise, domain)
+    mechanism = ShareBatch.of(users, honest_fraction, noise, distance, domain)
     if mechanism.distance > distance:
         raise InfeasibleError("users", users, "are too few in a batch to mix shares", "choose the noise coins")
     return mechanism

@@ -1,4 +1,4 @@
-"""The private running count: ask which batches the next users join, tell what closed, read the estimate.
+"""The private running sum: ask which batches the next users join, tell what closed, read the estimate.
 
 A counter does no input or output and keeps no messages: its state is a time and a few prefix sums, so that it
 can be saved and restored in the middle of a batch.
@@ -11,16 +11,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.continual.batches import BatchMechanism
-from shuffledp.continual.estimates import RunningEstimates
+from shuffledp.continual.batches import BatchMechanism, Total
+from shuffledp.continual.domains import Bits
+from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import Estimate
+from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.shuffle.pool import ShufflerPool
 from shuffledp.shuffle.shuffler import BatchSpec
+
+# Numbers of steps at a time.
+_AT_A_TIME = 1 << 20
 
 Progress = Callable[[int], None]
 """Called with the number of users who have come so far."""
@@ -56,15 +60,15 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class CounterState:
-    """Where a count stands: users so far, and the estimates of those prefixes that are still needed."""
+    """Where a sum stands: users so far, and the estimates, in steps, of those prefixes that are still needed."""
 
     fingerprint: str
     users: int
-    prefixes: Mapping[int, int]
+    prefixes: Mapping[int, Total]
 
     def document(self) -> dict[str, Any]:
         """The state as JSON."""
-        kept = {str(slot): total for slot, total in self.prefixes.items()}
+        kept = {str(slot): np.asarray(total).tolist() for slot, total in self.prefixes.items()}
         return {"schema": 1, "fingerprint": self.fingerprint, "users": self.users, "prefixes": kept}
 
     @classmethod
@@ -74,18 +78,30 @@ class CounterState:
         if not isinstance(document, Mapping) or document.get("schema") != 1:
             raise DataError("state", type(document).__name__, "must be an object with schema 1", way_out)
         try:
-            prefixes = {int(slot): total for slot, total in document["prefixes"].items()}
+            prefixes = {int(slot): _total_from(total) for slot, total in document["prefixes"].items()}
             state = cls(str(document["fingerprint"]), document["users"], prefixes)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("state", str(broken), "must have all its fields", way_out) from None
-        if not all(map(is_whole, (state.users, *prefixes.values()))):
+        if not is_whole(state.users) or not all(map(_is_total, prefixes.values())):
             raise DataError("state", "a number that is not whole", "must have whole numbers", way_out)
         return state
 
 
+def _total_from(written: Any) -> Total:
+    """A total as it was before it was written."""
+    if isinstance(written, list) and all(map(is_whole, written)):
+        return np.array(written, dtype=np.int64)
+    return written
+
+
+def _is_total(total: Total) -> bool:
+    """Whether this is a whole number or an array of them."""
+    return is_whole(total) or (isinstance(total, np.ndarray) and total.ndim == 1 and total.dtype.kind in "iu")
+
+
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A running count by a plan.
+    """A running sum by a plan: of bits unless the plan has another domain.
 
     >>> counter = Counter.of(users=10_000, shufflers=2, privacy=Privacy(1, 1e-6))
     >>> estimates = counter.run(np.arange(10_000) % 4 == 0, bits=RandomBits.seeded(1))
@@ -104,7 +120,16 @@ class Counter:
 
     def start(self) -> CounterState:
         """Nobody has come yet."""
-        return CounterState(self.plan.fingerprint, 0, {0: 0})
+        return CounterState(self.plan.fingerprint, 0, {0: self._nothing})
+
+    @property
+    def _nothing(self) -> Total:
+        """The sum of nobody."""
+        coordinates = self.plan.domain.coordinates
+        return 0 if coordinates == 1 else np.zeros(coordinates, dtype=np.int64)
+
+    def _fits(self, total: Total) -> bool:
+        return _is_total(total) and np.shape(total) == np.shape(self._nothing)
 
     def ask(self, state: CounterState) -> Cohort:
         """The users until something closes, at most, and the batches that they join."""
@@ -119,8 +144,8 @@ class Counter:
             batches.append(OpenBatch(level, first, plan.mechanism(size), (slot - first) * plan.slot_users + seat))
         return Cohort(users, tuple(batches))
 
-    def tell(self, state: CounterState, users: int, closed: Mapping[int, int]) -> CounterState:
-        """So many users of the cohort came, and these levels' batches closed with these noisy counts."""
+    def tell(self, state: CounterState, users: int, closed: Mapping[int, Total]) -> CounterState:
+        """So many users of the cohort came, and these levels' batches closed with these noisy sums in steps."""
         cohort = self.ask(state)
         if not is_whole(users) or not 1 <= users <= cohort.users:
             raise ParameterError("users", users, f"must lie in 1..{cohort.users}", "ask again after each cohort")
@@ -130,8 +155,8 @@ class Counter:
             raise ParameterError(
                 "closed", sorted(closed), f"must be the levels {sorted(due)}", "tell every batch that closed"
             )
-        if not all(map(is_whole, closed.values())):
-            raise ParameterError("closed", dict(closed), "must be whole counts", "tell what the mechanism analyzed")
+        if not all(map(self._fits, closed.values())):
+            raise ParameterError("closed", dict(closed), "must be whole sums", "tell what the mechanism analyzed")
         prefixes = dict(state.prefixes)
         slot = time // self.plan.slot_users
         for level, total in closed.items():
@@ -141,17 +166,11 @@ class Counter:
             state.fingerprint, time, {kept: total for kept, total in prefixes.items() if kept in needed}
         )
 
-    def estimate(self, state: CounterState, *, simulated: bool = False) -> Estimate:
-        """The count of the users so far: completed batches, and half of the users since."""
+    def estimate(self, state: CounterState, *, simulated: bool = False) -> AnyEstimate:
+        """The sum over the users so far: completed batches, and the domain's middle for the users since."""
         self._check_state(state)
         slot, since = divmod(state.users, self.plan.slot_users)
-        return Estimate(
-            value=state.prefixes[slot] + since / 2,
-            standard_error=self.plan.standard_error_of(slot),
-            bound=self.plan.error_bound,
-            confidence=self.plan.confidence,
-            simulated=simulated,
-        )
+        return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
 
     def _covering(self, slot: int) -> list[tuple[int, int]]:
         """Level and end of every batch that this slot is in."""
@@ -176,8 +195,8 @@ class Counter:
         needed = self._needed(state.users // self.plan.slot_users)
         if (
             set(state.prefixes) != needed
-            or state.prefixes.get(0, 0) != 0
-            or not all(map(is_whole, state.prefixes.values()))
+            or np.any(state.prefixes.get(0, 0))
+            or not all(map(self._fits, state.prefixes.values()))
         ):
             raise ParameterError(
                 "state",
@@ -192,25 +211,12 @@ class Counter:
 
     # --- whole streams -----------------------------------------------------------------------
 
-    def check_values(self, values: ArrayLike) -> NDArray[np.uint8]:
-        """The values as 0s and 1s in bytes, at most as many as the plan has users."""
-        array = np.asarray(values)
-        if array.ndim != 1 or array.size == 0:
-            raise DataError(
-                "values", f"shape {array.shape}", "must be a column of at least one value", "pass one a user"
-            )
-        if array.size > self.plan.users:
-            raise ParameterError("values", array.size, f"must be at most {self.plan.users}", "plan for more users")
-        if array.dtype == np.bool_:
-            return array.view(np.uint8)
-        if array.dtype.kind not in "buif":
-            raise DataError("values", f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(int)")
-        if array.dtype != np.uint8 or int(array.max()) > 1:
-            bad = np.flatnonzero(~((array == 0) | (array == 1)))
-            if bad.size:
-                row = int(bad[0])
-                raise DataError("values", f"{array[row]} in row {row + 1}", "must be 0 or 1", "a count counts ones")
-        return array.astype(np.uint8, copy=False)
+    def check_values(self, values: ArrayLike) -> NDArray[Any]:
+        """The values as the domain has them, at most as many as the plan has users."""
+        array = self.plan.domain.check_values(values)
+        if len(array) > self.plan.users:
+            raise ParameterError("values", len(array), f"must be at most {self.plan.users}", "plan for more users")
+        return array
 
     def run(
         self, values: ArrayLike, *, bits: RandomBits, fast: bool = True, progress: Progress | None = None
@@ -218,40 +224,55 @@ class Counter:
         """Estimates after every user: by the noise's own law, or with every message made, shuffled and read."""
         array = self.check_values(values)
         plan = self.plan
-        closed = array.size // plan.slot_users
+        closed = len(array) // plan.slot_users
         if fast:
-            truth = _slot_sums(array, plan.slot_users, closed)
+            is_count = isinstance(plan.domain, Bits)
+            truth = _count_slots(array, plan.slot_users, closed) if is_count else self._slot_sums(array, closed, bits)
             prefixes = self._noisy_prefixes(truth, bits)
         else:
             prefixes = self._by_messages(array, bits, progress)
-        return RunningEstimates(plan, array.size, prefixes[: closed + 1], simulated=not bits.is_secure)
+        return RunningEstimates(plan, len(array), prefixes[: closed + 1], simulated=not bits.is_secure)
+
+    def _slot_sums(self, array: NDArray[Any], closed: int, bits: RandomBits) -> NDArray[np.int64]:
+        """Each full slot's sum in steps, some slots at a time."""
+        plan = self.plan
+        together = max(1, _AT_A_TIME // (plan.slot_users * plan.domain.coordinates))
+        parts = [np.zeros((0, *np.shape(self._nothing)), dtype=np.int64)]
+        for first in range(0, closed, together):
+            count = min(together, closed - first)
+            block = array[first * plan.slot_users : (first + count) * plan.slot_users]
+            steps = plan.domain.to_steps(block, bits=bits)
+            parts.append(steps.reshape(count, plan.slot_users, *steps.shape[1:]).sum(axis=1))
+        return np.concatenate(parts)
 
     def _noisy_prefixes(self, slot_sums: NDArray[np.int64], bits: RandomBits) -> NDArray[np.int64]:
         """True prefix sums plus the noise of the batches that make them."""
         schedule = self.plan.schedule
-        noise = np.zeros(schedule.batches, dtype=np.int64)
-        closed = min(slot_sums.size, schedule.batches)
+        noise = np.zeros((schedule.batches, *slot_sums.shape[1:]), dtype=np.int64)
+        closed = min(len(slot_sums), schedule.batches)
         for surplus, members in exact_surplus(self.plan, closed):
-            noise[members] = self.plan.noise.sample(surplus, members.size, bits=bits)
+            drawn = self.plan.noise.sample(surplus, members.size * self.plan.domain.coordinates, bits=bits)
+            noise[members] = drawn.reshape(members.size, *slot_sums.shape[1:])
         prefixes: NDArray[np.int64] = schedule.prefix_sums(noise)[: closed + 1]
-        prefixes[1:] += np.cumsum(slot_sums[:closed])
+        prefixes[1:] += np.cumsum(slot_sums[:closed], axis=0)
         return prefixes
 
-    def _by_messages(self, array: NDArray[np.uint8], bits: RandomBits, progress: Progress | None) -> NDArray[np.int64]:
+    def _by_messages(self, array: NDArray[Any], bits: RandomBits, progress: Progress | None) -> NDArray[np.int64]:
         clients, shuffling = bits.spawn(2)
         pool = ShufflerPool(self.plan.shufflers_used, bits=shuffling)
         state = self.start()
-        prefixes = np.zeros(array.size // self.plan.slot_users + 1, dtype=np.int64)
-        while state.users < array.size:
+        prefixes = np.zeros((len(array) // self.plan.slot_users + 1, *np.shape(self._nothing)), dtype=np.int64)
+        while state.users < len(array):
             cohort = self.ask(state)
-            users = min(cohort.users, array.size - state.users)
-            values = array[state.users : state.users + users]
+            users = min(cohort.users, len(array) - state.users)
+            # Rounded once: all of a user's batches get the same steps.
+            steps = self.plan.domain.to_steps(array[state.users : state.users + users], bits=clients)
             closed = {}
             for batch in cohort.batches:
                 mechanism = batch.mechanism
                 if batch.opens:
                     pool.open(batch.level - 1, BatchSpec(mechanism.users, mechanism.messages_max))
-                released = pool.accept(batch.level - 1, mechanism.randomize(values, batch.first_seat, bits=clients))
+                released = pool.accept(batch.level - 1, mechanism.randomize(steps, batch.first_seat, bits=clients))
                 if released is not None:
                     closed[batch.level] = mechanism.analyze(released)
             state = self.tell(state, users, closed)
@@ -263,7 +284,7 @@ class Counter:
         return prefixes
 
 
-def _slot_sums(array: NDArray[np.uint8], slot_users: int, closed: int) -> NDArray[np.int64]:
+def _count_slots(array: NDArray[np.uint8], slot_users: int, closed: int) -> NDArray[np.int64]:
     """How many ones each full slot has."""
     whole = array[: closed * slot_users].reshape(closed, slot_users)
     if slot_users < 256:

@@ -161,7 +161,7 @@ class UnboundedCounter:
         shuffler = Shuffler(bits=shuffling)
         shuffler.open(BatchSpec(epoch.users, epoch.mechanism.messages_max))
         shuffler.accept(epoch.mechanism.randomize(values, 0, bits=clients))
-        return epoch.mechanism.analyze(shuffler.close())
+        return int(epoch.mechanism.analyze(shuffler.close()))
 
 
 @lru_cache(maxsize=512)

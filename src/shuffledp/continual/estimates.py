@@ -1,27 +1,28 @@
-"""The estimates of a whole running count: one for each slot that closed, and the users since."""
+"""The estimates of a whole running sum: one for each slot that closed, and the users since."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
-from shuffledp.estimates import Estimate
+from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningEstimates:
-    """prefixes[i] estimates the first i slots; between them every user adds one half.
+    """prefixes[i] estimates the first i slots, in steps; between them every user adds the domain's middle.
 
     `bound` holds for every time at once with probability `confidence`.
     """
 
     plan: CounterPlan
     users: int
-    prefixes: NDArray[np.int64]
+    prefixes: NDArray[Any]
     simulated: bool = False
 
     @property
@@ -39,21 +40,30 @@ class RunningEstimates:
         """When slots closed, from 0 on: the times at which something new is known."""
         return np.arange(self.prefixes.size, dtype=np.int64) * self.plan.slot_users
 
-    def at(self, time: int) -> Estimate:
+    def at(self, time: int) -> AnyEstimate:
         """The estimate after so many users."""
         if not 0 <= time <= self.users:
             raise ParameterError("time", time, f"must lie in 0..{self.users}", "ask for a time that has come")
         slot, since = divmod(time, self.plan.slot_users)
-        return Estimate(
-            value=float(self.prefixes[slot]) + since / 2,
-            standard_error=self.plan.standard_error_of(slot),
-            bound=self.bound,
-            confidence=self.confidence,
-            simulated=self.simulated,
-        )
+        return estimate_of(self.plan, slot, self.prefixes[slot], since, simulated=self.simulated)
 
     def every(self) -> Floats:
         """The estimates after 1, 2, ... users."""
         times = np.arange(1, self.users + 1)
         slots, since = np.divmod(times, self.plan.slot_users)
-        return np.asarray(self.prefixes[slots] + since / 2)
+        steps, domain = self.prefixes[slots], self.plan.domain
+        middle = since * domain.middle
+        return np.asarray(domain.step * steps + (middle if steps.ndim == 1 else middle[:, np.newaxis]))
+
+
+def estimate_of(plan: CounterPlan, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
+    """The estimate made of a prefix's steps and the users since."""
+    domain = plan.domain
+    value = domain.step * np.asarray(steps, dtype=np.float64) + since * domain.middle
+    answer: dict[str, Any] = {
+        "standard_error": plan.standard_error_of(slot),
+        "bound": plan.error_bound,
+        "confidence": plan.confidence,
+        "simulated": simulated,
+    }
+    return Estimate(value=float(value), **answer) if value.ndim == 0 else VectorEstimate(value=value, **answer)

@@ -1,18 +1,21 @@
-"""What a running count protects: every term of delta, dropouts and collusions, and the messages that carry it."""
+"""What a running sum protects: every term of delta, dropouts and collusions, and the messages that carry it."""
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee, delta_of_distance
-from shuffledp.accounting.mixing import mixing_distance
-from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.continual.batches import BatchMechanism, CoinBatch, ShareBatch, batch_mechanism, total_coins
-from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise
+from shuffledp.continual.domains import Domain
+from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise, SkellamNoise
 from shuffledp.continual.shape import CountShape
+from shuffledp.continual.views import UserView
+from shuffledp.sampling.laws import poisson_parts
 from shuffledp.schedules.combinatorial import batch_counts, slots
 
 # What any table of noise cuts off and rounds, at most: see TableLaw.from_ratios.
@@ -20,8 +23,10 @@ _TABLE_DISTANCE = 2.0**-107
 
 
 @lru_cache(maxsize=4096)
-def _mechanism(users: int, honest_fraction: float, noise: BatchNoise, distance: float) -> BatchMechanism:
-    return batch_mechanism(users, honest_fraction, noise, distance)
+def _mechanism(
+    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: Domain
+) -> BatchMechanism:
+    return batch_mechanism(users, honest_fraction, noise, distance, domain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +39,7 @@ class PrivateCount(CountShape):
 
     def mechanism(self, users: int) -> BatchMechanism:
         """What the users of a batch of this size send."""
-        return _mechanism(users, self.honest_fraction, self.noise, self.distance_per_batch)
+        return _mechanism(users, self.honest_fraction, self.noise, self.distance_per_batch, self.domain)
 
     @property
     def messages_per_user_max(self) -> int:
@@ -80,12 +85,20 @@ class PrivateCount(CountShape):
 
     @property
     def _sampling_distance(self) -> float:
-        """Two draws for every user of a user's batches."""
-        return 2 * self.shufflers_used * self.users * _TABLE_DISTANCE
+        """Two draws for every coordinate of every user of a user's batches, or more where noise is drawn in parts."""
+        parts = 1
+        if isinstance(self.noise, SkellamNoise):
+            parts = poisson_parts(Fraction(self.noise.variance) / honest_users(self.slot_users, self.honest_fraction))
+        return 2 * parts * self.domain.coordinates * self.shufflers_used * self.users * _TABLE_DISTANCE
 
-    def pair(self) -> ShiftPair:
-        """What one batch shows of a user's bit; a user is in at most `shufflers_used` of them."""
-        return self.noise.pair()
+    @property
+    def view(self) -> UserView:
+        """What a user's batches show of the user."""
+        return UserView.of(self.domain, self.shufflers_used, self.privacy)
+
+    def pair(self) -> DominatingPair:
+        """What one batch shows of a user's value; a user is in at most `shufflers_used` of them."""
+        return self.view.pair(self.noise)
 
     def delta_terms(self, epsilon: float, honest_fraction: float | None = None) -> tuple[DeltaTerm, ...]:
         """Every summand of delta at this epsilon, when this fraction of every batch is honest."""
@@ -93,11 +106,7 @@ class PrivateCount(CountShape):
         shown = self._distances(fraction)
         factor = math.exp(epsilon)
         return (
-            DeltaTerm(
-                "noise",
-                self.noise.delta(epsilon, self.shufflers_used, self._honest_part(fraction)),
-                f"the composition of {self.shufflers_used} batches' noises, exact",
-            ),
+            *self.view.delta_terms(self.noise, epsilon, self._honest_part(fraction)),
             DeltaTerm(
                 "transport",
                 delta_of_distance(factor, shown),
@@ -142,7 +151,7 @@ class PrivateCount(CountShape):
             dominates_because=(
                 f"A user is in at most {self.shufflers_used} batches, all of which close after the user came and carry "
                 "the whole noise: with everything else known, the view is so many independent noises, each shifted by "
-                "the user's bit; the noise term is their composition."
+                "the user's value; the noise term is their composition."
             ),
             terms=self.delta_terms(self.privacy.epsilon),
         )
@@ -183,7 +192,9 @@ class PrivateCount(CountShape):
         """What one client that does not follow the protocol can do to the estimates."""
         mechanism = self.mechanism(self.slot_users)
         if isinstance(mechanism, CoinBatch):
-            return f"moves each of its {self.shufflers_used} batches by at most {mechanism.messages_max}"
+            most = self.domain.step * mechanism.messages_max / self.domain.coordinates
+            each = " in every coordinate" if self.domain.coordinates > 1 else ""
+            return f"moves each of its {self.shufflers_used} batches by at most {most:g}{each}"
         return "moves each of its batches as far as it likes or voids it; a random change is detected"
 
 
@@ -196,9 +207,7 @@ def _worst_distances(plan: PrivateCount, fraction: float) -> float:
         for size in sizes:
             mechanism = plan.mechanism(size)
             if isinstance(mechanism, ShareBatch):
-                splitting = mechanism.splitting
-                honest = honest_users(size, fraction)
-                shown = max(shown, mixing_distance(honest, splitting.shares, 1 << splitting.modulus_bits))
+                shown = max(shown, mechanism.distance_with(honest_users(size, fraction)))
         total += shown
     return total
 

@@ -1,4 +1,4 @@
-"""The plan of a private running count: the best shape for a target, and its file."""
+"""The plan of a private running sum: the best shape for a target, and its file."""
 
 import hashlib
 import json
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction
+from shuffledp.continual.domains import BITS, Domain, Reals, Vectors, domain_from
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import FAMILIES, CoinNoise
-from shuffledp.continual.planner import best_layout
+from shuffledp.continual.planner import best_layout, with_grid
 from shuffledp.continual.shape import check_confidence, check_shufflers
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
@@ -18,7 +19,7 @@ from shuffledp.protocols.base import SCHEMA, check_users
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterPlan(PrivateCount):
-    """A running count of users whose value is 1, estimated after every user.
+    """A running sum, estimated after every user: of bits (a count), of numbers in [0, 1], of vectors or categories.
 
     `shufflers` work concurrently, and `shufflers_used` of them are worth their part of epsilon. Time is cut
     into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and half of the users since.
@@ -56,6 +57,7 @@ class CounterPlan(PrivateCount):
         noise: str = "auto",
         honest_fraction: float = 1.0,
         confidence: float = 0.95,
+        domain: Domain | None = None,
     ) -> Self:
         """The schedule and the noise with the smallest proved bound over the whole horizon."""
         check_users(users)
@@ -64,8 +66,9 @@ class CounterPlan(PrivateCount):
         check_honest_fraction(honest_fraction)
         if noise != "auto" and noise not in FAMILIES:
             raise ParameterError("noise", noise, f"must be auto, {' or '.join(FAMILIES)}", "auto picks the best")
+        chosen = BITS if domain is None else domain
         layout = best_layout(
-            users, shufflers, privacy, family=noise, confidence=confidence, surplus=1 / honest_fraction
+            users, shufflers, privacy, family=noise, confidence=confidence, surplus=1 / honest_fraction, domain=chosen
         )
         plan = cls(
             users=users,
@@ -76,15 +79,52 @@ class CounterPlan(PrivateCount):
             budget=layout.budget,
             honest_fraction=honest_fraction,
             confidence=confidence,
+            domain=chosen,
         )
-        if plan.error_bound >= users / 2:
+        if plan.error_bound >= users * chosen.reach:
             raise InfeasibleError(
                 "honest_fraction",
                 honest_fraction,
-                f"leaves no private count nearer than half of the users, {users / 2:g}",
+                f"leaves no private estimate nearer than {chosen.middle:g} for everybody, {users * chosen.reach:g}",
                 "count on more honest users, or count more people",
             )
         return plan
+
+    @classmethod
+    def plan_reals(cls, *, grid: int | None = None, **asked: Any) -> Self:
+        """A running sum of numbers in [0, 1], on a grid that hardly costs anything.
+
+        >>> plan = CounterPlan.plan_reals(users=100_000, shufflers=4, privacy=Privacy(1, 1e-6))
+        >>> plan.domain.kind, plan.noise.family, plan.error_bound < 120
+        ('reals', 'laplace', True)
+        """
+        return cls._on_grid(Reals(1 if grid is None else grid), grid is None, asked)
+
+    @classmethod
+    def plan_vectors(cls, *, dimension: int, radius: float, grid: int | None = None, **asked: Any) -> Self:
+        """A running sum of vectors of length at most `radius`; the bound holds for every coordinate at once.
+
+        Reference: [000] Corollary 3.5.
+        """
+        return cls._on_grid(Vectors(dimension, radius, 1 if grid is None else grid), grid is None, asked)
+
+    @classmethod
+    def _on_grid(cls, domain: Domain, fit: bool, asked: dict[str, Any]) -> Self:
+        if fit:
+            surplus = 1 / check_honest_fraction(asked.get("honest_fraction", 1.0))
+            check_users(asked["users"])
+            check_shufflers(asked["shufflers"])
+            check_confidence(asked.get("confidence", 0.95))
+            domain = with_grid(
+                domain,
+                asked["users"],
+                asked["shufflers"],
+                asked["privacy"],
+                family=asked.get("noise", "auto"),
+                confidence=asked.get("confidence", 0.95),
+                surplus=surplus,
+            )
+        return cls.plan(domain=domain, **asked)
 
     # --- the file ----------------------------------------------------------------------------
 
@@ -102,6 +142,7 @@ class CounterPlan(PrivateCount):
             "budget": self.budget,
             "noise": {"family": self.noise.family, **self.noise.parameters},
             "certified_noise_bound": self.certified_noise_bound,
+            "domain": self.domain.document(),
         }
 
     @property
@@ -146,6 +187,7 @@ class CounterPlan(PrivateCount):
                 honest_fraction=document["honest_fraction"],
                 confidence=document["confidence"],
                 certified_noise_bound=document["certified_noise_bound"],
+                domain=domain_from(document["domain"]),
             )
         except (KeyError, TypeError) as missing:
             raise DataError("plan", str(missing), "must have all its fields", again) from None

@@ -1,13 +1,15 @@
-"""Which schedule and which noise: the smallest proved bound over shufflers, budget, slot and family."""
+"""Which grid, schedule and noise: the smallest proved bound over shufflers, budget, slot and family."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy import special
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.bounds import ROUGH, horizon_bound, sum_tails
-from shuffledp.continual.noise import BatchNoise, calibrate
+from shuffledp.continual.domains import BITS, Domain, Reals, Vectors
+from shuffledp.continual.noise import BatchNoise, CoinNoise
+from shuffledp.continual.views import UserView
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.schedules.combinatorial import slots
@@ -18,11 +20,19 @@ _MOST_SHUFFLERS = 16
 _LAPLACE_UP_TO = 8
 # A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
 _HOPELESS, _TRIED = 1.25, 5
+# Of the probability with which the bound may fail: for rounding.
+ROUNDING_FAILURE = 0.01
+# Rounding may add this part to the bound, and lengthen a user's shift by this part.
+_ROUNDING_COST, _LENGTHENED = 0.015, 0.005
+# Noise of a larger deviation, in steps, takes long to tabulate; sums beyond this leave no margin in 64 bits.
+_WIDEST_NOISE, _LARGEST_SUM = 2e4, 1 << 54
+# Every step of a grid is a message where noise is coins.
+_FINEST_UNARY = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A schedule's shape and its noise, with the bound that was proved for them, in users."""
+    """A schedule's shape and its noise, with the bound that was proved for them, rounding aside."""
 
     shufflers: int
     budget: int
@@ -36,28 +46,43 @@ def slot_users_for(users: int, budget: int, shufflers: int) -> int:
     return -(-(users + 1) // slots(budget, shufflers))
 
 
+def noise_failure(domain: Domain, confidence: float) -> float:
+    """The probability with which the noise of one coordinate may pass its bound."""
+    return (1 - confidence) * (1 - ROUNDING_FAILURE if domain.rounds else 1.0) / domain.coordinates
+
+
 def layout_bound(
-    users: int, budget: int, shufflers: int, noise: BatchNoise, confidence: float, surplus: float = 1.0
+    users: int,
+    budget: int,
+    shufflers: int,
+    noise: BatchNoise,
+    confidence: float,
+    surplus: float = 1.0,
+    domain: Domain = BITS,
 ) -> float:
     """The bound over the whole horizon: no prefix's noise is larger, and half a slot for the users since.
 
+    >>> from shuffledp.continual.noise import calibrate
     >>> layout_bound(1_000_000, 24, 4, calibrate("laplace", 4, Privacy(1, 1e-6)), 0.95)
     158.0
     """
-    rest = (slot_users_for(users, budget, shufflers) - 1) / 2
+    rest = (slot_users_for(users, budget, shufflers) - 1) * domain.reach
     if budget == 0:
         return rest
     tails = sum_tails(noise.law(surplus), budget)
-    return horizon_bound(tails, budget, lambda j: slots(j, shufflers), 1 - confidence) + rest
+    failure = noise_failure(domain, confidence)
+    return horizon_bound(tails, budget, lambda j: slots(j, shufflers), failure) * domain.step + rest
 
 
-def gaussian_guess(users: int, shufflers: int, deviation: float, failure: float) -> tuple[int, float]:
+def gaussian_guess(
+    users: int, shufflers: int, deviation: float, failure: float, reach: float = 0.5
+) -> tuple[int, float]:
     """The budget that would be best if noise were Gaussian, and about what bound it would have."""
 
     def about(budget: int) -> float:
         prefixes = min(users + 1, slots(budget, shufflers))
         z = -float(special.ndtri(failure / 2 / prefixes))
-        return deviation * math.sqrt(budget) * z + slot_users_for(users, budget, shufflers) / 2
+        return deviation * math.sqrt(budget) * z + slot_users_for(users, budget, shufflers) * reach
 
     budget = 1
     while slots(budget, shufflers) <= users and about(math.ceil(budget * 1.02) + 1) < about(budget):
@@ -81,56 +106,99 @@ def best_layout(
     family: str = "auto",
     confidence: float = 0.95,
     surplus: float = 1.0,
+    domain: Domain = BITS,
 ) -> Layout:
     """The layout with the smallest bound that uses at most so many shufflers."""
-    failure = 1 - confidence
-    deviation = gaussian_standard_deviation(privacy) * math.sqrt(surplus)
-    candidates = []
-    for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
-        for name in _families(family, used):
-            laplace = math.sqrt(2 * surplus) * used / privacy.epsilon
-            spread = laplace if name == "laplace" else deviation * math.sqrt(used)
-            candidates.append((gaussian_guess(users, used, spread, failure)[1], used, name))
+    candidates = _guesses(users, shufflers, privacy, family, confidence, surplus, domain)
     best: Layout | None = None
-    for about, used, name in sorted(candidates)[:_TRIED]:
-        if about > _HOPELESS * min(candidates)[0]:
+    for about, used, name in candidates[:_TRIED]:
+        if about > _HOPELESS * candidates[0][0]:
             break
-        noise = calibrate(name, used, privacy)
-        found = _best_budget(users, used, noise, confidence, surplus)
+        noise = UserView.of(domain, used, privacy).calibrate(name, privacy)
+        found = _best_budget(users, used, noise, confidence, surplus, domain)
         if best is None or found.bound < best.bound:
             best = found
     # So few users that no batch is worth its noise: the midpoint alone is as good.
-    if best is None or best.bound >= users / 2:
+    if best is None or best.bound >= users * domain.reach:
         raise InfeasibleError(
             "users",
             users,
-            f"must be more: half of them, {users / 2:g}, is nearer than any private count",
+            f"must be more: {domain.middle:g} for everybody, off by at most {users * domain.reach:g}, is nearer "
+            "than any private estimate",
             "count more people, or choose a larger epsilon",
         )
     return best
 
 
-def _best_budget(users: int, used: int, noise: BatchNoise, confidence: float, surplus: float) -> Layout:
+def _guesses(
+    users: int, shufflers: int, privacy: Privacy, family: str, confidence: float, surplus: float, domain: Domain
+) -> list[tuple[float, int, str]]:
+    """About what bound, with how many shufflers and which noise; the best guess first."""
+    failure = noise_failure(domain, confidence)
+    deviation = gaussian_standard_deviation(privacy) * math.sqrt(surplus) * domain.diameter
+    found = []
+    for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
+        for name in _families(family, used, domain):
+            laplace = math.sqrt(2 * surplus) * used / privacy.epsilon * domain.diameter
+            spread = laplace if name == "laplace" else deviation * math.sqrt(used)
+            found.append((gaussian_guess(users, used, spread, failure, domain.reach)[1], used, name))
+    return sorted(found)
+
+
+def with_grid(
+    domain: Domain,
+    users: int,
+    shufflers: int,
+    privacy: Privacy,
+    *,
+    family: str = "auto",
+    confidence: float = 0.95,
+    surplus: float = 1.0,
+) -> Domain:
+    """The domain on the coarsest grid whose rounding hardly costs anything, or the finest that is affordable."""
+    if not isinstance(domain, Reals | Vectors):
+        return domain
+    about, used, name = _guesses(users, shufflers, privacy, family, confidence, surplus, domain)[0]
+    spread = gaussian_standard_deviation(privacy) * math.sqrt(used * surplus)
+    failure = ROUNDING_FAILURE * (1 - confidence)
+    grid = 1
+    while True:
+        fitted = replace(domain, grid=grid)
+        length = fitted.difference(privacy.delta / 100).length
+        rounds_little = fitted.rounding_bound(users, failure) <= _ROUNDING_COST * about
+        if rounds_little and length * fitted.step <= (1 + _LENGTHENED) * domain.diameter:
+            return fitted
+        finer = math.ceil(grid * 1.1)
+        too_wide = spread * domain.diameter / fitted.step * 1.1 > _WIDEST_NOISE
+        if too_wide or 2 * users * finer > _LARGEST_SUM or (name == CoinNoise.family and finer > _FINEST_UNARY):
+            return fitted
+        grid = finer
+
+
+def _best_budget(
+    users: int, used: int, noise: BatchNoise, confidence: float, surplus: float, domain: Domain = BITS
+) -> Layout:
     law = noise.law(surplus)
-    around, _ = gaussian_guess(users, used, law.standard_deviation, 1 - confidence)
+    failure = noise_failure(domain, confidence)
+    around, _ = gaussian_guess(users, used, law.standard_deviation * domain.step, failure, domain.reach)
     budgets = [budget for budget in budgets_near(around) if slots(budget, used) <= 2 * (users + 1)] or [1]
     rough = sum_tails(law, budgets[-1], ROUGH)
 
     def roughly(budget: int) -> float:
-        rest = (slot_users_for(users, budget, used) - 1) / 2
-        return horizon_bound(rough, budget, lambda j: slots(j, used), 1 - confidence) + rest
+        rest = (slot_users_for(users, budget, used) - 1) * domain.reach
+        return horizon_bound(rough, budget, lambda j: slots(j, used), failure) * domain.step + rest
 
     # The rough bounds are upper bounds, too; the fine ones of the few best decide.
     finalists = sorted(budgets, key=roughly)[:2]
-    bounds = {budget: layout_bound(users, budget, used, noise, confidence, surplus) for budget in finalists}
+    bounds = {budget: layout_bound(users, budget, used, noise, confidence, surplus, domain) for budget in finalists}
     budget = min(finalists, key=lambda budget: bounds[budget])
     return Layout(used, budget, slot_users_for(users, budget, used), noise, bounds[budget])
 
 
-def _families(family: str, shufflers: int) -> list[str]:
+def _families(family: str, shufflers: int, domain: Domain) -> list[str]:
     if family != "auto":
         return [family]
     return [
-        *(["laplace"] if shufflers <= _LAPLACE_UP_TO else []),
+        *(["laplace"] if shufflers <= _LAPLACE_UP_TO and domain.coordinates == 1 else []),
         "skellam",
     ]

@@ -1,4 +1,4 @@
-"""The shape of a running count: its schedule, its noise, and how far off it can be."""
+"""The shape of a running sum: its schedule, its noise, and how far off it can be."""
 
 import math
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.continual.batches import total_coins
 from shuffledp.continual.bounds import horizon_bound, sum_tails
+from shuffledp.continual.domains import BITS, Bits, Domain
 from shuffledp.continual.noise import BatchNoise, CoinNoise
-from shuffledp.continual.planner import slot_users_for
+from shuffledp.continual.planner import ROUNDING_FAILURE, noise_failure, slot_users_for
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import check_users
@@ -28,7 +29,7 @@ def _schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountShape:
-    """Slots, batches and noise of a running count; what they protect is `PrivateCount`'s to say."""
+    """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say."""
 
     users: int
     shufflers: int
@@ -39,6 +40,7 @@ class CountShape:
     honest_fraction: float = 1.0
     confidence: float = 0.95
     certified_noise_bound: int | None = None
+    domain: Domain = BITS
 
     def _check_shape(self) -> None:
         check_users(self.users)
@@ -52,6 +54,10 @@ class CountShape:
         if self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
         certified = self.certified_noise_bound
+        if certified is not None and not isinstance(self.domain, Bits):
+            raise ParameterError(
+                "certified_noise_bound", certified, "is for counts of bits only", "take the proved bound"
+            )
         if certified is not None and not 0 <= certified <= self.proved_noise_bound:
             raise ParameterError(
                 "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
@@ -93,32 +99,53 @@ class CountShape:
 
     @property
     def noise_bound(self) -> int:
-        """No prefix's noise is larger, with probability `confidence`, over the whole horizon."""
+        """No prefix's noise is larger, in steps, with probability `confidence`, over the whole horizon."""
         return self.proved_noise_bound if self.certified_noise_bound is None else self.certified_noise_bound
 
     @property
     def proved_noise_bound(self) -> int:
         """By exact tails and a union over all prefixes."""
         tails = sum_tails(self.noise.law(self.surplus), self.budget)
-        return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), 1 - self.confidence)
+        failure = noise_failure(self.domain, self.confidence)
+        return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), failure)
+
+    @property
+    def rounding_bound(self) -> float:
+        """No estimate is further off by rounding."""
+        return self.domain.rounding_bound(self.users, ROUNDING_FAILURE * (1 - self.confidence))
 
     @property
     def error_bound(self) -> float:
-        """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data."""
-        return self.noise_bound + (self.slot_users - 1) / 2
+        """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data.
+
+        Where there are several coordinates it holds for all of them at once.
+        """
+        domain = self.domain
+        return domain.step * self.noise_bound + (self.slot_users - 1) * domain.reach + self.rounding_bound
 
     @property
     def standard_error_max(self) -> float:
-        """Of the noise in the worst estimate of the horizon."""
-        return math.sqrt(self.budget * self.noise.law(self.surplus).variance)
+        """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
+        return self._standard_error(self.budget, self.schedule.slots - 1)
 
     def standard_error_of(self, slot: int) -> float:
-        """Of the noise in the estimate of the first so many slots."""
-        return math.sqrt(int(self.schedule.depths[slot]) * self.noise.law(self.surplus).variance)
+        """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
+        return self._standard_error(int(self.schedule.depths[slot]), slot)
+
+    def _standard_error(self, batches: int, slot: int) -> float:
+        variance = batches * self.noise.law(self.surplus).variance + self._rounding_variance * slot
+        return self.domain.step * math.sqrt(variance)
+
+    @property
+    def _rounding_variance(self) -> float:
+        """Of a slot, in steps: a quarter a user at most."""
+        return self.slot_users / 4 if self.domain.rounds else 0.0
 
     def standard_errors(self) -> NDArray[np.float64]:
-        """Of the noise in the estimate of the first 0, 1, 2, ... slots."""
-        return np.asarray(np.sqrt(self.schedule.depths * self.noise.law(self.surplus).variance), dtype=np.float64)
+        """`standard_error_of` the first 0, 1, 2, ... slots."""
+        noise = self.schedule.depths * self.noise.law(self.surplus).variance
+        rounding = np.arange(self.schedule.slots) * self._rounding_variance
+        return np.asarray(self.domain.step * np.sqrt(noise + rounding), dtype=np.float64)
 
 
 def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:

@@ -20,6 +20,7 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.vector_sum.ball import Ball, check_ball
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
@@ -27,7 +28,6 @@ from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_gaussian import CuratorGaussian
 from shuffledp.references.local_vector import local_vector_standard_error
 from shuffledp.sampling.rounding import LARGEST, ColumnSums, round_randomly
-from shuffledp.sampling.uniform import smallest_width
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -102,7 +102,7 @@ class VectorSumPlan(Plan):
     @property
     def label_bits(self) -> int:
         """Bits that say which coordinate a message is about."""
-        return (self.coordinates - 1).bit_length()
+        return label_bits(self.coordinates)
 
     def _check_domain(self) -> None:
         check_ball(self.dimension, self.radius)
@@ -226,13 +226,7 @@ class VectorSumPlan(Plan):
     def randomize_coordinates(self, prepared: Floats, first: int, *, bits: RandomBits) -> Reports:
         """Reports about some coordinates only, from `first` on: those of all coordinates make a whole report."""
         rounded = round_randomly(self._scaled(prepared), bits=bits)
-        messages = self._messages(rounded, bits)
-        users, count, length = messages.shape
-        kind = f"u{smallest_width(max(1, self.label_bits)) // 8}"
-        labels = np.repeat(np.arange(first, first + count, dtype=kind), length)
-        return Reports.of_equal_size(
-            messages.reshape(users, -1), np.broadcast_to(labels, (users, labels.size)).reshape(users, -1)
-        )
+        return labelled_reports(self._messages(rounded, bits), self.coordinates, first)
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         return self.randomize_coordinates(self.prepare(self.check_values(values)), 0, bits=bits)

@@ -22,6 +22,7 @@ from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.fields import optional_whole_number, real_number, whole_number
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
+from shuffledp.protocols.labels import labels_of
 from shuffledp.protocols.unary import Unary
 from shuffledp.protocols.vector_sum.ball import check_ball
 from shuffledp.protocols.vector_sum.base import (
@@ -211,7 +212,7 @@ class VectorBits(VectorSumPlan):
     def totals(self, batch: Batch, first: int, count: int) -> tuple[Whole, int]:
         """Ones among each coordinate's messages; lost or malformed ones are counted."""
         self.check_reports(batch.reports)
-        labels = np.zeros(len(batch), dtype=np.int64) if batch.labels is None else batch.labels.astype(np.int64) - first
+        labels = labels_of(batch, first)
         good = (batch.payloads <= 1) & (labels >= 0) & (labels < count)
         ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=count)
         seen = np.bincount(labels[good], minlength=count)

@@ -19,11 +19,12 @@ from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.mixing import mixing_distance, robust_messages
 from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
-from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.fields import only_exact, optional_whole_number, real_number, whole_number
+from shuffledp.protocols.labels import check_every_share, labels_of
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, add_up, modulus_bits_for
 from shuffledp.protocols.vector_sum.ball import check_ball
 from shuffledp.protocols.vector_sum.base import (
@@ -243,12 +244,8 @@ class VectorShares(VectorSumPlan):
         self.check_reports(batch.reports)
         expected = self.users * self.shares
         self._splitting.check_messages(batch.payloads, count * expected)
-        labels = np.zeros(len(batch), dtype=np.int64) if batch.labels is None else batch.labels.astype(np.int64) - first
-        if labels.min() < 0 or labels.max() >= count or (np.bincount(labels, minlength=count) != expected).any():
-            raise BrokenBatchError(
-                f"messages about every coordinate must be {expected}: "
-                "a share was lost or its label altered, the batch is void; a second try costs its privacy again."
-            )
+        labels = labels_of(batch, first)
+        check_every_share(labels, count, expected)
         sums = add_up(batch.payloads, labels, count) & self._splitting.mask
         return self._splitting.decode(sums), 0
 

@@ -1,0 +1,139 @@
+"""What a user's batches show of the user: so many independent noises, all shifted by one whole vector.
+
+One coordinate: the exact composition of the shifted noise. More: normal scores (docs/theory/vector-sums.md) give
+a Gaussian pair for every batch, whatever the shift's direction, and k of them compose to one with sqrt(k) times
+the shift. A user rounds once and sends the same steps to all its batches, so one rounding failure covers all.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.differences import Skellam
+from shuffledp.accounting.gaussian import GaussianPair
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.normal_scores import normal_scores
+from shuffledp.accounting.pairs import DominatingPair, FinitePair, ShiftPair
+from shuffledp.continual.domains import Domain
+from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise, calibrate
+from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.vector_sum.base import ROUNDING_PART, WINDOW_PART
+from shuffledp.protocols.vector_sum.calibration import smallest_variance
+
+
+@dataclass(frozen=True, slots=True)
+class UserView:
+    """A shift of this length, at most `largest_shift` in a coordinate, in each of so many batches.
+
+    >>> from shuffledp.continual.domains import Bits, Vectors
+    >>> privacy = Privacy(1, 1e-6)
+    >>> UserView.of(Bits(), 4, privacy).calibrate("coins", privacy)
+    CoinNoise(coins=288)
+    >>> view = UserView.of(Vectors(dimension=10, radius=1, grid=200), 4, privacy)
+    >>> round(math.sqrt(view.calibrate("skellam", privacy).variance) / view.length / 2, 2)
+    4.25
+    """
+
+    batches: int
+    coordinates: int
+    length: float
+    largest_shift: int
+    rounding_failure: float
+    outside: float
+
+    @classmethod
+    def of(cls, domain: Domain, batches: int, privacy: Privacy) -> Self:
+        """The view of a user with a value of this domain who is in at most so many batches."""
+        difference = domain.difference(ROUNDING_PART * privacy.delta)
+        return cls(
+            batches=batches,
+            coordinates=domain.coordinates,
+            length=difference.length,
+            largest_shift=min(domain.largest_shift, math.ceil(difference.length)),
+            rounding_failure=difference.failure,
+            outside=WINDOW_PART * privacy.delta / (batches * domain.coordinates),
+        )
+
+    def composes_exactly(self, noise: BatchNoise) -> bool:
+        """Whether the noise's own pair is composed, and not a Gaussian one that dominates it."""
+        return self.coordinates == 1 and (self.largest_shift == 1 or isinstance(noise, LaplaceNoise))
+
+    def pair(self, noise: BatchNoise, surplus: float = 1.0) -> DominatingPair:
+        """What one batch shows."""
+        if self.composes_exactly(noise):
+            return _shift_pair(noise, surplus, self.largest_shift)
+        steepest = normal_scores(noise.law(surplus), self.largest_shift, self.outside).steepest
+        if not math.isfinite(steepest):
+            return FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
+        return GaussianPair(self.length * steepest)
+
+    def delta_terms(self, noise: BatchNoise, epsilon: float, surplus: float = 1.0) -> tuple[DeltaTerm, ...]:
+        """What all the user's batches leave of delta."""
+        if self.composes_exactly(noise):
+            words = f"the composition of {self.batches} batches' noises, exact"
+            return (DeltaTerm("noise", self._composed(noise, epsilon, surplus), words),)
+        pair = self.pair(noise, surplus)
+        whole = GaussianPair(math.sqrt(self.batches) * pair.shift) if isinstance(pair, GaussianPair) else pair
+        return (
+            DeltaTerm(
+                "noise",
+                whole.delta(epsilon),
+                f"the curve of the Gaussian pair that dominates {self.batches} shifts of length {self.length:.6g}",
+            ),
+            DeltaTerm(
+                "cut-off",
+                self.batches * self.coordinates * self.outside,
+                f"{self.batches} times {self.coordinates:,} coordinates' noise outside the window of normal scores",
+            ),
+            DeltaTerm("rounding", self.rounding_failure, "two neighbours' rounded values are further apart than that"),
+        )
+
+    def _composed(self, noise: BatchNoise, epsilon: float, surplus: float) -> float:
+        pair = _shift_pair(noise, surplus, self.largest_shift)
+        if epsilon >= self.batches * pair.pure_epsilon:
+            return 0.0
+        if self.batches == 1:
+            return pair.delta(epsilon)
+        return _composition(noise, surplus, self.largest_shift, self.batches).delta(epsilon)
+
+    def calibrate(self, family: str, privacy: Privacy) -> BatchNoise:
+        """The least noise of a family with which the user's batches together are private."""
+        return _calibrated(self, family, privacy)
+
+
+@lru_cache(maxsize=32)
+def _shift_pair(noise: BatchNoise, surplus: float, shift: int) -> ShiftPair:
+    return ShiftPair(noise.law(surplus), shift)
+
+
+@lru_cache(maxsize=32)
+def _composition(noise: BatchNoise, surplus: float, shift: int, batches: int) -> Composition:
+    return Composition([(_shift_pair(noise, surplus, shift), batches)])
+
+
+@lru_cache(maxsize=64)
+def _calibrated(view: UserView, family: str, privacy: Privacy) -> BatchNoise:
+    if view.coordinates == 1 and view.largest_shift == 1:
+        return calibrate(family, view.batches, privacy)
+    if family == LaplaceNoise.family:
+        if view.coordinates > 1:
+            raise ParameterError("noise", family, "must be skellam or coins for vectors", "auto picks the best")
+        return LaplaceNoise(pure_ratio(privacy.epsilon, view.batches * view.largest_shift))
+    certain = view.rounding_failure + view.batches * view.coordinates * view.outside
+    transport = 0.0 if family == CoinNoise.family else TRANSPORT_PART * privacy.delta
+    within = Privacy(privacy.epsilon, (privacy.delta - transport - certain) * (1 - 1e-6))
+    length = math.sqrt(view.batches) * view.length
+    if family == CoinNoise.family:
+        variance = smallest_variance(_even_coins, length, view.largest_shift, view.outside, within, step=0.5)
+        return CoinNoise(_even_coins(variance).trials)
+    return SkellamNoise(smallest_variance(Skellam, length, view.largest_shift, view.outside, within))
+
+
+def _even_coins(variance: float) -> Binomial:
+    """The fewest coins, an even number, with at least this variance."""
+    return Binomial(2 * math.ceil(2 * variance * (1 - 1e-12)), 0.5)
