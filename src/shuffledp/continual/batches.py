@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ class BatchMechanism(ABC):
         """The sum plus noise of mean 0, in steps, or an error for a batch that was spoiled."""
 
 
+@lru_cache(maxsize=256)
+def _spread(noise: BatchNoise, surplus: float, false_alarm: float) -> int:
+    return noise.law(surplus).deviation_quantile(false_alarm)
+
+
 @dataclass(frozen=True, slots=True)
 class ShareBatch(BatchMechanism):
     """Every user adds its part of the noise to its steps and sends that in shares modulo a power of two."""
@@ -79,7 +85,7 @@ class ShareBatch(BatchMechanism):
     ) -> "ShareBatch":
         """As many shares as mix the honest users to within this distance, all coordinates together."""
         honest = honest_users(users, honest_fraction)
-        spread = noise.law(users / honest).deviation_quantile(FALSE_ALARM / domain.coordinates)
+        spread = _spread(noise, users / honest, FALSE_ALARM / domain.coordinates)
         lowest, highest = users * domain.lowest - spread, users * domain.highest + spread
         modulus_bits = modulus_bits_for(highest - lowest + 1)
         modulus, each = 1 << modulus_bits, distance / domain.coordinates
