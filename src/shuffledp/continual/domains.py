@@ -48,6 +48,11 @@ class Domain(ABC):
     def diameter(self) -> float:
         """How far apart two users' values are, at most."""
 
+    @property
+    def moved(self) -> int | None:
+        """In how many coordinates two users differ, by at most `largest_shift` each; None if in any number."""
+        return 1
+
     @abstractmethod
     def difference(self, failure: float) -> RoundedDifference:
         """How far apart two users' steps are, but for a probability of at most `failure`."""
@@ -209,6 +214,10 @@ class Vectors(Domain):
     def diameter(self) -> float:
         return 2 * self.radius
 
+    @property
+    def moved(self) -> int | None:
+        return 1 if self.dimension == 1 else None
+
     def difference(self, failure: float) -> RoundedDifference:
         return rounded_difference(2.0 * self.grid, self.dimension, failure)
 
@@ -245,6 +254,10 @@ class Categories(Domain):
     @property
     def diameter(self) -> float:
         return math.sqrt(2)
+
+    @property
+    def moved(self) -> int:
+        return 2
 
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(math.sqrt(2) * (1 + 1e-15), 0.0)

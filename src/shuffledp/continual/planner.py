@@ -139,7 +139,8 @@ def _guesses(
     found = []
     for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
         for name in _families(family, used, domain):
-            laplace = math.sqrt(2 * surplus) * used / privacy.epsilon * domain.diameter
+            moved = (domain.moved or 0) * domain.largest_shift * domain.step
+            laplace = math.sqrt(2 * surplus) * used / privacy.epsilon * moved
             spread = laplace if name == "laplace" else deviation * math.sqrt(used)
             found.append((gaussian_guess(users, used, spread, failure, domain.reach)[1], used, name))
     return sorted(found)
@@ -199,6 +200,6 @@ def _families(family: str, shufflers: int, domain: Domain) -> list[str]:
     if family != "auto":
         return [family]
     return [
-        *(["laplace"] if shufflers <= _LAPLACE_UP_TO and domain.coordinates == 1 else []),
+        *(["laplace"] if domain.moved and shufflers * domain.moved <= _LAPLACE_UP_TO else []),
         "skellam",
     ]

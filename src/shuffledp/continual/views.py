@@ -1,8 +1,9 @@
 """What a user's batches show of the user: so many independent noises, all shifted by one whole vector.
 
-One coordinate: the exact composition of the shifted noise. More: normal scores (docs/theory/vector-sums.md) give
-a Gaussian pair for every batch, whatever the shift's direction, and k of them compose to one with sqrt(k) times
-the shift. A user rounds once and sends the same steps to all its batches, so one rounding failure covers all.
+Where a user moves one coordinate, or two as a replaced category does: the exact composition of shifted noises (up
+or down is the same, as noise is symmetric). Where any: normal scores (docs/theory/vector-sums.md) give a Gaussian
+pair for every batch, whatever the shift's direction, and k of them compose to one with sqrt(k) times the shift. A
+user rounds once and sends the same steps to all its batches, so one rounding failure covers all.
 """
 
 import math
@@ -41,6 +42,7 @@ class UserView:
 
     batches: int
     coordinates: int
+    moved: int | None
     length: float
     largest_shift: int
     rounding_failure: float
@@ -53,6 +55,7 @@ class UserView:
         return cls(
             batches=batches,
             coordinates=domain.coordinates,
+            moved=domain.moved,
             length=difference.length,
             largest_shift=min(domain.largest_shift, math.ceil(difference.length)),
             rounding_failure=difference.failure,
@@ -61,10 +64,15 @@ class UserView:
 
     def composes_exactly(self, noise: BatchNoise) -> bool:
         """Whether the noise's own pair is composed, and not a Gaussian one that dominates it."""
-        return self.coordinates == 1 and (self.largest_shift == 1 or isinstance(noise, LaplaceNoise))
+        return self.moved is not None and (self.largest_shift == 1 or isinstance(noise, LaplaceNoise))
+
+    @property
+    def noises(self) -> int:
+        """Noises that a user moves, in all batches."""
+        return self.batches * (self.moved or self.coordinates)
 
     def pair(self, noise: BatchNoise, surplus: float = 1.0) -> DominatingPair:
-        """What one batch shows."""
+        """What one moved coordinate of one batch shows, or a whole batch where any number is moved."""
         if self.composes_exactly(noise):
             return _shift_pair(noise, surplus, self.largest_shift)
         steepest = normal_scores(noise.law(surplus), self.largest_shift, self.outside).steepest
@@ -75,7 +83,7 @@ class UserView:
     def delta_terms(self, noise: BatchNoise, epsilon: float, surplus: float = 1.0) -> tuple[DeltaTerm, ...]:
         """What all the user's batches leave of delta."""
         if self.composes_exactly(noise):
-            words = f"the composition of {self.batches} batches' noises, exact"
+            words = f"the composition of {self.noises} noises that a user moves by {self.largest_shift}, exact"
             return (DeltaTerm("noise", self._composed(noise, epsilon, surplus), words),)
         pair = self.pair(noise, surplus)
         whole = GaussianPair(math.sqrt(self.batches) * pair.shift) if isinstance(pair, GaussianPair) else pair
@@ -95,11 +103,11 @@ class UserView:
 
     def _composed(self, noise: BatchNoise, epsilon: float, surplus: float) -> float:
         pair = _shift_pair(noise, surplus, self.largest_shift)
-        if epsilon >= self.batches * pair.pure_epsilon:
+        if epsilon >= self.noises * pair.pure_epsilon:
             return 0.0
-        if self.batches == 1:
+        if self.noises == 1:
             return pair.delta(epsilon)
-        return _composition(noise, surplus, self.largest_shift, self.batches).delta(epsilon)
+        return _composition(noise, surplus, self.largest_shift, self.noises).delta(epsilon)
 
     def calibrate(self, family: str, privacy: Privacy) -> BatchNoise:
         """The least noise of a family with which the user's batches together are private."""
@@ -112,18 +120,18 @@ def _shift_pair(noise: BatchNoise, surplus: float, shift: int) -> ShiftPair:
 
 
 @lru_cache(maxsize=32)
-def _composition(noise: BatchNoise, surplus: float, shift: int, batches: int) -> Composition:
-    return Composition([(_shift_pair(noise, surplus, shift), batches)])
+def _composition(noise: BatchNoise, surplus: float, shift: int, times: int) -> Composition:
+    return Composition([(_shift_pair(noise, surplus, shift), times)])
 
 
 @lru_cache(maxsize=64)
 def _calibrated(view: UserView, family: str, privacy: Privacy) -> BatchNoise:
-    if view.coordinates == 1 and view.largest_shift == 1:
-        return calibrate(family, view.batches, privacy)
+    if view.moved is not None and view.largest_shift == 1:
+        return calibrate(family, view.noises, privacy)
     if family == LaplaceNoise.family:
-        if view.coordinates > 1:
+        if view.moved is None:
             raise ParameterError("noise", family, "must be skellam or coins for vectors", "auto picks the best")
-        return LaplaceNoise(pure_ratio(privacy.epsilon, view.batches * view.largest_shift))
+        return LaplaceNoise(pure_ratio(privacy.epsilon, view.noises * view.largest_shift))
     certain = view.rounding_failure + view.batches * view.coordinates * view.outside
     transport = 0.0 if family == CoinNoise.family else TRANSPORT_PART * privacy.delta
     within = Privacy(privacy.epsilon, (privacy.delta - transport - certain) * (1 - 1e-6))

@@ -1,0 +1,252 @@
+"""Running sums of numbers, vectors and categories: privacy, bounds, messages and states."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.pairs import FinitePair
+from shuffledp.continual.counter import Counter, CounterState
+from shuffledp.continual.domains import Bits, Categories, Domain, Reals, Vectors
+from shuffledp.continual.noise import CoinNoise, LaplaceNoise, SkellamNoise
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.views import UserView
+from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
+from shuffledp.messages import Batch
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
+
+EASY = Privacy(2, 1e-3)
+CASES = {
+    "reals laplace": (Reals(16), "laplace"),
+    "reals skellam": (Reals(16), "skellam"),
+    "reals coins": (Reals(3), "coins"),
+    "vectors skellam": (Vectors(3, 2.0, 16), "skellam"),
+    "vectors coins": (Vectors(2, 1.0, 2), "coins"),
+    "categories laplace": (Categories(4), "laplace"),
+    "categories coins": (Categories(4), "coins"),
+}
+
+
+def plan_of(case: str, **asked) -> CounterPlan:
+    domain, noise = CASES[case]
+    return CounterPlan.plan(users=400, shufflers=3, privacy=EASY, noise=noise, domain=domain, **asked)
+
+
+def data_for(domain: Domain, users: int = 400) -> np.ndarray:
+    rng = np.random.default_rng(7)
+    if isinstance(domain, Vectors):
+        directions = rng.normal(size=(users, domain.dimension))
+        return domain.radius * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    if isinstance(domain, Categories):
+        return rng.integers(domain.count, size=users)
+    return rng.random(users)
+
+
+def true_sums(domain: Domain, values: np.ndarray) -> np.ndarray:
+    steps = np.eye(domain.count)[values] if isinstance(domain, Categories) else values
+    return np.cumsum(steps, axis=0)
+
+
+# --- privacy ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_quieter_twin_cannot_be_made(case: str) -> None:
+    plan = plan_of(case)
+    assert sum(term.value for term in plan.delta_terms(EASY.epsilon)) <= EASY.delta
+    noise = plan.noise
+    if isinstance(noise, LaplaceNoise):
+        quieter = LaplaceNoise(noise.ratio ** (1 / 0.8))
+    elif isinstance(noise, SkellamNoise):
+        quieter = SkellamNoise(noise.variance * 0.64)
+    else:
+        quieter = CoinNoise(2 * int(noise.coins * 0.64 / 2))
+    with pytest.raises(InfeasibleError, match="noise"):
+        replace(plan, noise=quieter)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+@pytest.mark.parametrize("coins", [20, 60])
+def test_two_categories_by_exact_composition(batches: int, coins: int) -> None:
+    """A replaced category is one step up here and one down there, in every batch: never more than is claimed."""
+    view = UserView.of(Categories(2), batches, Privacy(1, 1e-3))
+    masses = np.exp(Binomial(coins, 0.5).log_pmf(np.arange(-1.0, coins + 2)))
+    here, up = masses[1:], masses[:-1]
+    first = np.outer(up, here).reshape(-1)
+    second = np.outer(here, up).reshape(-1)
+    exact = Composition([(FinitePair(first, second, "one category against another"), batches)])
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        claimed = sum(term.value for term in view.delta_terms(CoinNoise(coins), epsilon))
+        # Both are upper bounds of one number, on grids of their own; one batch needs no grid.
+        assert claimed == pytest.approx(exact.delta(epsilon), rel=1e-4, abs=1e-9)
+        if batches == 1:
+            assert FinitePair(first, second, "").delta(epsilon) <= claimed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("shift", [(3, 4), (5, 0), (0, -5), (4, -3)])
+def test_vectors_by_brute_force(shift: tuple[int, int]) -> None:
+    """Two coordinates in two batches, every direction of one length: never more than is claimed."""
+    noise = CoinNoise(400)
+    view = UserView(2, 2, None, 5.0, 5, 0.0, 1e-9)
+    at = np.arange(-5.0, 406.0)
+    masses = np.exp(Binomial(400, 0.5).log_pmf(at))
+    moved = [np.exp(Binomial(400, 0.5).log_pmf(at - step)) for step in shift]
+    first = np.outer(masses, masses).reshape(-1)
+    second = np.outer(*moved).reshape(-1)
+    exact = Composition([(FinitePair(first, second, "a vector against another"), 2)])
+    for epsilon in (0.1, 0.5, 1.0):
+        assert exact.delta(epsilon) <= sum(term.value for term in view.delta_terms(noise, epsilon)) + 1e-9
+
+
+@pytest.mark.parametrize("case", ["reals laplace", "vectors skellam", "categories coins"])
+def test_fewer_honest_users_leave_less(case: str) -> None:
+    plan = plan_of(case, honest_fraction=0.8)
+    assert plan.epsilon_with(0.8) <= EASY.epsilon
+    assert EASY.epsilon < plan.epsilon_with(0.7) < math.inf
+    assert plan.error_bound > plan_of(case).error_bound
+
+
+# --- accuracy --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_messages_and_law_agree(case: str) -> None:
+    counter = Counter(plan_of(case))
+    values = data_for(counter.plan.domain)
+    time = 400 // counter.plan.slot_users * counter.plan.slot_users
+    seen = {
+        fast: np.array([np.ravel(counter.run(values, bits=b, fast=fast).at(time).value)[0] for b in streams])
+        for fast, streams in ((True, RandomBits.seeded(1).spawn(150)), (False, RandomBits.seeded(2).spawn(150)))
+    }
+    assert_same_law(seen[True], seen[False])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_errors_are_as_claimed(case: str) -> None:
+    """Unbiased, and as wide as claimed where nothing is rounded; bounded at all times at once."""
+    counter = Counter(plan_of(case))
+    domain = counter.plan.domain
+    values = data_for(domain)
+    truth = true_sums(domain, values)
+    slot = 400 // counter.plan.slot_users
+    time = slot * counter.plan.slot_users
+    runs = [counter.run(values, bits=b) for b in RandomBits.seeded(3).spawn(1500)]
+    errors = np.array([run.at(time).value for run in runs]) - truth[time - 1]
+    claimed = counter.plan.standard_error_of(slot)
+    assert_mean(errors.reshape(-1), 0.0, claimed)
+    if not domain.rounds:
+        assert_deviation(errors.reshape(1500, -1)[:, 0], claimed)
+    largest = np.array([np.abs(run.every() - truth).max() for run in runs[:400]])
+    assert (largest > counter.plan.error_bound).mean() <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+def test_rounding_stays_within_its_bound() -> None:
+    domain = Vectors(4, 1.0, 2)
+    values = np.full((2000, 4), 0.25)
+    bits = RandomBits.seeded(5)
+    largest = [
+        np.abs(domain.step * np.cumsum(domain.to_steps(values, bits=bits), axis=0) - np.cumsum(values, axis=0)).max()
+        for _ in range(200)
+    ]
+    assert np.mean(np.array(largest) > domain.rounding_bound(2000, 0.05)) <= 0.05
+    assert Bits().rounding_bound(2000, 0.05) == 0
+
+
+def test_numbers_cost_little_more_than_bits() -> None:
+    privacy = Privacy(1, 1e-6)
+    bits = CounterPlan.plan(users=100_000, shufflers=4, privacy=privacy).error_bound
+    reals = CounterPlan.plan_reals(users=100_000, shufflers=4, privacy=privacy)
+    assert bits < reals.error_bound < 1.06 * bits
+    vectors = CounterPlan.plan_vectors(users=100_000, shufflers=4, privacy=privacy, dimension=10, radius=0.5)
+    # Gaussian noise of the same sensitivity, ten coordinates at once.
+    skellam = CounterPlan.plan(users=100_000, shufflers=4, privacy=privacy, noise="skellam").error_bound
+    assert skellam < vectors.error_bound < 1.25 * skellam
+
+
+# --- states and files ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["reals laplace", "vectors skellam", "categories coins"])
+def test_saved_in_the_middle_of_a_batch(case: str) -> None:
+    counter = Counter(plan_of(case))
+    state = counter.start()
+    size = counter.plan.domain.coordinates
+    while state.users < 200:
+        cohort = counter.ask(state)
+        due = [b for b in cohort.batches if b.first_seat + cohort.users == b.mechanism.users]
+        totals = {b.level: np.arange(size) + 7 if size > 1 else 7 for b in due}
+        state = counter.tell(state, cohort.users, totals)
+    state = counter.tell(state, 1, {}) if counter.ask(state).users > 1 else state
+    again = CounterState.from_document(json.loads(json.dumps(state.document())))
+    assert again.document() == state.document()
+    assert counter.estimate(again) == counter.estimate(state)
+    broken = CounterState(state.fingerprint, state.users, dict.fromkeys(state.prefixes, 1.5))
+    with pytest.raises(ParameterError, match="state"):
+        counter.ask(broken)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plan_is_read_again(case: str) -> None:
+    plan = plan_of(case)
+    document = json.loads(json.dumps(plan.document()))
+    assert CounterPlan.from_document(document) == plan
+    assert CounterPlan.from_document(document).fingerprint == plan.fingerprint
+    edited = document | {"domain": document["domain"] | {next(iter(plan.domain.parameters)): 999}}
+    with pytest.raises((DataError, InfeasibleError, ParameterError)):
+        CounterPlan.from_document(edited)
+    with pytest.raises(DataError, match="domain"):
+        CounterPlan.from_document(document | {"domain": {"kind": "colours"}})
+
+
+@pytest.mark.parametrize("case", ["vectors skellam", "categories coins"])
+def test_a_lost_or_relabelled_message_voids_the_batch(case: str) -> None:
+    counter = Counter(plan_of(case))
+    mechanism = counter.plan.mechanism(counter.plan.slot_users)
+    steps = counter.plan.domain.to_steps(data_for(counter.plan.domain), bits=RandomBits.seeded(0))
+    reports = mechanism.randomize(steps[: mechanism.users], 0, bits=RandomBits.seeded(1))
+    assert reports.labels is not None
+    with pytest.raises(BrokenBatchError):
+        mechanism.analyze(Batch(reports.payloads[1:], mechanism.users, reports.labels[1:]))
+    labels = reports.labels.copy()
+    labels[0] = (labels[0] + 1) % counter.plan.domain.coordinates
+    with pytest.raises(BrokenBatchError):
+        mechanism.analyze(Batch(reports.payloads, mechanism.users, labels))
+
+
+@pytest.mark.parametrize(
+    ("domain", "values", "says"),
+    [
+        (Reals(4), [0.5, 1.5], "row 2"),
+        (Reals(4), [0.5, float("nan")], "nan in row 2"),
+        (Reals(4), [[0.5]], "column"),
+        (Vectors(2, 1.0, 4), [[0.6, 0.6], [0.9, 0.9]], "row 2"),
+        (Vectors(2, 1.0, 4), [[0.5, float("inf")]], "finite"),
+        (Vectors(2, 1.0, 4), [[0.5, 0.5, 0.5]], "2 columns"),
+        (Categories(3), [0, 3], "row 2"),
+        (Categories(3), [0.5], "row 1"),
+        (Categories(3), ["a"], "numbers"),
+        (Bits(), [0, 2], "row 2"),
+    ],
+)
+def test_bad_values_are_named(domain: Domain, values: list, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        domain.check_values(values)
+
+
+def test_bad_domains_are_refused() -> None:
+    with pytest.raises(ParameterError, match="categories"):
+        Categories(1)
+    with pytest.raises(ParameterError, match="grid"):
+        Reals(0)
+    with pytest.raises(ParameterError, match="radius"):
+        Vectors(2, -1.0, 4)
+    with pytest.raises(ParameterError, match="noise"):
+        CounterPlan.plan(users=400, shufflers=2, privacy=EASY, noise="laplace", domain=Vectors(3, 1.0, 8))
+    with pytest.raises(ParameterError, match="certified"):
+        replace(plan_of("reals laplace"), certified_noise_bound=3)
