@@ -63,6 +63,10 @@ class BatchMechanism(ABC):
     def analyze(self, batch: Batch) -> Total:
         """The sum plus noise of mean 0, in steps, or an error for a batch that was spoiled."""
 
+    def read(self, batch: Batch) -> tuple[Total, int]:
+        """The same, and how many messages were missing or malformed; each may move a coordinate by one step."""
+        return self.analyze(batch), 0
+
 
 @lru_cache(maxsize=256)
 def _spread(noise: BatchNoise, surplus: float, false_alarm: float) -> int:
@@ -185,18 +189,30 @@ class CoinBatch(BatchMechanism):
         return Reports(every.payloads[keep], sizes, None if every.labels is None else every.labels[keep])
 
     def analyze(self, batch: Batch) -> Total:
-        each = self.users * self.length + self.coins
-        expected = self.coordinates * each
-        if len(batch) != expected or (batch.payloads > 1).any():
+        total, dropped = self.read(batch)
+        if dropped:
             raise BrokenBatchError(
-                f"messages must be {expected} bits, got {len(batch)}: one was lost or altered; the batch is void."
+                f"messages must be {self._expected * self.coordinates} good bits, got {dropped} fewer: "
+                "one was lost or altered; the batch is void."
             )
-        origin = self.coins // 2 - self.users * self.lowest
-        if self.coordinates == 1:
-            return int(np.count_nonzero(batch.payloads)) - origin
-        labels = labels_of(batch)
-        check_every_share(labels, self.coordinates, each)
-        return np.bincount(labels[batch.payloads == 1], minlength=self.coordinates) - origin
+        return total
+
+    @property
+    def _expected(self) -> int:
+        """Messages about one coordinate."""
+        return self.users * self.length + self.coins
+
+    def read(self, batch: Batch) -> tuple[Total, int]:
+        labels, most = labels_of(batch), self.coordinates * self._expected
+        if len(batch) > most:
+            raise BrokenBatchError(f"messages must be at most {most}, got {len(batch)}: the batch is void.")
+        good = (batch.payloads <= 1) & (labels < self.coordinates)
+        seen = np.bincount(labels[good], minlength=self.coordinates)
+        ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=self.coordinates)
+        totals = ones - (self.coins // 2 - self.users * self.lowest)
+        # A message about another coordinate is one too few here and one too many there.
+        dropped = int(np.abs(seen - self._expected).sum())
+        return (int(totals[0]) if self.coordinates == 1 else totals), dropped
 
 
 def total_coins(coins: int, honest_fraction: float) -> int:

@@ -217,12 +217,13 @@ class VectorBits(VectorSumPlan):
         ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=count)
         seen = np.bincount(labels[good], minlength=count)
         expected = self.users * self._unary.length
-        if (seen > expected).any():
+        if len(batch) > count * expected:
             raise BrokenBatchError(
-                f"messages about a coordinate must be {expected}, got {int(seen.max())}: "
+                f"messages must be at most {count * expected}, got {len(batch)}: "
                 "somebody sent more than the plan; a second try costs its privacy again."
             )
-        return ones.astype(np.int64), int(count * expected - seen.sum())
+        # A message about another coordinate is one too few here and one too many there: it voids nothing.
+        return ones.astype(np.int64), int(np.abs(seen - expected).sum())
 
     def _centre(self, steps: Whole) -> Floats:
         return np.asarray(steps - (self.noise_law(self.users).mean + self.users * self._origin))

@@ -1,0 +1,114 @@
+"""Encryption to the analyzer: HPKE (RFC 9180), X25519-HKDF-SHA256 and AES-128-GCM, one encapsulation a message.
+
+The task, the hop, the level and the batch are bound into every ciphertext: one that is replayed into another
+batch does not open. One encapsulation for several messages would link them, so each message has its own.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+from shuffledp.errors import DataError
+from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES, VERSION
+
+_SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
+SUITE_NAME = "X25519-HKDF-SHA256/AES-128-GCM"
+
+
+def binding(task_id: str, batch_id: str, hop: int = 0) -> bytes:
+    """The HPKE info of a batch's messages: version, task, hop, level and batch."""
+    return f"shuffledp v{VERSION} task {task_id} hop {hop} batch {batch_id}".encode()
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """What clients encrypt to.
+
+    >>> key = PrivateKey.generate()
+    >>> sealed = key.public.seal([bytes(29)], binding("t", "1.0.1"))
+    >>> len(sealed[0]), key.open(sealed[0], binding("t", "1.0.1")) == bytes(29), key.open(sealed[0], b"other")
+    (77, True, None)
+    """
+
+    raw: bytes
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """A key as task files have it."""
+        return cls(_decode("public_key", text))
+
+    @property
+    def text(self) -> str:
+        """The key in base64url."""
+        return _encode(self.raw)
+
+    def seal(self, messages: list[bytes], info: bytes) -> list[bytes]:
+        """A ciphertext for each message, all of one length."""
+        key = X25519PublicKey.from_public_bytes(self.raw)
+        return [_SUITE.encrypt(message, key, info) for message in messages]
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateKey:
+    """What the analyzer opens messages with."""
+
+    raw: bytes
+
+    def __repr__(self) -> str:
+        return f"PrivateKey(of {self.public.text})"
+
+    @classmethod
+    def generate(cls) -> Self:
+        """A new key."""
+        return cls(X25519PrivateKey.generate().private_bytes_raw())
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """A key as key files have it."""
+        return cls(_decode("private_key", text))
+
+    @property
+    def text(self) -> str:
+        """The key in base64url: a secret."""
+        return _encode(self.raw)
+
+    @property
+    def public(self) -> PublicKey:
+        """The key to give away."""
+        return PublicKey(X25519PrivateKey.from_private_bytes(self.raw).public_key().public_bytes_raw())
+
+    def open(self, ciphertext: bytes, info: bytes) -> bytes | None:
+        """The message, or None for what is no ciphertext to this key in this batch."""
+        return open_all(self.raw, [ciphertext], info)[0]
+
+
+def open_all(private_raw: bytes, ciphertexts: list[bytes], info: bytes) -> list[bytes | None]:
+    """Each ciphertext's message, or None; takes raw bytes, so that worker processes can be handed the work."""
+    key = X25519PrivateKey.from_private_bytes(private_raw)
+    opened: list[bytes | None] = []
+    for ciphertext in ciphertexts:
+        try:
+            message = _SUITE.decrypt(ciphertext, key, info) if len(ciphertext) == CIPHERTEXT_BYTES else b""
+        except (InvalidTag, ValueError):
+            message = b""
+        opened.append(message if len(message) == MESSAGE_BYTES else None)
+    return opened
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode("ascii")
+
+
+def _decode(name: str, text: str) -> bytes:
+    try:
+        raw = base64.b64decode(text, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raw = b""
+    if len(raw) != 32:
+        raise DataError(name, "something else", "must be 32 bytes in base64url", "make keys with `shuffledp keys`")
+    return raw

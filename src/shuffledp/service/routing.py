@@ -1,0 +1,155 @@
+"""All that a shuffler may know of a task: batch sizes in their order, messages a report, a ciphertext's length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.schedules.combinatorial import combinatorial_schedule
+from shuffledp.schedules.joined import joined_batches
+from shuffledp.schedules.prefixes import PrefixSchedule
+from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class SeatInBatch:
+    """One batch that a seat belongs to: `seat` counts the batch's users from 0."""
+
+    level: int
+    batch_id: str
+    size: int
+    seat: int
+    messages: int
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Who goes into which batch: position t of the task's users, one batch a level.
+
+    A one-round task is the schedule with one batch.
+
+    >>> messages = {10: 3, 20: 2, 30: 2}
+    >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
+    >>> [(b.level, b.batch_id, b.size, b.seat) for b in routing.batches_of(12)]
+    [(1, '1.1.2', 10, 2), (2, '2.0.3', 30, 12)]
+    >>> routing.report_bytes(12) == (3 + 2) * 77
+    True
+    """
+
+    users: int
+    budget: int
+    shufflers: int
+    slot_users: int
+    every_slot: bool
+    messages: Mapping[int, int]
+    """Messages that each report sends to a batch of this size."""
+
+    def __post_init__(self) -> None:
+        for name in ("users", "budget", "shufflers", "slot_users"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise DataError(f"routing.{name}", value, "must be a whole number >= 1", "create the task again")
+        sizes = {size for sizes in self.sizes_by_level for size in sizes}
+        if not isinstance(self.every_slot, bool) or set(self.messages) != sizes or min(self.messages.values()) < 1:
+            raise DataError(
+                "routing.messages", sorted(self.messages), f"must be for {sorted(sizes)}", "create it again"
+            )
+        largest = max(size * count for size, count in self.messages.items()) * CIPHERTEXT_BYTES
+        if largest > LARGEST_BATCH_BYTES:
+            raise ParameterError(
+                "users",
+                self.users,
+                f"make a batch of {largest / 2**20:.0f} MB, more than {LARGEST_BATCH_BYTES >> 20}",
+                "plan for fewer users, more shufflers, or a method with fewer messages",
+            )
+
+    @cached_property
+    def schedule(self) -> PrefixSchedule:
+        """Which batch covers which slots."""
+        return combinatorial_schedule(self.budget, self.shufflers, self.slot_users)
+
+    @cached_property
+    def sizes_by_level(self) -> list[set[int]]:
+        """The sizes that batches of each level have."""
+        schedule = self.schedule
+        sizes = [
+            {int(size) * self.slot_users for size in set((ends - schedule.parents[ends]).tolist())}
+            for ends in schedule.ends_by_level
+        ]
+        if self.every_slot and sizes:
+            sizes[0].add(self.slot_users)
+        return sizes
+
+    def batches_of(self, position: int) -> tuple[SeatInBatch, ...]:
+        """The batches of the user who takes this position, lowest level first."""
+        if not 0 <= position < self.users:
+            raise ParameterError("position", position, f"must lie in 0..{self.users - 1}", "the task is full")
+        slot, within = divmod(position, self.slot_users)
+        found = []
+        for level, first, end in joined_batches(self.schedule, slot, every_slot=self.every_slot):
+            size = (end - first) * self.slot_users
+            seat = (slot - first) * self.slot_users + within
+            found.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
+        return tuple(found)
+
+    def report_bytes(self, position: int) -> int:
+        """How long the report of this position is."""
+        return sum(batch.messages for batch in self.batches_of(position)) * CIPHERTEXT_BYTES
+
+    @cached_property
+    def longest_report_bytes(self) -> int:
+        """No report is longer."""
+        return sum(max(self.messages[size] for size in sizes) for sizes in self.sizes_by_level) * CIPHERTEXT_BYTES
+
+    def batch_bytes(self, size: int) -> int:
+        """How long a full batch of this size is."""
+        return size * self.messages[size] * CIPHERTEXT_BYTES
+
+    def find(self, name: str) -> tuple[int, int, int] | None:
+        """Level, first slot and end of the batch with this id; None where there is none."""
+        parts = name.split(".")
+        if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 12 for part in parts):
+            return None
+        level, first, end = (int(part) for part in parts)
+        if not first < end < self.schedule.slots or batch_id(level, first, end) != name:
+            return None
+        return (level, first, end) if (level, first, end) in self._joined(end - 1) else None
+
+    def _joined(self, slot: int) -> list[tuple[int, int, int]]:
+        return joined_batches(self.schedule, slot, every_slot=self.every_slot)
+
+    def document(self) -> dict[str, Any]:
+        """The routing as JSON."""
+        return {
+            "version": VERSION,
+            "users": self.users,
+            "budget": self.budget,
+            "shufflers": self.shufflers,
+            "slot_users": self.slot_users,
+            "every_slot": self.every_slot,
+            "messages": {str(size): count for size, count in sorted(self.messages.items())},
+            "ciphertext_bytes": CIPHERTEXT_BYTES,
+        }
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The routing that a JSON document describes."""
+        again = "create the task again with this version"
+        if not isinstance(document, Mapping) or document.get("version") != VERSION:
+            version = document.get("version") if isinstance(document, Mapping) else None
+            raise DataError("routing.version", version, f"must be {VERSION}", again)
+        if document.get("ciphertext_bytes") != CIPHERTEXT_BYTES:
+            problem = f"must be {CIPHERTEXT_BYTES}"
+            raise DataError("routing.ciphertext_bytes", document.get("ciphertext_bytes"), problem, again)
+        try:
+            names = ("users", "budget", "shufflers", "slot_users", "every_slot")
+            messages = {int(size): count for size, count in document["messages"].items()}
+            return cls(**{name: document[name] for name in names}, messages=messages)
+        except (KeyError, TypeError, ValueError, AttributeError) as broken:
+            raise DataError("routing", str(broken), "must have all its fields", again) from None
+
+
+def batch_id(level: int, first: int, end: int) -> str:
+    """The id of the batch of this level over these slots."""
+    return f"{level}.{first}.{end}"

@@ -1,0 +1,1 @@
+"""The shuffler: seats, reports it cannot read, full batches in random order."""

@@ -1,0 +1,98 @@
+"""What a shuffler must remember, as one transaction sees it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A seat that was given out and has sent nothing yet."""
+
+    seat: str
+    position: int
+    ends: float
+
+
+@dataclass(frozen=True, slots=True)
+class SealedBatch:
+    """A batch in its final random order, waiting to be sent; sending it again sends the same bytes."""
+
+    task_id: str
+    batch_id: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How far a task has come; all of it is public."""
+
+    seats_taken: int
+    leases: int
+    reports: int
+    batches_open: int
+    batches_waiting: int
+    batches_sent: int
+
+
+class Records(Protocol):
+    """Reads and writes inside one transaction: all of them happen, or none."""
+
+    def add_task(self, task_id: str, routing: str) -> None:
+        """A new task; nothing happens if it is known."""
+
+    def task_ids(self) -> list[str]:
+        """Every task."""
+
+    def routing(self, task_id: str) -> str | None:
+        """A task's routing document."""
+
+    def next_position(self, task_id: str) -> int:
+        """The first position that nobody ever took."""
+
+    def take_position(self, task_id: str) -> int:
+        """Take it."""
+
+    def lease(self, task_id: str, seat: str) -> Lease | None:
+        """The lease of a seat, if it is still one."""
+
+    def add_lease(self, task_id: str, lease: Lease) -> None:
+        """Give out a seat."""
+
+    def drop_lease(self, task_id: str, seat: str) -> None:
+        """The seat has reported, or its time ran out: it is nobody's any more."""
+
+    def ended_lease(self, task_id: str, now: float) -> Lease | None:
+        """The lease with the lowest position whose time ran out."""
+
+    def was_accepted(self, task_id: str, report_id: str) -> bool:
+        """Whether this report is in the task's batches, or was."""
+
+    def accept(self, task_id: str, report_id: str) -> None:
+        """Remember that it is."""
+
+    def add_part(self, task_id: str, batch_id: str, seat: int, size: int, body: bytes) -> int:
+        """One report's ciphertexts for one batch; answers how many reports the batch now has."""
+
+    def full_batches(self) -> list[tuple[str, str]]:
+        """Task and id of every batch that is full and not sealed."""
+
+    def parts(self, task_id: str, batch_id: str) -> list[bytes]:
+        """What a batch holds, a body a report."""
+
+    def seal(self, batch: SealedBatch) -> None:
+        """Keep the permuted batch and delete its parts."""
+
+    def waiting(self, most: int) -> list[tuple[str, str]]:
+        """Task and id of sealed batches that were not sent yet."""
+
+    def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
+        """A sealed batch that was not sent yet."""
+
+    def mark_sent(self, task_id: str, batch_id: str) -> None:
+        """The next hop has it: delete its bytes."""
+
+    def waiting_bytes(self) -> int:
+        """How much waits to be sent on."""
+
+    def counts(self, task_id: str) -> Counts:
+        """How far a task has come."""

@@ -1,0 +1,1 @@
+"""Where servers keep what must survive them."""

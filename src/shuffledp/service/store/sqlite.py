@@ -1,0 +1,204 @@
+"""An embedded store: SQLite in WAL mode, one writer, many requests to one fsync.
+
+Everything that changes the store goes through one thread. It takes all requests that wait, runs each in a
+savepoint of its own, and commits them together (synchronous=FULL): a request's future is resolved after the
+commit that holds it, never before. What is deleted is overwritten (secure_delete), and `forget` empties the log.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.files import locked
+from shuffledp.service.problems import NO_ROOM, RefusedError
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+# Requests in one commit: more would only make the first of them wait.
+_MOST_TOGETHER = 512
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA secure_delete=ON",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA temp_store=MEMORY",
+    # The log is emptied by hand, after what was in it was purged.
+    "PRAGMA wal_autocheckpoint=1000",
+)
+
+
+class SqliteStore:
+    """One database file, held by one process.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with SqliteStore(Path(folder) / "s.db", "CREATE TABLE t (x INTEGER)", kind="test", version=1) as store:
+    ...         _ = store.write(lambda db: db.execute("INSERT INTO t VALUES (7)"))
+    ...         store.read(lambda db: db.execute("SELECT x FROM t").fetchall())
+    [(7,)]
+    """
+
+    def __init__(self, path: Path, schema: str, *, kind: str, version: int) -> None:
+        self.path = path
+        self._held = ExitStack()
+        # The second server on one store is told which process holds it.
+        self._held.enter_context(locked(path, timeout=0.0, parameter="store"))
+        try:
+            self._writer = self._connect()
+            self._create(schema, f"{kind} {version}")
+        except BaseException:
+            self._held.close()
+            raise
+        self._waiting: SimpleQueue[tuple[Work[Any], Future[Any]] | None] = SimpleQueue()
+        self._readers = threading.local()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"store {path.name}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "SqliteStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Finish what waits, then let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        self._waiting.put(None)
+        self._thread.join()
+        self._writer.close()
+        self._held.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+            for pragma in _PRAGMAS:
+                connection.execute(pragma)
+        except sqlite3.DatabaseError as broken:
+            problem = "must be a store's file in a directory that can be written"
+            raise ParameterError("store", str(self.path), problem, f"name another ({broken})") from None
+        return connection
+
+    def _create(self, schema: str, label: str) -> None:
+        try:
+            known = self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            if not known:
+                self._writer.executescript(
+                    f"BEGIN; CREATE TABLE store (label TEXT NOT NULL); "
+                    f"INSERT INTO store VALUES ('{label}'); {schema}; COMMIT;"
+                )
+                return
+            found = self._writer.execute("SELECT label FROM store").fetchone()[0] if ("store",) in known else "unknown"
+        except sqlite3.DatabaseError as broken:
+            raise DataError("store", str(self.path), f"must be a database ({broken})", "name another file") from None
+        if found != label:
+            raise DataError(
+                "store",
+                f"a {found} store",
+                f"must be a {label} store",
+                "name another file, or use its own version",
+            )
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def submit(self, work: Work[T]) -> "Future[T]":
+        """Run this in the next commit; the future has its result once that is on disk."""
+        future: Future[T] = Future()
+        self._waiting.put((work, future))
+        return future
+
+    def write(self, work: Work[T]) -> T:
+        """The same, and wait for it."""
+        return self.submit(work).result()
+
+    def forget(self) -> None:
+        """Empty the log, so that what was deleted is nowhere on disk."""
+        future: Future[None] = Future()
+        self._waiting.put((_truncate, future))
+        future.result()
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._waiting.get()]
+            while batch[-1] is not None and len(batch) < _MOST_TOGETHER and not self._waiting.empty():
+                batch.append(self._waiting.get())
+            stop = batch[-1] is None
+            work = [each for each in batch if each is not None]
+            self._commit([each for each in work if each[0] is not _truncate])
+            for _, future in (each for each in work if each[0] is _truncate):
+                _settle(future, lambda: _truncate(self._writer))
+            if stop:
+                return
+
+    def _commit(self, work: list[tuple[Work[Any], "Future[Any]"]]) -> None:
+        if not work:
+            return
+        done: list[tuple[Future[Any], Any]] = []
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            for act, future in work:
+                try:
+                    with _savepoint(self._writer):
+                        done.append((future, act(self._writer)))
+                except sqlite3.OperationalError:
+                    raise
+                except Exception as refused:
+                    future.set_exception(refused)
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as broken:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            refusal = RefusedError(NO_ROOM, f"the store cannot be written ({broken}): try again later.", retry_after=5)
+            for _, future in work:
+                if not future.done():
+                    future.set_exception(refusal)
+            return
+        for future, result in done:
+            future.set_result(result)
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def read(self, work: Work[T]) -> T:
+        """Run this on what is committed, in the caller's thread."""
+        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        if connection is None:
+            connection = self._readers.connection = self._connect()
+        connection.execute("BEGIN")
+        try:
+            return work(connection)
+        finally:
+            connection.execute("COMMIT")
+
+
+@contextmanager
+def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("SAVEPOINT request")
+    try:
+        yield
+    except BaseException:
+        # A full disk may have rolled everything back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO request")
+            connection.execute("RELEASE request")
+        raise
+    connection.execute("RELEASE request")
+
+
+def _truncate(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _settle(future: "Future[Any]", act: Callable[[], Any]) -> None:
+    try:
+        future.set_result(act())
+    except sqlite3.Error as broken:
+        future.set_exception(broken)

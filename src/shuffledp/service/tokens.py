@@ -1,0 +1,63 @@
+"""Who may do what: a bearer token for each role, compared in constant time."""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from shuffledp.errors import DataError
+from shuffledp.randomness import RandomBits
+from shuffledp.service.problems import NO_TOKEN, WRONG_ROLE, RefusedError
+
+ENROL, HOP, READ, ADMIN = "enrol", "hop", "read", "admin"
+ROLES = (ENROL, HOP, READ, ADMIN)
+_BYTES = 32
+
+
+@dataclass(frozen=True, repr=False)
+class Tokens:
+    """One secret a role: enrol for clients, hop between servers, read for estimates, admin for new tasks.
+
+    >>> tokens = Tokens.generate(bits=RandomBits.seeded(1))
+    >>> tokens.check("Bearer " + tokens.secrets["read"], READ)
+    >>> tokens.check("Bearer " + tokens.secrets["read"], HOP)
+    Traceback (most recent call last):
+        ...
+    shuffledp.service.problems.RefusedError: this needs a token for hop: ask the operator for one.
+    """
+
+    secrets: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Tokens(for {', '.join(self.secrets)})"
+
+    @classmethod
+    def generate(cls, *, bits: RandomBits) -> Self:
+        """New secrets for all roles."""
+        return cls({role: bits.unsigned(_BYTES, 8).tobytes().hex() for role in ROLES})
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The tokens that a JSON object holds."""
+        if not isinstance(document, Mapping) or not set(document) <= set(ROLES) or not document:
+            raise DataError("tokens", "something else", f"must be an object with {', '.join(ROLES)}", "make keys again")
+        if not all(isinstance(secret, str) and len(secret) >= _BYTES for secret in document.values()):
+            raise DataError(
+                "tokens", "a short secret", f"must have at least {_BYTES} characters each", "make keys again"
+            )
+        return cls(dict(document))
+
+    def check(self, authorization: str | None, role: str) -> None:
+        """Refuse a request whose Authorization header does not hold the role's token; admin may do everything."""
+        scheme, _, given = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not given:
+            raise RefusedError(NO_TOKEN, f"send an Authorization header with a bearer token for {role}.")
+        # All are compared, whichever matches: the time says nothing.
+        matches = {
+            name: hmac.compare_digest(given.strip().encode(), secret.encode()) for name, secret in self.secrets.items()
+        }
+        if matches.get(role) or matches.get(ADMIN):
+            return
+        if any(matches.values()):
+            raise RefusedError(WRONG_ROLE, f"this needs a token for {role}: ask the operator for one.")
+        raise RefusedError(NO_TOKEN, "the token is unknown here: check it against the operator's.")

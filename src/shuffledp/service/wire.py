@@ -1,0 +1,139 @@
+"""What travels: messages of one length, reports, and batches. No message says who sent it, or when.
+
+    message    16 random bytes | 1 if it counts, 0 if it only fills up | label, 4 bytes | payload, 8 bytes
+    ciphertext encapsulated key, 32 bytes | the message | tag, 16 bytes
+    report     the ciphertexts of the batches that the seat is in, lowest level first
+    upload     for each report: its id, 16 bytes | its seat, 16 bytes | length, 4 bytes | the report
+    batch      ciphertexts in random order
+
+All numbers are big-endian. A message's own id is inside the ciphertext, for the analyzer's check for copies; the
+report's id is outside, for retries, and ends at the shuffler: nothing links the two.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.errors import DataError
+from shuffledp.messages import Payloads
+from shuffledp.randomness import RandomBits
+
+VERSION = 1
+ID_BYTES = 16
+MESSAGE_BYTES = ID_BYTES + 1 + 4 + 8
+OVERHEAD_BYTES = 48
+CIPHERTEXT_BYTES = MESSAGE_BYTES + OVERHEAD_BYTES
+MOST_REPORTS_AN_UPLOAD = 1000
+# A batch travels and is opened in one piece.
+LARGEST_BATCH_BYTES = 256 << 20
+
+_FRAME = struct.Struct(f">{ID_BYTES}s{ID_BYTES}sI")
+
+
+def new_id(*, bits: RandomBits) -> str:
+    """A random id in hexadecimal."""
+    return bits.unsigned(ID_BYTES, 8).tobytes().hex()
+
+
+def is_id(text: Any) -> bool:
+    """Whether this is an id as `new_id` makes them."""
+    return isinstance(text, str) and len(text) == 2 * ID_BYTES and all(c in "0123456789abcdef" for c in text)
+
+
+def pack_messages(payloads: Payloads, labels: Payloads | None, total: int, *, bits: RandomBits) -> list[bytes]:
+    """One user's messages about one batch, filled up to `total` with ones that do not count.
+
+    >>> packed = pack_messages(np.array([7], dtype=np.uint8), None, 3, bits=RandomBits.seeded(0))
+    >>> len(packed), {len(message) for message in packed}, unpack_messages(b"".join(packed)).payloads.tolist()
+    (3, {29}, [7])
+    """
+    if payloads.size > total:
+        raise DataError("messages", payloads.size, f"must be at most {total}", "the plan and the routing disagree")
+    rows = np.zeros((total, MESSAGE_BYTES), dtype=np.uint8)
+    rows[:, :ID_BYTES] = bits.unsigned(total * ID_BYTES, 8).reshape(total, ID_BYTES)
+    rows[: payloads.size, ID_BYTES] = 1
+    if labels is not None:
+        rows[: payloads.size, ID_BYTES + 1 : ID_BYTES + 5] = _as_bytes(labels, ">u4")
+    rows[: payloads.size, ID_BYTES + 5 :] = _as_bytes(payloads, ">u8")
+    return [row.tobytes() for row in rows]
+
+
+def _as_bytes(numbers: Payloads, kind: str) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(numbers.astype(kind)).view(np.uint8).reshape(numbers.size, -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unpacked:
+    """The messages that count, each once; how many only filled up, and how many were copies or nonsense."""
+
+    payloads: Payloads
+    labels: Payloads
+    fillers: int
+    malformed: int
+
+
+def unpack_messages(plain: bytes) -> Unpacked:
+    """Messages end to end, in any order."""
+    rows = np.frombuffer(plain, dtype=np.uint8).reshape(-1, MESSAGE_BYTES)
+    # A copy has its original's id: the first of each id stays.
+    ids = np.ascontiguousarray(rows[:, :ID_BYTES]).view(f"V{ID_BYTES}").reshape(-1)
+    _, first = np.unique(ids, return_index=True)
+    kept = rows[np.sort(first)]
+    kinds = kept[:, ID_BYTES]
+    counted = kept[kinds == 1]
+    labels = np.ascontiguousarray(counted[:, ID_BYTES + 1 : ID_BYTES + 5]).view(">u4").reshape(-1)
+    payloads = np.ascontiguousarray(counted[:, ID_BYTES + 5 :]).view(">u8").reshape(-1)
+    fillers = int(np.count_nonzero(kinds == 0))
+    return Unpacked(payloads.astype(np.uint64), labels.astype(np.uint32), fillers, len(rows) - len(counted) - fillers)
+
+
+@dataclass(frozen=True, slots=True)
+class SentReport:
+    """A report as it is uploaded: its own id, the seat that it was made for, its ciphertexts."""
+
+    report_id: str
+    seat: str
+    body: bytes
+
+
+def pack_upload(reports: list[SentReport]) -> bytes:
+    """Several reports in one body."""
+    return b"".join(
+        _FRAME.pack(bytes.fromhex(report.report_id), bytes.fromhex(report.seat), len(report.body)) + report.body
+        for report in reports
+    )
+
+
+def unpack_upload(body: bytes) -> Iterator[SentReport]:
+    """The reports of one body, or an error that says where it breaks off.
+
+    >>> sent = [SentReport("00" * 16, "ff" * 16, b"abc")]
+    >>> list(unpack_upload(pack_upload(sent))) == sent
+    True
+    """
+    place = 0
+    while place < len(body):
+        if len(body) - place < _FRAME.size:
+            raise DataError("body", f"{len(body)} bytes", f"must not end in a frame at {place}", "send it whole")
+        report_id, seat, length = _FRAME.unpack_from(body, place)
+        place += _FRAME.size
+        if len(body) - place < length:
+            raise DataError("body", f"{len(body)} bytes", f"must not end in a report at {place}", "send it whole")
+        yield SentReport(report_id.hex(), seat.hex(), body[place : place + length])
+        place += length
+
+
+def single_body(seat: str, body: bytes) -> bytes:
+    """The body of one report sent alone: its seat, then its ciphertexts."""
+    return bytes.fromhex(seat) + body
+
+
+def split_single_body(body: bytes) -> tuple[str, bytes]:
+    """Seat and ciphertexts of a report that was sent alone."""
+    if len(body) < ID_BYTES:
+        raise DataError("body", f"{len(body)} bytes", f"must begin with a seat of {ID_BYTES} bytes", "send it whole")
+    return body[:ID_BYTES].hex(), body[ID_BYTES:]
