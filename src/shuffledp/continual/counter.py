@@ -6,6 +6,7 @@ can be saved and restored in the middle of a batch.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.continual.batches import BatchMechanism
 from shuffledp.continual.estimates import RunningEstimates
 from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.second_opinions import combine
 from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate
@@ -113,8 +115,7 @@ class Counter:
         slot, seat = divmod(state.users, plan.slot_users)
         users = min(plan.slot_users - seat, plan.users - state.users)
         batches = []
-        for level, end in self._covering(slot):
-            first = int(plan.schedule.parents[end])
+        for level, first, end in self._joined(slot):
             size = (end - first) * plan.slot_users
             batches.append(OpenBatch(level, first, plan.mechanism(size), (slot - first) * plan.slot_users + seat))
         return Cohort(users, tuple(batches))
@@ -134,8 +135,12 @@ class Counter:
             raise ParameterError("closed", dict(closed), "must be whole counts", "tell what the mechanism analyzed")
         prefixes = dict(state.prefixes)
         slot = time // self.plan.slot_users
-        for level, total in closed.items():
-            prefixes[slot] = prefixes[due[level].first_slot] + total
+        # Where two close, the lower one is the second opinion on the other.
+        for level in sorted(closed):
+            new = prefixes[due[level].first_slot] + closed[level]
+            if slot in prefixes:
+                new = combine(new, prefixes[slot], self.plan.second_opinions.divisor_at(slot))
+            prefixes[slot] = new
         needed = self._needed(slot)
         return CounterState(
             state.fingerprint, time, {kept: total for kept, total in prefixes.items() if kept in needed}
@@ -161,6 +166,15 @@ class Counter:
             place = int(np.searchsorted(ends, slot, side="right"))
             if place < ends.size and schedule.parents[ends[place]] <= slot:
                 found.append((level, int(ends[place])))
+        return found
+
+    def _joined(self, slot: int) -> list[tuple[int, int, int]]:
+        """Level, first slot and end of every batch that this slot's users join, second opinions included."""
+        schedule = self.plan.schedule
+        found = [(level, int(schedule.parents[end]), end) for level, end in self._covering(slot)]
+        alone = not found or found[0][0] > 1
+        if self.plan.estimator == "combined" and alone and slot + 1 < schedule.slots:
+            found.insert(0, (1, slot, slot + 1))
         return found
 
     def _check_state(self, state: CounterState) -> None:
@@ -233,6 +247,12 @@ class Counter:
         closed = min(slot_sums.size, schedule.batches)
         for surplus, members in exact_surplus(self.plan, closed):
             noise[members] = self.plan.noise.sample(surplus, members.size, bits=bits)
+        if self.plan.estimator == "combined":
+            opinions = self.plan.second_opinions
+            last_slots = np.zeros(opinions.count, dtype=np.int64)
+            needed = int(np.searchsorted(opinions.places, closed, side="right"))
+            last_slots[:needed] = self.plan.noise.sample(Fraction(1), needed, bits=bits)
+            noise = opinions.combined(noise, last_slots)
         prefixes: NDArray[np.int64] = schedule.prefix_sums(noise)[: closed + 1]
         prefixes[1:] += np.cumsum(slot_sums[:closed])
         return prefixes

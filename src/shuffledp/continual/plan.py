@@ -4,13 +4,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import FAMILIES, CoinNoise
-from shuffledp.continual.planner import best_layout
-from shuffledp.continual.shape import check_confidence, check_shufflers
+from shuffledp.continual.planner import Estimator, best_layout
+from shuffledp.continual.shape import check_confidence, check_estimator, check_shufflers
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import SCHEMA, check_users
@@ -22,6 +22,7 @@ class CounterPlan(PrivateCount):
 
     `shufflers` work concurrently, and `shufflers_used` of them are worth their part of epsilon. Time is cut
     into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and half of the users since.
+    With the estimator "combined", two batches that close together are weighed against each other.
 
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
@@ -56,6 +57,7 @@ class CounterPlan(PrivateCount):
         noise: str = "auto",
         honest_fraction: float = 1.0,
         confidence: float = 0.95,
+        estimator: Estimator | Literal["auto"] = "auto",
     ) -> Self:
         """The schedule and the noise with the smallest proved bound over the whole horizon."""
         check_users(users)
@@ -64,8 +66,15 @@ class CounterPlan(PrivateCount):
         check_honest_fraction(honest_fraction)
         if noise != "auto" and noise not in FAMILIES:
             raise ParameterError("noise", noise, f"must be auto, {' or '.join(FAMILIES)}", "auto picks the best")
+        check_estimator(estimator, ("auto",))
         layout = best_layout(
-            users, shufflers, privacy, family=noise, confidence=confidence, surplus=1 / honest_fraction
+            users,
+            shufflers,
+            privacy,
+            family=noise,
+            confidence=confidence,
+            surplus=1 / honest_fraction,
+            estimator=estimator,
         )
         plan = cls(
             users=users,
@@ -76,6 +85,7 @@ class CounterPlan(PrivateCount):
             budget=layout.budget,
             honest_fraction=honest_fraction,
             confidence=confidence,
+            estimator=layout.estimator,
         )
         if plan.error_bound >= users / 2:
             raise InfeasibleError(
@@ -102,6 +112,7 @@ class CounterPlan(PrivateCount):
             "budget": self.budget,
             "noise": {"family": self.noise.family, **self.noise.parameters},
             "certified_noise_bound": self.certified_noise_bound,
+            "estimator": self.estimator,
         }
 
     @property
@@ -146,6 +157,7 @@ class CounterPlan(PrivateCount):
                 honest_fraction=document["honest_fraction"],
                 confidence=document["confidence"],
                 certified_noise_bound=document["certified_noise_bound"],
+                estimator=document["estimator"],
             )
         except (KeyError, TypeError) as missing:
             raise DataError("plan", str(missing), "must have all its fields", again) from None

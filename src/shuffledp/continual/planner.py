@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from scipy import special
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.bounds import ROUGH, horizon_bound, sum_tails
+from shuffledp.continual.combined_bound import combined_laws, is_quick
 from shuffledp.continual.noise import BatchNoise, calibrate
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
@@ -18,6 +20,12 @@ _MOST_SHUFFLERS = 16
 _LAPLACE_UP_TO = 8
 # A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
 _HOPELESS, _TRIED = 1.25, 5
+# Second opinions gain at most about a tenth, with many shufflers.
+_MOST_GAIN = 1.1
+
+Estimator = Literal["completed", "combined"]
+"""How completed batches make an estimate: a sum of them, or with second opinions where two close together."""
+ESTIMATORS: tuple[Estimator, ...] = ("completed", "combined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class Layout:
     slot_users: int
     noise: BatchNoise
     bound: float
+    estimator: Estimator = "completed"
 
 
 def slot_users_for(users: int, budget: int, shufflers: int) -> int:
@@ -81,26 +90,35 @@ def best_layout(
     family: str = "auto",
     confidence: float = 0.95,
     surplus: float = 1.0,
+    estimator: Estimator | Literal["auto"] = "completed",
 ) -> Layout:
     """The layout with the smallest bound that uses at most so many shufflers."""
     failure = 1 - confidence
     deviation = gaussian_standard_deviation(privacy) * math.sqrt(surplus)
     candidates = []
-    for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
+    for used in range(2 if estimator == "combined" else 1, min(shufflers, _MOST_SHUFFLERS) + 1):
         for name in _families(family, used):
             laplace = math.sqrt(2 * surplus) * used / privacy.epsilon
             spread = laplace if name == "laplace" else deviation * math.sqrt(used)
             candidates.append((gaussian_guess(users, used, spread, failure)[1], used, name))
-    best: Layout | None = None
+    found: list[Layout] = []
     for about, used, name in sorted(candidates)[:_TRIED]:
         if about > _HOPELESS * min(candidates)[0]:
             break
         noise = calibrate(name, used, privacy)
-        found = _best_budget(users, used, noise, confidence, surplus)
-        if best is None or found.bound < best.bound:
-            best = found
+        found.append(_best_budget(users, used, noise, confidence, surplus))
+    if estimator != "completed" and surplus == 1:
+        least = min((layout.bound for layout in found), default=0.0)
+        near = [layout for layout in found if layout.bound <= _MOST_GAIN * least]
+        combined = [_with_second_opinions(users, layout, confidence) for layout in near]
+        found = [*(found if estimator == "auto" else []), *(layout for layout in combined if layout is not None)]
+    best = min(found, key=lambda layout: layout.bound, default=None)
+    if best is None:
+        raise InfeasibleError(
+            "estimator", estimator, "needs two shufflers, all users honest, and noise that is not too wide", "use auto"
+        )
     # So few users that no batch is worth its noise: the midpoint alone is as good.
-    if best is None or best.bound >= users / 2:
+    if best.bound >= users / 2:
         raise InfeasibleError(
             "users",
             users,
@@ -125,6 +143,26 @@ def _best_budget(users: int, used: int, noise: BatchNoise, confidence: float, su
     bounds = {budget: layout_bound(users, budget, used, noise, confidence, surplus) for budget in finalists}
     budget = min(finalists, key=lambda budget: bounds[budget])
     return Layout(used, budget, slot_users_for(users, budget, used), noise, bounds[budget])
+
+
+def _with_second_opinions(users: int, layout: Layout, confidence: float) -> Layout | None:
+    """The best combined layout with this one's noise and about its budget, if it can be computed."""
+    law, used = layout.noise.law(), layout.shufflers
+    most = layout.budget + layout.budget // 16 + 1
+    if used < 2 or not is_quick(law, most, used):
+        return None
+    laws = combined_laws(law, most, used)
+    bounds = {}
+    for budget in range(max(1, layout.budget - layout.budget // 16 - 1), most + 1):
+        rest = (slot_users_for(users, budget, used) - 1) / 2
+        try:
+            bounds[budget] = laws.bound(budget, 1 - confidence) + rest
+        except InfeasibleError:
+            continue
+    if not bounds:
+        return None
+    budget = min(bounds, key=lambda budget: bounds[budget])
+    return Layout(used, budget, slot_users_for(users, budget, used), layout.noise, bounds[budget], "combined")
 
 
 def _families(family: str, shufflers: int) -> list[str]:

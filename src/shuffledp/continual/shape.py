@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.continual.batches import total_coins
 from shuffledp.continual.bounds import horizon_bound, sum_tails
+from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
 from shuffledp.continual.noise import BatchNoise, CoinNoise
-from shuffledp.continual.planner import slot_users_for
+from shuffledp.continual.planner import ESTIMATORS, Estimator, slot_users_for
+from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import check_users
@@ -26,9 +28,26 @@ def _schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:
     return combinatorial_schedule(budget, shufflers, slot_users)
 
 
+@lru_cache(maxsize=4)
+def _opinions(budget: int, shufflers: int, slot_users: int) -> SecondOpinions:
+    return SecondOpinions.of(_schedule(budget, shufflers, slot_users), budget, shufflers)
+
+
+@lru_cache(maxsize=4)
+def _combined_variances(noise: BatchNoise, budget: int, shufflers: int, slot_users: int) -> NDArray[np.float64]:
+    """Of every prefix's noise."""
+    opinions = _opinions(budget, shufflers, slot_users)
+    variances = combined_laws(noise.law(), budget, shufflers).variances
+    return np.asarray(opinions.schedule.prefix_sums(opinions.by_batch(variances)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountShape:
-    """Slots, batches and noise of a running count; what they protect is `PrivateCount`'s to say."""
+    """Slots, batches and noise of a running count; what they protect is `PrivateCount`'s to say.
+
+    `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
+    level 2 or more closes.
+    """
 
     users: int
     shufflers: int
@@ -39,6 +58,7 @@ class CountShape:
     honest_fraction: float = 1.0
     confidence: float = 0.95
     certified_noise_bound: int | None = None
+    estimator: Estimator = "completed"
 
     def _check_shape(self) -> None:
         check_users(self.users)
@@ -51,11 +71,24 @@ class CountShape:
             )
         if self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
+        check_estimator(self.estimator)
+        if self.estimator == "combined" and not self._can_be_combined:
+            raise ParameterError(
+                "estimator",
+                self.estimator,
+                "needs two shufflers, all users honest, and noise that is not too wide",
+                "choose completed",
+            )
         certified = self.certified_noise_bound
         if certified is not None and not 0 <= certified <= self.proved_noise_bound:
             raise ParameterError(
                 "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
             )
+
+    @property
+    def _can_be_combined(self) -> bool:
+        quick = is_quick(self.noise.law(), self.budget, self.shufflers_used)
+        return self.shufflers_used >= 2 and self.honest_fraction == 1 and quick
 
     # --- the schedule ------------------------------------------------------------------------
 
@@ -68,6 +101,11 @@ class CountShape:
     def schedule(self) -> PrefixSchedule:
         """Which batch covers which slots."""
         return _schedule(self.budget, self.shufflers_used, self.slot_users)
+
+    @property
+    def second_opinions(self) -> SecondOpinions:
+        """Which batches have one, and what it weighs, if the estimator is "combined"."""
+        return _opinions(self.budget, self.shufflers_used, self.slot_users)
 
     @property
     def batch_sizes(self) -> dict[int, tuple[int, ...]]:
@@ -99,6 +137,8 @@ class CountShape:
     @property
     def proved_noise_bound(self) -> int:
         """By exact tails and a union over all prefixes."""
+        if self.estimator == "combined":
+            return self._combined_laws.bound(self.budget, 1 - self.confidence)
         tails = sum_tails(self.noise.law(self.surplus), self.budget)
         return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), 1 - self.confidence)
 
@@ -108,17 +148,30 @@ class CountShape:
         return self.noise_bound + (self.slot_users - 1) / 2
 
     @property
+    def _combined_laws(self) -> CombinedLaws:
+        return combined_laws(self.noise.law(), self.budget, self.shufflers_used)
+
+    @property
     def standard_error_max(self) -> float:
         """Of the noise in the worst estimate of the horizon."""
+        if self.estimator == "combined":
+            return math.sqrt(self._combined_laws.largest_variance(self.budget))
         return math.sqrt(self.budget * self.noise.law(self.surplus).variance)
 
     def standard_error_of(self, slot: int) -> float:
         """Of the noise in the estimate of the first so many slots."""
+        if self.estimator == "combined":
+            return math.sqrt(self._prefix_variances()[slot])
         return math.sqrt(int(self.schedule.depths[slot]) * self.noise.law(self.surplus).variance)
 
     def standard_errors(self) -> NDArray[np.float64]:
         """Of the noise in the estimate of the first 0, 1, 2, ... slots."""
-        return np.asarray(np.sqrt(self.schedule.depths * self.noise.law(self.surplus).variance), dtype=np.float64)
+        return np.asarray(np.sqrt(self._prefix_variances()), dtype=np.float64)
+
+    def _prefix_variances(self) -> NDArray[np.float64]:
+        if self.estimator == "combined":
+            return _combined_variances(self.noise, self.budget, self.shufflers_used, self.slot_users)
+        return np.asarray(self.schedule.depths * self.noise.law(self.surplus).variance)
 
 
 def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
@@ -139,6 +192,13 @@ def check_shufflers(shufflers: Any) -> None:
     """Refuse what is no number of shufflers."""
     if isinstance(shufflers, bool) or not isinstance(shufflers, int) or shufflers < 1:
         raise ParameterError("shufflers", shufflers, "must be a whole number >= 1", "four are a good choice")
+
+
+def check_estimator(estimator: Any, also: tuple[str, ...] = ()) -> None:
+    """Refuse what is no estimator."""
+    known = (*also, *ESTIMATORS)
+    if estimator not in known:
+        raise ParameterError("estimator", estimator, f"must be {' or '.join(known)}", "leave it out")
 
 
 def check_confidence(confidence: Any) -> None:
