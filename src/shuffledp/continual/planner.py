@@ -20,8 +20,8 @@ _MOST_SHUFFLERS = 16
 _LAPLACE_UP_TO = 8
 # A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
 _HOPELESS, _TRIED = 1.25, 5
-# Second opinions gain at most about a tenth, with many shufflers.
-_MOST_GAIN = 1.1
+# Second opinions gain at most about a tenth, with many shufflers; so many layouts are tried with them.
+_MOST_GAIN, _COMBINED_TRIED = 1.1, 3
 
 Estimator = Literal["completed", "combined"]
 """How completed batches make an estimate: a sum of them, or with second opinions where two close together."""
@@ -107,10 +107,12 @@ def best_layout(
             break
         noise = calibrate(name, used, privacy)
         found.append(_best_budget(users, used, noise, confidence, surplus))
-    if estimator != "completed" and surplus == 1:
+    if estimator != "completed":
         least = min((layout.bound for layout in found), default=0.0)
-        near = [layout for layout in found if layout.bound <= _MOST_GAIN * least]
-        combined = [_with_second_opinions(users, layout, confidence) for layout in near]
+        near = sorted((layout for layout in found if layout.bound <= _MOST_GAIN * least), key=lambda near: near.bound)
+        # Batches of different sizes have different noise where not everybody is counted on.
+        tried = near[:_COMBINED_TRIED] if surplus == 1 else []
+        combined = [_with_second_opinions(users, layout, confidence) for layout in tried]
         found = [*(found if estimator == "auto" else []), *(layout for layout in combined if layout is not None)]
     best = min(found, key=lambda layout: layout.bound, default=None)
     if best is None:
