@@ -45,7 +45,7 @@ def weights(budget: int, shufflers: int) -> Weights:
     """The divisors of a whole schedule: a batch with `left` holds batches of the next level with left, ..., 2, 1 left.
 
     >>> weights(4, 3).divisors
-    ((3, 5, 5, 7), (3, 5, 5, 7))
+    ((3, 5, 5, 7), (3, 3, 5, 5))
     """
     divisors: list[tuple[int, ...]] = []
     variances: list[tuple[float, ...]] = []
