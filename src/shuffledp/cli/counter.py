@@ -194,6 +194,9 @@ def count(
     if picture is not None:
         _draw_count(plan, estimates, truth, picture)
     last = estimates.at(estimates.users)
+    batches = len(estimates.prefixes) - 1
+    if plan.estimator == "combined":
+        batches += int(np.searchsorted(plan.second_opinions.places, batches, side="right"))
     document: dict[str, Any] = {
         "schema": 1,
         "protocol": plan.protocol,
@@ -205,7 +208,7 @@ def count(
         "estimate": last.value,
         "bound": estimates.bound,
         "confidence": estimates.confidence,
-        "batches": len(estimates.prefixes) - 1,
+        "batches": batches,
         "truth": None if truth is None else int(truth[-1]),
         "largest_error": largest,
         "rows": int(times.size) if out is not None else 0,
@@ -232,7 +235,7 @@ def count(
     if truth is not None:
         rows.append(("true count", f"{truth[-1]:,}  (the largest error at any time was {largest:,.1f})"))
     how = "from its own law" if fast else "every message made, shuffled and read"
-    rows.append(("ran", f"{len(estimates.prefixes) - 1:,} batches closed, {how}, in {seconds:.1f} s"))
+    rows.append(("ran", f"{batches:,} batches closed, {how}, in {seconds:.1f} s"))
     rows += [("table", str(out))] if out is not None else []
     rows += [("picture", str(picture))] if picture is not None else []
     show(facts("A private running count", rows))

@@ -35,8 +35,10 @@ _RELATIVE = 1e-13
 _TRANSFORM_ERROR = 3e-14
 # Sums with fewer products than this are added up one by one.
 _DIRECT = 1 << 22
-# Beyond, the laws would take seconds: a budget, and (levels) (variance of a batch).
-_MOST_BUDGET, _MOST_WORK = 192, 40_000.0
+# Beyond, the laws would take seconds: a budget, (levels) (variance of a batch), and products in all.
+_MOST_BUDGET, _MOST_VARIANCE, _MOST_PRODUCTS = 384, 20_000.0, 2.5e9
+# With more slots than this, the rounding of transforms would be too much doubt.
+_MOST_SLOTS_BY_TRANSFORM = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,8 +93,13 @@ class CombinedLaws:
 
 
 def is_quick(noise: IntegerLaw, budget: int, shufflers: int) -> bool:
-    """Whether the laws are computed in about a second: the noise is not too wide and batches are not too many."""
-    return budget <= _MOST_BUDGET and (shufflers - 1) * noise.variance <= _MOST_WORK
+    """Whether the laws are computed well in about a second: noise is not too wide and batches are not too many."""
+    if budget > _MOST_BUDGET or (shufflers - 1) * noise.variance > _MOST_VARIANCE:
+        return False
+    products = 2 * noise.deviation_quantile(_CUT) * 20 * noise.standard_deviation * math.sqrt(budget)
+    if products > _DIRECT and slots(budget, shufflers) > _MOST_SLOTS_BY_TRANSFORM:
+        return False
+    return 2 * shufflers * budget * min(products, _DIRECT) <= _MOST_PRODUCTS
 
 
 def combined_laws(noise: IntegerLaw, budget: int, shufflers: int) -> CombinedLaws:
