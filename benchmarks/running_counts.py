@@ -28,7 +28,13 @@ def plans() -> list[dict]:
     ):
         plan = CounterPlan.plan(users=users, shufflers=shufflers, privacy=TARGET, noise=noise)
         reference = counter_reference(plan)
-        note = f"paper {reference['paper_error_bound']:,.0f}, curator {reference['central_error_bound']:.1f}"
+        completed = CounterPlan.plan(
+            users=users, shufflers=shufflers, privacy=TARGET, noise=noise, estimator="completed"
+        ).error_bound
+        note = (
+            f"{plan.estimator}; completed {completed:g}, paper {reference['paper_error_bound']:,.0f}, "
+            f"curator {reference['central_error_bound']:.1f}"
+        )
         name = f"bound, {users:.0e} users, k {shufflers}, {noise}"
         rows.append(figure(name, plan.error_bound, "<=", limit, note))
     plan = CounterPlan.plan(users=10**6, shufflers=4, privacy=TARGET)

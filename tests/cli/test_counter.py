@@ -49,7 +49,8 @@ def test_a_plan_has_the_keys_of_the_contract(run) -> None:
         "paper_error_bound", "uniform_tree_error_bound", "central_error_bound", "sequential_error_bound",
         "local_error_bound",
     }  # fmt: skip
-    assert document["reference"]["central_error_bound"] < document["error_bound"]
+    assert document["reference"]["central_error_bound"] <= document["error_bound"]
+    assert document["estimator"] in ("completed", "combined")
     assert document["error_bound"] < document["reference"]["paper_error_bound"] / 10
 
 
@@ -156,3 +157,19 @@ def test_values_that_are_no_bits_are_named(run, tmp_path) -> None:
     file.write_text("x\n0\n1\n7\n" + "1\n" * 500)
     code, _, err = run("count", str(file), *TARGET)
     assert code == 2 and "7 in row 3" in err
+
+
+def test_the_estimator_is_an_option_and_shown(run, tmp_path) -> None:
+    documents = {}
+    for name in ("auto", "completed", "combined"):
+        picture = tmp_path / f"{name}.png"
+        code, out, _ = run(*PLAN, "--estimator", name, "--picture", str(picture), "--json")
+        assert code == 0 and picture.read_bytes().startswith(PNG)
+        documents[name] = json.loads(out)
+    assert documents["completed"]["estimator"] == "completed" and documents["combined"]["estimator"] == "combined"
+    assert documents["auto"]["error_bound"] == min(documents[name]["error_bound"] for name in ("completed", "combined"))
+    counted = ["count", "--synthetic", "--users", "5000", *TARGET, "--estimator", "combined", "--fast", "--seed", "1"]
+    code, out, _ = run(*counted)
+    assert code == 0 and "second opinions" in out
+    code, out, _ = run(*counted, "--json")
+    assert code == 0 and json.loads(out)["batches"] > 5000 // documents["combined"]["smallest_batch"]

@@ -31,10 +31,21 @@ class Bound(StrEnum):
     certified = "certified"
 
 
+class Estimators(StrEnum):
+    """What estimates are made of."""
+
+    auto = "auto"
+    completed = "completed"
+    combined = "combined"
+
+
 Shufflers = Annotated[int | None, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")]
 NoiseFamily = Annotated[Noise, typer.Option("--noise", help="The noise of every batch.")]
 Confidence = Annotated[float, typer.Option("--confidence", help="Of the bound over the whole horizon.", metavar="C")]
 BoundKind = Annotated[Bound, typer.Option("--bound", help="Proved, or measured on the noise itself (slower, smaller).")]
+EstimatorName = Annotated[
+    Estimators, typer.Option("--estimator", help="Batches added up, or two that close together combined.")
+]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
@@ -54,6 +65,7 @@ def plan_counter(
     delta: options.Delta = None,
     confidence: Confidence = 0.95,
     noise: NoiseFamily = Noise.auto,
+    estimator: EstimatorName = Estimators.auto,
     bound: BoundKind = Bound.proved,
     honest_fraction: options.HonestFraction = 1.0,
     picture: Picture = None,
@@ -66,7 +78,7 @@ def plan_counter(
 
     if picture is not None:
         check_picture_path(picture)
-    plan = _planned(users, shufflers, epsilon, delta, confidence, noise, bound, honest_fraction)
+    plan = _planned(users, shufflers, epsilon, delta, confidence, noise, estimator, bound, honest_fraction)
     document = plan.document() | {"reference": counter_reference(plan)}
     if picture is not None:
         _draw_schedule(plan, picture)
@@ -109,6 +121,7 @@ def count(
     delta: options.Delta = None,
     confidence: Confidence = 0.95,
     noise: NoiseFamily = Noise.auto,
+    estimator: EstimatorName = Estimators.auto,
     bound: BoundKind = Bound.proved,
     honest_fraction: options.HonestFraction = 1.0,
     plan_file: options.PlanFile = None,
@@ -152,13 +165,14 @@ def count(
             delta=delta,
             confidence=None if confidence == 0.95 else confidence,
             noise=None if noise is Noise.auto else noise.value,
+            estimator=None if estimator is Estimators.auto else estimator.value,
             bound=None if bound is Bound.proved else bound.value,
             honest_fraction=None if honest_fraction == 1 else honest_fraction,
         )
         plan = _load(plan_file)
     else:
         people = users if users is not None or values is None else len(values)
-        plan = _planned(people, shufflers, epsilon, delta, confidence, noise, bound, honest_fraction)
+        plan = _planned(people, shufflers, epsilon, delta, confidence, noise, estimator, bound, honest_fraction)
     if values is None:
         from shuffledp.simulation.environments.binary import synthetic_bits
 
@@ -180,6 +194,9 @@ def count(
     if picture is not None:
         _draw_count(plan, estimates, truth, picture)
     last = estimates.at(estimates.users)
+    batches = len(estimates.prefixes) - 1
+    if plan.estimator == "combined":
+        batches += int(np.searchsorted(plan.second_opinions.places, batches, side="right"))
     document: dict[str, Any] = {
         "schema": 1,
         "protocol": plan.protocol,
@@ -191,7 +208,7 @@ def count(
         "estimate": last.value,
         "bound": estimates.bound,
         "confidence": estimates.confidence,
-        "batches": len(estimates.prefixes) - 1,
+        "batches": batches,
         "truth": None if truth is None else int(truth[-1]),
         "largest_error": largest,
         "rows": int(times.size) if out is not None else 0,
@@ -218,7 +235,7 @@ def count(
     if truth is not None:
         rows.append(("true count", f"{truth[-1]:,}  (the largest error at any time was {largest:,.1f})"))
     how = "from its own law" if fast else "every message made, shuffled and read"
-    rows.append(("ran", f"{len(estimates.prefixes) - 1:,} batches closed, {how}, in {seconds:.1f} s"))
+    rows.append(("ran", f"{batches:,} batches closed, {how}, in {seconds:.1f} s"))
     rows += [("table", str(out))] if out is not None else []
     rows += [("picture", str(picture))] if picture is not None else []
     show(facts("A private running count", rows))
@@ -238,6 +255,7 @@ def _planned(
     delta: float | None,
     confidence: float,
     noise: Noise,
+    estimator: Estimators,
     bound: Bound,
     honest_fraction: float,
 ) -> "CounterPlan":
@@ -255,6 +273,7 @@ def _planned(
         noise=noise.value,
         honest_fraction=honest_fraction,
         confidence=confidence,
+        estimator=estimator.value,
     )
     return certify(plan) if bound is Bound.certified else plan
 
@@ -293,6 +312,11 @@ def _facts(plan: "CounterPlan") -> list[tuple[str, str]]:
         ("asked", f"a running count of {plan.users:,} users, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
         ("shufflers used", f"{plan.shufflers_used}{used}"),
         ("batches", f"of {smallest:,} to {largest:,} users; an estimate is the sum of at most {plan.budget}"),
+        *(
+            [("second opinions", "where two batches close together, the noisier one has the smaller weight")]
+            if plan.estimator == "combined"
+            else []
+        ),
         ("noise of a batch", str(plan.noise.law(plan.surplus))),
         (
             "each user sends",
@@ -335,12 +359,17 @@ def _comparison(plan: "CounterPlan", reference: dict[str, float | None]) -> Any:
 
 
 def _draw_schedule(plan: "CounterPlan", picture: Path) -> None:
+    import numpy as np
+
     from shuffledp.pictures.running import draw_schedule
 
     schedule, slot = plan.schedule, plan.slot_users
     batches = {}
     for level, ends in enumerate(schedule.ends_by_level, 1):
         firsts = schedule.parents[ends]
+        if level == 1 and plan.estimator == "combined":
+            ends = np.arange(1, schedule.slots)
+            firsts = ends - 1
         batches[level] = list(zip((firsts * slot).tolist(), (ends * slot).tolist(), strict=True))
     title = f"{plan.users:,} users, {plan.shufflers_used} shufflers, at most {plan.budget} batches an estimate"
     draw_schedule(picture, batches, title)

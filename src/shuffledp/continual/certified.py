@@ -6,6 +6,7 @@ below that quantile: with r chosen by the binomial law, that is as unlikely as o
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from scipy import stats
@@ -30,7 +31,7 @@ def certify(plan: CounterPlan, *, runs: int = 10_000, seed: int = 1) -> CounterP
     True
     """
     rank = certified_rank(runs, plan.confidence)
-    draws = runs * plan.schedule.batches
+    draws = runs * (plan.schedule.batches + (plan.second_opinions.count if plan.estimator == "combined" else 0))
     if draws > _MOST_DRAWS:
         raise InfeasibleError(
             "runs", runs, f"would draw {draws:.1e} noises, more than {_MOST_DRAWS:.0e}", "take the proved bound"
@@ -69,4 +70,8 @@ def _maxima(plan: CounterPlan, runs: int, bits: RandomBits) -> "np.ndarray[tuple
     for surplus, members in exact_surplus(plan, batches):
         drawn = plan.noise.sample(surplus, members.size * runs, bits=bits)
         noise[members] = drawn.reshape(members.size, runs)
+    if plan.estimator == "combined":
+        opinions = plan.second_opinions
+        last_slots = plan.noise.sample(Fraction(1), opinions.count * runs, bits=bits).reshape(opinions.count, runs)
+        noise = opinions.combined(noise, last_slots)
     return np.asarray(np.abs(plan.schedule.prefix_sums(noise)).max(axis=0))

@@ -6,6 +6,7 @@ can be saved and restored in the middle of a batch.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +16,13 @@ from shuffledp.continual.batches import BatchMechanism, Total
 from shuffledp.continual.domains import Bits
 from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.second_opinions import combine
 from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
+from shuffledp.schedules.joined import joined_batches
 from shuffledp.shuffle.pool import ShufflerPool
 from shuffledp.shuffle.shuffler import BatchSpec
 
@@ -138,8 +141,7 @@ class Counter:
         slot, seat = divmod(state.users, plan.slot_users)
         users = min(plan.slot_users - seat, plan.users - state.users)
         batches = []
-        for level, end in self._covering(slot):
-            first = int(plan.schedule.parents[end])
+        for level, first, end in self._joined(slot):
             size = (end - first) * plan.slot_users
             batches.append(OpenBatch(level, first, plan.mechanism(size), (slot - first) * plan.slot_users + seat))
         return Cohort(users, tuple(batches))
@@ -159,8 +161,12 @@ class Counter:
             raise ParameterError("closed", dict(closed), "must be whole sums", "tell what the mechanism analyzed")
         prefixes = dict(state.prefixes)
         slot = time // self.plan.slot_users
-        for level, total in closed.items():
-            prefixes[slot] = prefixes[due[level].first_slot] + total
+        # Where two close, the lower one is the second opinion on the other.
+        for level in sorted(closed):
+            new = prefixes[due[level].first_slot] + closed[level]
+            if slot in prefixes:
+                new = combine(new, prefixes[slot], self.plan.second_opinions.divisor_at(slot))
+            prefixes[slot] = new
         needed = self._needed(slot)
         return CounterState(
             state.fingerprint, time, {kept: total for kept, total in prefixes.items() if kept in needed}
@@ -172,15 +178,9 @@ class Counter:
         slot, since = divmod(state.users, self.plan.slot_users)
         return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
 
-    def _covering(self, slot: int) -> list[tuple[int, int]]:
-        """Level and end of every batch that this slot is in."""
-        schedule = self.plan.schedule
-        found = []
-        for level, ends in enumerate(schedule.ends_by_level, 1):
-            place = int(np.searchsorted(ends, slot, side="right"))
-            if place < ends.size and schedule.parents[ends[place]] <= slot:
-                found.append((level, int(ends[place])))
-        return found
+    def _joined(self, slot: int) -> list[tuple[int, int, int]]:
+        """Level, first slot and end of every batch that this slot's users join."""
+        return joined_batches(self.plan.schedule, slot, every_slot=self.plan.estimator == "combined")
 
     def _check_state(self, state: CounterState) -> None:
         if state.fingerprint != self.plan.fingerprint:
@@ -207,7 +207,7 @@ class Counter:
 
     def _needed(self, slot: int) -> set[int]:
         """Prefixes that estimates still need: the last, and those on which open batches will stand."""
-        return {slot} | {int(self.plan.schedule.parents[end]) for _, end in self._covering(slot)}
+        return {slot} | {first for _, first, _ in self._joined(slot)}
 
     # --- whole streams -----------------------------------------------------------------------
 
@@ -253,6 +253,13 @@ class Counter:
         for surplus, members in exact_surplus(self.plan, closed):
             drawn = self.plan.noise.sample(surplus, members.size * self.plan.domain.coordinates, bits=bits)
             noise[members] = drawn.reshape(members.size, *slot_sums.shape[1:])
+        if self.plan.estimator == "combined":
+            opinions = self.plan.second_opinions
+            last_slots = np.zeros((opinions.count, *slot_sums.shape[1:]), dtype=np.int64)
+            needed = int(np.searchsorted(opinions.places, closed, side="right"))
+            drawn = self.plan.noise.sample(Fraction(1), needed * self.plan.domain.coordinates, bits=bits)
+            last_slots[:needed] = drawn.reshape(needed, *slot_sums.shape[1:])
+            noise = opinions.combined(noise, last_slots)
         prefixes: NDArray[np.int64] = schedule.prefix_sums(noise)[: closed + 1]
         prefixes[1:] += np.cumsum(slot_sums[:closed], axis=0)
         return prefixes

@@ -193,6 +193,7 @@ def _epoch(counter: UnboundedCounter, number: int) -> Epoch:
         shufflers_used=levels,
         budget=budget,
         confidence=counter.confidence,
+        estimator="completed",
     )
     proved = bound(budget, sum_tails(noise.law(), number + budget))
     return Epoch(number=number, inner=inner, users_before=users_before, error_bound=proved)

@@ -57,12 +57,17 @@ class PrivateCount(CountShape):
     @property
     def messages_per_user_mean(self) -> float:
         """Messages that a user sends on average, to all shufflers together."""
+        batches = batch_counts(self.budget, self.shufflers_used)
+        everywhere = slots(self.budget, self.shufflers_used)
+        if self.estimator == "combined":
+            # Every slot but the last is a batch of level 1.
+            batches[0] = {self.budget: everywhere - 1}
         sent = sum(
             count * slots(left, level - 1) * self._mechanism_of(level, left).messages_mean
-            for level, counts in enumerate(batch_counts(self.budget, self.shufflers_used), 1)
+            for level, counts in enumerate(batches, 1)
             for left, count in counts.items()
         )
-        return sent / slots(self.budget, self.shufflers_used)
+        return sent / everywhere
 
     def _mechanism_of(self, level: int, left: int) -> BatchMechanism:
         return self.mechanism(slots(left, level - 1) * self.slot_users)

@@ -4,14 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction
 from shuffledp.continual.domains import BITS, Domain, Reals, Vectors, domain_from
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import FAMILIES, CoinNoise
-from shuffledp.continual.planner import best_layout, with_grid
-from shuffledp.continual.shape import check_confidence, check_shufflers
+from shuffledp.continual.planner import Estimator, best_layout, with_grid
+from shuffledp.continual.shape import check_confidence, check_estimator, check_shufflers
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import SCHEMA, check_users
@@ -23,6 +23,7 @@ class CounterPlan(PrivateCount):
 
     `shufflers` work concurrently, and `shufflers_used` of them are worth their part of epsilon. Time is cut
     into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and half of the users since.
+    With the estimator "combined", two batches that close together are weighed against each other.
 
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
@@ -58,6 +59,7 @@ class CounterPlan(PrivateCount):
         honest_fraction: float = 1.0,
         confidence: float = 0.95,
         domain: Domain | None = None,
+        estimator: Estimator | Literal["auto"] = "auto",
     ) -> Self:
         """The schedule and the noise with the smallest proved bound over the whole horizon."""
         check_users(users)
@@ -66,9 +68,17 @@ class CounterPlan(PrivateCount):
         check_honest_fraction(honest_fraction)
         if noise != "auto" and noise not in FAMILIES:
             raise ParameterError("noise", noise, f"must be auto, {' or '.join(FAMILIES)}", "auto picks the best")
+        check_estimator(estimator, ("auto",))
         chosen = BITS if domain is None else domain
         layout = best_layout(
-            users, shufflers, privacy, family=noise, confidence=confidence, surplus=1 / honest_fraction, domain=chosen
+            users,
+            shufflers,
+            privacy,
+            family=noise,
+            confidence=confidence,
+            surplus=1 / honest_fraction,
+            domain=chosen,
+            estimator=estimator,
         )
         plan = cls(
             users=users,
@@ -80,6 +90,7 @@ class CounterPlan(PrivateCount):
             honest_fraction=honest_fraction,
             confidence=confidence,
             domain=chosen,
+            estimator=layout.estimator,
         )
         if plan.error_bound >= users * chosen.reach:
             raise InfeasibleError(
@@ -143,6 +154,7 @@ class CounterPlan(PrivateCount):
             "noise": {"family": self.noise.family, **self.noise.parameters},
             "certified_noise_bound": self.certified_noise_bound,
             "domain": self.domain.document(),
+            "estimator": self.estimator,
         }
 
     @property
@@ -188,6 +200,7 @@ class CounterPlan(PrivateCount):
                 confidence=document["confidence"],
                 certified_noise_bound=document["certified_noise_bound"],
                 domain=domain_from(document["domain"]),
+                estimator=document["estimator"],
             )
         except (KeyError, TypeError) as missing:
             raise DataError("plan", str(missing), "must have all its fields", again) from None

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from scipy import special
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.bounds import ROUGH, horizon_bound, sum_tails
+from shuffledp.continual.combined_bound import combined_laws, is_quick
 from shuffledp.continual.domains import BITS, Domain, Reals, Vectors
 from shuffledp.continual.noise import BatchNoise, CoinNoise
 from shuffledp.continual.views import UserView
@@ -28,6 +30,12 @@ _ROUNDING_COST, _LENGTHENED = 0.015, 0.005
 _WIDEST_NOISE, _LARGEST_SUM = 2e4, 1 << 54
 # Every step of a grid is a message where noise is coins.
 _FINEST_UNARY = 8
+# Second opinions gain at most about a tenth, with many shufflers; so many layouts are tried with them.
+_MOST_GAIN, _COMBINED_TRIED = 1.1, 3
+
+Estimator = Literal["completed", "combined"]
+"""How completed batches make an estimate: a sum of them, or with second opinions where two close together."""
+ESTIMATORS: tuple[Estimator, ...] = ("completed", "combined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class Layout:
     slot_users: int
     noise: BatchNoise
     bound: float
+    estimator: Estimator = "completed"
 
 
 def slot_users_for(users: int, budget: int, shufflers: int) -> int:
@@ -107,19 +116,32 @@ def best_layout(
     confidence: float = 0.95,
     surplus: float = 1.0,
     domain: Domain = BITS,
+    estimator: Estimator | Literal["auto"] = "completed",
 ) -> Layout:
     """The layout with the smallest bound that uses at most so many shufflers."""
     candidates = _guesses(users, shufflers, privacy, family, confidence, surplus, domain)
-    best: Layout | None = None
+    if estimator == "combined":
+        candidates = [candidate for candidate in candidates if candidate[1] > 1]
+    found: list[Layout] = []
     for about, used, name in candidates[:_TRIED]:
         if about > _HOPELESS * candidates[0][0]:
             break
         noise = UserView.of(domain, used, privacy).calibrate(name, privacy)
-        found = _best_budget(users, used, noise, confidence, surplus, domain)
-        if best is None or found.bound < best.bound:
-            best = found
+        found.append(best_budget(users, used, noise, confidence, surplus, domain))
+    if estimator != "completed":
+        least = min((layout.bound for layout in found), default=0.0)
+        near = sorted((layout for layout in found if layout.bound <= _MOST_GAIN * least), key=lambda near: near.bound)
+        # Batches of different sizes have different noise where not everybody is counted on.
+        tried = near[:_COMBINED_TRIED] if surplus == 1 else []
+        combined = [_with_second_opinions(users, layout, confidence, domain) for layout in tried]
+        found = [*(found if estimator == "auto" else []), *(layout for layout in combined if layout is not None)]
+    best = min(found, key=lambda layout: layout.bound, default=None)
+    if best is None:
+        raise InfeasibleError(
+            "estimator", estimator, "needs two shufflers, all users honest, and noise that is not too wide", "use auto"
+        )
     # So few users that no batch is worth its noise: the midpoint alone is as good.
-    if best is None or best.bound >= users * domain.reach:
+    if best.bound >= users * domain.reach:
         raise InfeasibleError(
             "users",
             users,
@@ -176,9 +198,10 @@ def with_grid(
         grid = finer
 
 
-def _best_budget(
+def best_budget(
     users: int, used: int, noise: BatchNoise, confidence: float, surplus: float, domain: Domain = BITS
 ) -> Layout:
+    """The layout with exactly so many shufflers and this noise."""
     law = noise.law(surplus)
     failure = noise_failure(domain, confidence)
     around, _ = gaussian_guess(users, used, law.standard_deviation * domain.step, failure, domain.reach)
@@ -194,6 +217,26 @@ def _best_budget(
     bounds = {budget: layout_bound(users, budget, used, noise, confidence, surplus, domain) for budget in finalists}
     budget = min(finalists, key=lambda budget: bounds[budget])
     return Layout(used, budget, slot_users_for(users, budget, used), noise, bounds[budget])
+
+
+def _with_second_opinions(users: int, layout: Layout, confidence: float, domain: Domain) -> Layout | None:
+    """The best combined layout with this one's noise and about its budget, if it can be computed."""
+    law, used = layout.noise.law(), layout.shufflers
+    most = layout.budget + layout.budget // 16 + 1
+    if used < 2 or not is_quick(law, most, used):
+        return None
+    laws = combined_laws(law, most, used)
+    bounds = {}
+    for budget in range(max(1, layout.budget - layout.budget // 16 - 1), most + 1):
+        rest = (slot_users_for(users, budget, used) - 1) * domain.reach
+        try:
+            bounds[budget] = laws.bound(budget, noise_failure(domain, confidence)) * domain.step + rest
+        except InfeasibleError:
+            continue
+    if not bounds:
+        return None
+    budget = min(bounds, key=lambda budget: bounds[budget])
+    return Layout(used, budget, slot_users_for(users, budget, used), layout.noise, bounds[budget], "combined")
 
 
 def _families(family: str, shufflers: int, domain: Domain) -> list[str]:

@@ -31,7 +31,10 @@ def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
         "uniform_tree_error_bound": uniform_tree_bound(
             users, plan.shufflers, lambda levels: calibrate("laplace", levels, privacy).law(), confidence
         ),
-        "central_error_bound": min(curator.error_bound(confidence), unbatched.error_bound(confidence)),
+        # For a few thousand users the plan itself is the best known: a curator may run it, too.
+        "central_error_bound": min(
+            curator.error_bound(confidence), unbatched.error_bound(confidence), plan.error_bound
+        ),
         "sequential_error_bound": sequential,
         "local_error_bound": LocalCounter(users=users, privacy=privacy).error_bound(confidence),
     }

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.continual.batches import total_coins
 from shuffledp.continual.bounds import horizon_bound, sum_tails
+from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
 from shuffledp.continual.domains import BITS, Bits, Domain
 from shuffledp.continual.noise import BatchNoise, CoinNoise
-from shuffledp.continual.planner import ROUNDING_FAILURE, noise_failure, slot_users_for
+from shuffledp.continual.planner import ESTIMATORS, ROUNDING_FAILURE, Estimator, noise_failure, slot_users_for
+from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import check_users
@@ -27,9 +29,26 @@ def _schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:
     return combinatorial_schedule(budget, shufflers, slot_users)
 
 
+@lru_cache(maxsize=4)
+def _opinions(budget: int, shufflers: int, slot_users: int) -> SecondOpinions:
+    return SecondOpinions.of(_schedule(budget, shufflers, slot_users), budget, shufflers)
+
+
+@lru_cache(maxsize=4)
+def _combined_variances(noise: BatchNoise, budget: int, shufflers: int, slot_users: int) -> NDArray[np.float64]:
+    """Of every prefix's noise."""
+    opinions = _opinions(budget, shufflers, slot_users)
+    variances = combined_laws(noise.law(), budget, shufflers).variances
+    return np.asarray(opinions.schedule.prefix_sums(opinions.by_batch(variances)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountShape:
-    """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say."""
+    """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say.
+
+    `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
+    level 2 or more closes.
+    """
 
     users: int
     shufflers: int
@@ -40,6 +59,7 @@ class CountShape:
     honest_fraction: float = 1.0
     confidence: float = 0.95
     certified_noise_bound: int | None = None
+    estimator: Estimator = "completed"
     domain: Domain = BITS
 
     def _check_shape(self) -> None:
@@ -53,6 +73,14 @@ class CountShape:
             )
         if self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
+        check_estimator(self.estimator)
+        if self.estimator == "combined" and not self._can_be_combined:
+            raise ParameterError(
+                "estimator",
+                self.estimator,
+                "needs two shufflers, all users honest, and noise that is not too wide",
+                "choose completed",
+            )
         certified = self.certified_noise_bound
         if certified is not None and not isinstance(self.domain, Bits):
             raise ParameterError(
@@ -62,6 +90,11 @@ class CountShape:
             raise ParameterError(
                 "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
             )
+
+    @property
+    def _can_be_combined(self) -> bool:
+        quick = is_quick(self.noise.law(), self.budget, self.shufflers_used)
+        return self.shufflers_used >= 2 and self.honest_fraction == 1 and quick
 
     # --- the schedule ------------------------------------------------------------------------
 
@@ -74,6 +107,11 @@ class CountShape:
     def schedule(self) -> PrefixSchedule:
         """Which batch covers which slots."""
         return _schedule(self.budget, self.shufflers_used, self.slot_users)
+
+    @property
+    def second_opinions(self) -> SecondOpinions:
+        """Which batches have one, and what it weighs, if the estimator is "combined"."""
+        return _opinions(self.budget, self.shufflers_used, self.slot_users)
 
     @property
     def batch_sizes(self) -> dict[int, tuple[int, ...]]:
@@ -105,8 +143,10 @@ class CountShape:
     @property
     def proved_noise_bound(self) -> int:
         """By exact tails and a union over all prefixes."""
-        tails = sum_tails(self.noise.law(self.surplus), self.budget)
         failure = noise_failure(self.domain, self.confidence)
+        if self.estimator == "combined":
+            return self._combined_laws.bound(self.budget, failure)
+        tails = sum_tails(self.noise.law(self.surplus), self.budget)
         return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), failure)
 
     @property
@@ -124,28 +164,41 @@ class CountShape:
         return domain.step * self.noise_bound + (self.slot_users - 1) * domain.reach + self.rounding_bound
 
     @property
+    def _combined_laws(self) -> CombinedLaws:
+        return combined_laws(self.noise.law(), self.budget, self.shufflers_used)
+
+    @property
     def standard_error_max(self) -> float:
         """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
-        return self._standard_error(self.budget, self.schedule.slots - 1)
+        if self.estimator == "combined":
+            worst = self._combined_laws.largest_variance(self.budget)
+        else:
+            worst = self.budget * self.noise.law(self.surplus).variance
+        return self.domain.step * math.sqrt(worst + (self.schedule.slots - 1) * self._rounding_variance)
 
     def standard_error_of(self, slot: int) -> float:
         """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
-        return self._standard_error(int(self.schedule.depths[slot]), slot)
+        if self.estimator == "combined":
+            noise = float(self._prefix_variances()[slot])
+        else:
+            noise = int(self.schedule.depths[slot]) * self.noise.law(self.surplus).variance
+        return self.domain.step * math.sqrt(noise + slot * self._rounding_variance)
 
-    def _standard_error(self, batches: int, slot: int) -> float:
-        variance = batches * self.noise.law(self.surplus).variance + self._rounding_variance * slot
-        return self.domain.step * math.sqrt(variance)
+    def standard_errors(self) -> NDArray[np.float64]:
+        """`standard_error_of` the first 0, 1, 2, ... slots."""
+        rounding = np.arange(self.schedule.slots) * self._rounding_variance
+        return np.asarray(self.domain.step * np.sqrt(self._prefix_variances() + rounding), dtype=np.float64)
+
+    def _prefix_variances(self) -> NDArray[np.float64]:
+        """Of every prefix's noise, in steps."""
+        if self.estimator == "combined":
+            return _combined_variances(self.noise, self.budget, self.shufflers_used, self.slot_users)
+        return np.asarray(self.schedule.depths * self.noise.law(self.surplus).variance)
 
     @property
     def _rounding_variance(self) -> float:
         """Of a slot, in steps: a quarter a user at most."""
         return self.slot_users / 4 if self.domain.rounds else 0.0
-
-    def standard_errors(self) -> NDArray[np.float64]:
-        """`standard_error_of` the first 0, 1, 2, ... slots."""
-        noise = self.schedule.depths * self.noise.law(self.surplus).variance
-        rounding = np.arange(self.schedule.slots) * self._rounding_variance
-        return np.asarray(self.domain.step * np.sqrt(noise + rounding), dtype=np.float64)
 
 
 def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
@@ -166,6 +219,13 @@ def check_shufflers(shufflers: Any) -> None:
     """Refuse what is no number of shufflers."""
     if isinstance(shufflers, bool) or not isinstance(shufflers, int) or shufflers < 1:
         raise ParameterError("shufflers", shufflers, "must be a whole number >= 1", "four are a good choice")
+
+
+def check_estimator(estimator: Any, also: tuple[str, ...] = ()) -> None:
+    """Refuse what is no estimator."""
+    known = (*also, *ESTIMATORS)
+    if estimator not in known:
+        raise ParameterError("estimator", estimator, f"must be {' or '.join(known)}", "leave it out")
 
 
 def check_confidence(confidence: Any) -> None:

@@ -29,7 +29,7 @@ from scipy import stats
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.continual.planner import _best_budget
+from shuffledp.continual.planner import best_budget
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -105,7 +105,7 @@ def forced_plan(users: int, shufflers: int, privacy: Privacy = PRIVACY) -> Count
     (3, True)
     """
     noise = calibrate("laplace", shufflers, privacy)
-    layout = _best_budget(users, shufflers, noise, CONFIDENCE, 1.0)
+    layout = best_budget(users, shufflers, noise, CONFIDENCE, 1.0)
     return CounterPlan(
         users=users,
         shufflers=shufflers,
