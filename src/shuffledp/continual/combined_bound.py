@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import signal
 
@@ -136,7 +137,9 @@ def _combined_laws(noise: IntegerLaw, most: int, shufflers: int) -> CombinedLaws
         for spent in range(1, most + 1):
             here.append(_union(unions[spent], _sum(row[spent - 1], here[-1])))
         unions = here
-    variances = np.array([[law.variance for law in row] for row in rows])
+    # Nine digits, which every machine agrees on: plans are compared by the numbers in their files.
+    combined = [[float(f"{law.variance:.9g}") for law in row] for row in rows[1:]]
+    variances = np.array([[noise.variance] * most, *combined])
     return CombinedLaws(shufflers, variances, tuple(unions))
 
 
@@ -147,22 +150,22 @@ def _batch_noise(noise: IntegerLaw) -> _Measure:
 
 
 def _combined(batch: _Measure, second: _Measure, divisor: int) -> _Measure:
-    """The law of Z + round((S - Z) / q): for each whole shift t, Z = z where S is within q / 2 of z + q t."""
-    z, half = batch.reach, divisor // 2
-    within = np.convolve(second.masses, np.ones(divisor))  # at index i: S within q / 2 of i - edge
-    edge = second.reach + half
-    # A larger shift would need a larger S.
-    most = combine(0, second.reach + z, divisor)
-    out = np.zeros(2 * (z + most) + 1)
-    for shift in range(most + 1):
-        # z + q t must lie in -edge..edge.
-        low, high = max(-z, -edge - divisor * shift), min(z, edge - divisor * shift) + 1
-        if low < high:
-            centre = edge + divisor * shift
-            shifted = out[most + z + shift + low : most + z + shift + high]
-            shifted += (1.0 if shift else 0.5) * batch.masses[z + low : z + high] * within[centre + low : centre + high]
-    out += out[::-1].copy()
-    return _trimmed(out, batch.doubt + second.doubt)
+    """The law of Z + round((S - Z)/q): at i the sum over all t of P[Z = i - t] P[S is within q/2 of i + (q-1) t]."""
+    near = np.convolve(second.masses, np.ones(divisor))
+    edge = near.size // 2
+    # A larger t would need a larger S.
+    most = int(combine(0, second.reach + batch.reach, divisor))
+    reach = batch.reach + most
+    size = 2 * reach + 1
+    # Rows t = 0, 1, ..., and columns i: windows that go one step back, and q - 1 forward, from row to row.
+    alone = sliding_window_view(np.pad(batch.masses, (2 * most, most)), size)[::-1]
+    last = min(reach + (divisor - 1) * most, edge)
+    first = min(reach, edge)
+    within = np.zeros(size + (divisor - 1) * most)
+    within[reach - first : reach + last + 1] = near[edge - first : edge + last + 1]
+    beside = sliding_window_view(within, size)[:: divisor - 1]
+    half = 0.5 * alone[0] * beside[0] + np.einsum("ti,ti->i", alone[1:], beside[1:])
+    return _trimmed(half + half[::-1], batch.doubt + second.doubt)
 
 
 def _sum(first: _Measure, second: _Measure) -> _Measure:
