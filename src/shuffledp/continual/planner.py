@@ -21,7 +21,7 @@ _MOST_SHUFFLERS = 16
 # Beyond, discrete Laplace noise, which composes badly, is never the best.
 _LAPLACE_UP_TO = 8
 # A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
-_HOPELESS, _TRIED = 1.25, 5
+_HOPELESS, _TRIED, _FEW = 1.25, 5, 3
 # Of the probability with which the bound may fail: for rounding.
 ROUNDING_FAILURE = 0.01
 # Rounding may add this part to the bound, and lengthen a user's shift by this part.
@@ -123,9 +123,9 @@ def best_layout(
     if estimator == "combined":
         candidates = [candidate for candidate in candidates if candidate[1] > 1]
     found: list[Layout] = []
-    for about, used, name in candidates[:_TRIED]:
-        if about > _HOPELESS * candidates[0][0]:
-            break
+    hopeful = [candidate for candidate in candidates if candidate[0] <= _HOPELESS * candidates[0][0]]
+    # The guess is a poor one for few batches and little noise: few shufflers are always looked at.
+    for _, used, name in [*hopeful[:_TRIED], *(late for late in hopeful[_TRIED:] if late[1] <= _FEW)]:
         noise = UserView.of(domain, used, privacy).calibrate(name, privacy)
         found.append(best_budget(users, used, noise, confidence, surplus, domain))
     if estimator != "completed":
