@@ -1,5 +1,7 @@
 """All that a shuffler may know of a task: batch sizes in their order, messages a report, a ciphertext's length."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,6 +150,16 @@ class Routing:
             return cls(**{name: document[name] for name in names}, messages=messages)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
+
+
+def routing_of_task(text: str) -> tuple[str, Routing]:
+    """A task's id and its routing: all that a shuffler reads of a task's text."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise DataError("task", "no JSON", "must be a JSON document", "send the task's file unchanged") from None
+    part = document.get("routing") if isinstance(document, Mapping) else None
+    return hashlib.sha256(text.encode()).hexdigest(), Routing.from_document(part)
 
 
 def batch_id(level: int, first: int, end: int) -> str:

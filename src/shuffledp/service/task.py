@@ -95,7 +95,7 @@ class Task:
         """The parsed document."""
         again = "create the task again with this version"
         try:
-            document = json.loads(self.text)
+            document: Any = json.loads(self.text)
         except ValueError:
             raise DataError("task", "no JSON", "must be a JSON document", again) from None
         version = document.get("version") if isinstance(document, dict) else None
@@ -103,7 +103,7 @@ class Task:
             raise DataError("task.version", version, f"must be {VERSION}, with {SUITE_NAME}", again)
         if json.dumps(document, sort_keys=True, separators=(",", ":")) != self.text:
             raise DataError("task", "another spelling", "must be the text that was created", "copy the file unchanged")
-        return document
+        return dict(document)
 
     @cached_property
     def id(self) -> str:

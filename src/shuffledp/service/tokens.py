@@ -49,15 +49,19 @@ class Tokens:
 
     def check(self, authorization: str | None, role: str) -> None:
         """Refuse a request whose Authorization header does not hold the role's token; admin may do everything."""
+        self.check_any(authorization, (role,))
+
+    def check_any(self, authorization: str | None, roles: tuple[str, ...]) -> None:
+        """The same where one of several roles is enough."""
+        words = " or ".join(roles)
         scheme, _, given = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not given:
-            raise RefusedError(NO_TOKEN, f"send an Authorization header with a bearer token for {role}.")
+            raise RefusedError(NO_TOKEN, f"send an Authorization header with a bearer token for {words}.")
         # All are compared, whichever matches: the time says nothing.
-        matches = {
-            name: hmac.compare_digest(given.strip().encode(), secret.encode()) for name, secret in self.secrets.items()
-        }
-        if matches.get(role) or matches.get(ADMIN):
+        sent = given.strip().encode("utf-8", "surrogateescape")
+        matches = {role for role, secret in self.secrets.items() if hmac.compare_digest(sent, secret.encode())}
+        if matches & {*roles, ADMIN}:
             return
-        if any(matches.values()):
-            raise RefusedError(WRONG_ROLE, f"this needs a token for {role}: ask the operator for one.")
+        if matches:
+            raise RefusedError(WRONG_ROLE, f"this needs a token for {words}: ask the operator for one.")
         raise RefusedError(NO_TOKEN, "the token is unknown here: check it against the operator's.")

@@ -32,6 +32,14 @@ class Seat:
     batches: tuple[SeatInBatch, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Whether a report was new, and whether it filled a batch."""
+
+    new: bool
+    fills: bool
+
+
 @dataclass(frozen=True)
 class Desk:
     """The shuffler's rules."""
@@ -67,12 +75,12 @@ class Desk:
         records.add_lease(task_id, Lease(seat, position, now + self.lease_seconds))
         return Seat(seat, self.lease_seconds, routing.batches_of(position))
 
-    def accept(self, records: Records, task_id: str, report: SentReport) -> bool:
-        """Put a report's ciphertexts into its batches; False if that was done before. Full batches wait for `seal`."""
+    def accept(self, records: Records, task_id: str, report: SentReport) -> Accepted:
+        """Put a report's ciphertexts into its batches, unless that was done before. Full batches wait for `seal`."""
         routing = self.routing(task_id)
         # First of all: a retry whose answer was lost must not be refused.
         if records.was_accepted(task_id, report.report_id):
-            return False
+            return Accepted(new=False, fills=False)
         self._check_room(records)
         lease = records.lease(task_id, report.seat)
         if lease is None or lease.ends <= self.clock.now():
@@ -86,20 +94,20 @@ class Desk:
             )
         records.drop_lease(task_id, report.seat)
         records.accept(task_id, report.report_id)
-        start = 0
+        start, fills = 0, False
         for batch in batches:
             end = start + batch.messages * CIPHERTEXT_BYTES
-            records.add_part(task_id, batch.batch_id, batch.seat, batch.size, report.body[start:end])
+            filled = records.add_part(task_id, batch.batch_id, batch.seat, batch.size, report.body[start:end])
+            fills |= filled == batch.size
             start = end
-        return True
+        return Accepted(new=True, fills=fills)
 
-    def seal(self, records: Records) -> list[tuple[str, str]]:
-        """Permute every full batch, once and for all; answers which were."""
-        sealed = records.full_batches()
-        for task_id, batch_id in sealed:
-            body = permuted(records.parts(task_id, batch_id), bits=self.bits)
-            records.seal(SealedBatch(task_id, batch_id, body))
-        return sealed
+    def seal(self, records: Records, task_id: str, batch_id: str) -> bool:
+        """Permute a full batch, once and for all; False if it is not full, or was sealed before."""
+        if (task_id, batch_id) not in records.full_batches():
+            return False
+        records.seal(SealedBatch(task_id, batch_id, permuted(records.parts(task_id, batch_id), bits=self.bits)))
+        return True
 
     def _check_room(self, records: Records) -> None:
         if records.waiting_bytes() > self.most_waiting_bytes:

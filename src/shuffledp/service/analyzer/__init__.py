@@ -1,0 +1,1 @@
+"""The analyzer: opens full batches, adds each up once, releases estimates."""

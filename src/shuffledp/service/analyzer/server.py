@@ -1,0 +1,166 @@
+"""An analyzer on its store: what HTTP calls, and the chore in the background, reading batches."""
+
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from shuffledp.errors import ParameterError
+from shuffledp.service.analyzer.desk import Desk
+from shuffledp.service.analyzer.records import Progress, Release
+from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.http import Metrics, log
+from shuffledp.service.problems import RefusedError
+from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.sqlite_analyzer import KIND, SCHEMA, VERSION, SqliteRecords
+from shuffledp.service.task import Task
+from shuffledp.service.wire import Unpacked
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+
+
+class Opening(Protocol):
+    """What opens ciphertexts: worker processes, or this one in tests."""
+
+    def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
+        """All messages of a batch."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class AnalyzerServer:
+    """One process's analyzer: keeps what is delivered, reads it once, publishes."""
+
+    def __init__(self, store: Path, *, key: PrivateKey, opener: Opening) -> None:
+        self._store = SqliteStore(store, SCHEMA, kind=KIND, version=VERSION)
+        self._public = key.public
+        self._opener = opener
+        self._tasks: dict[str, Task] = {}
+        self.desk = Desk(self._tasks)
+        self.metrics = Metrics("analyzer")
+        self.received = self.metrics.counter("batches_received", "Batches kept.")
+        self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
+        self.messages = self.metrics.counter("messages_opened", "Ciphertexts opened.")
+        self.opening_seconds = self.metrics.counter("opening_seconds", "Time spent opening.")
+        self.released = self.metrics.counter("releases", "Estimates published.")
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._chores = threading.Thread(target=self._run, name="read batches", daemon=True)
+        for text in self._store.read(_task_texts):
+            task = Task.from_text(text)
+            self._tasks[task.id] = task
+
+    def start(self) -> None:
+        """Begin to read; what an earlier process left comes first."""
+        self._wake.set()
+        self._chores.start()
+
+    def stop(self) -> None:
+        """Finish the batch at hand and let go of the store."""
+        self._stop.set()
+        self._wake.set()
+        if self._chores.is_alive():
+            self._chores.join()
+        self._opener.close()
+        self._store.close()
+
+    # --- what HTTP calls ---------------------------------------------------------------------
+
+    def add_task(self, text: str) -> tuple[str, bool]:
+        """Serve a task from now on; answers its id and whether it is new."""
+        task = Task.from_text(text)
+        if task.public_key != self._public:
+            raise ParameterError(
+                "public_key",
+                task.public_key.text,
+                f"must be this analyzer's, {self._public.text}",
+                "create the task again",
+            )
+        self._store.write(lambda db: SqliteRecords(db).add_task(task.id, text))
+        new = task.id not in self._tasks
+        self._tasks[task.id] = task
+        return task.id, new
+
+    def task(self, task_id: str) -> Task:
+        """The task, or a refusal."""
+        return self.desk.task(task_id)
+
+    def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
+        """Keep a batch, on disk when this returns; False if it was delivered before."""
+        new = self._store.write(lambda db: self.desk.deliver(SqliteRecords(db), task_id, batch_id, body))
+        if new:
+            self.received.inc()
+            self._wake.set()
+        return new
+
+    def progress(self, task_id: str) -> Progress:
+        """How far a task has come."""
+        self.task(task_id)
+        return self._store.read(lambda db: SqliteRecords(db).progress(task_id))
+
+    def latest(self, task_id: str) -> tuple[Release | None, Progress]:
+        """The newest estimate."""
+        self.task(task_id)
+
+        def both(db: Any) -> tuple[Release | None, Progress]:
+            records = SqliteRecords(db)
+            return records.last_release(task_id), records.progress(task_id)
+
+        return self._store.read(both)
+
+    def history(self, task_id: str, after: int, most: int) -> list[dict[str, Any]]:
+        """Estimates after a time, oldest first."""
+        self.task(task_id)
+        found = self._store.read(lambda db: SqliteRecords(db).releases(task_id, after, most))
+        return [asdict(release) for release in found]
+
+    # --- the chore ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        wait = _FIRST_WAIT
+        while not self._stop.is_set():
+            self._wake.wait(timeout=wait)
+            self._wake.clear()
+            try:
+                self.read_all()
+                wait = _LONGEST_WAIT
+            except RefusedError as refused:
+                log("store refused", level=40, detail=refused.detail)
+                wait = min(2 * wait, _LONGEST_WAIT)
+            except Exception as failed:
+                log("chore failed", level=40, error=type(failed).__name__)
+                wait = min(2 * wait, _LONGEST_WAIT)
+
+    def read_all(self) -> int:
+        """Open and add up every batch that is kept and not read."""
+        count = 0
+        while unread := self._store.read(lambda db: SqliteRecords(db).unread(100)):
+            for task_id, batch_id in unread:
+                if self._stop.is_set():
+                    return count
+                self._read(task_id, batch_id)
+                count += 1
+            # What was deleted is still in the log: empty it.
+            self._store.forget()
+        return count
+
+    def _read(self, task_id: str, batch_id: str) -> None:
+        body = self._store.read(lambda db: SqliteRecords(db).body(task_id, batch_id))
+        if body is None:
+            return
+        started = time.perf_counter()
+        messages = self._opener.open(body, task_id, batch_id)
+        seconds = time.perf_counter() - started
+        published = self._store.write(lambda db: self.desk.read(SqliteRecords(db), task_id, batch_id, messages))
+        self.read_batches.inc()
+        self.messages.inc(messages.payloads.size + messages.fillers + messages.malformed)
+        self.opening_seconds.inc(seconds)
+        self.released.inc(len(published))
+        log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, releases=len(published))
+
+
+def _task_texts(db: Any) -> list[str]:
+    records = SqliteRecords(db)
+    return [text for text in (records.task_text(task_id) for task_id in records.task_ids()) if text is not None]

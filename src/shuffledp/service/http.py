@@ -1,0 +1,226 @@
+"""What both servers' HTTP sides share: problems, roles, bodies of limited size, metrics, logs without addresses."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from shuffledp.errors import ParameterError
+from shuffledp.service.problems import (
+    BAD_REQUEST,
+    BROKEN,
+    MEDIA_TYPE,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
+    TOO_LARGE,
+    WRONG_TYPE,
+    RefusedError,
+    refusal_from,
+)
+from shuffledp.service.tokens import Tokens
+
+Handler = Callable[[Request], Awaitable[Response]]
+BINARY = "application/octet-stream"
+JSON = "application/json"
+
+_LOG = logging.getLogger("shuffledp.service")
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: what happened, never who from."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        said: dict[str, Any] = {"time": round(record.created, 3), "level": record.levelname.lower()}
+        said["event"] = record.getMessage()
+        said |= getattr(record, "facts", {})
+        if record.exc_info and record.exc_info[0] is not None:
+            said["error"] = record.exc_info[0].__name__
+        return json.dumps(said)
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Send the service's log to standard error, a JSON object a line."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    _LOG.handlers[:] = [handler]
+    _LOG.setLevel(level)
+    _LOG.propagate = False
+
+
+def log(event: str, *, level: int = logging.INFO, **facts: Any) -> None:
+    """Write one line about what happened; no address, no header, no body may be among the facts."""
+    _LOG.log(level, event, extra={"facts": facts})
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What Prometheus reads, by server."""
+
+    role: str
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requests", self.counter("requests", "Requests answered.", "route", "status"))
+        seconds = Histogram(
+            f"shuffledp_{self.role}_request_seconds",
+            "Time to answer.",
+            ["route"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        object.__setattr__(self, "seconds", seconds)
+
+    requests: Counter = field(init=False)
+    seconds: Histogram = field(init=False)
+
+    def counter(self, name: str, words: str, *labels: str) -> Counter:
+        """A number that only grows."""
+        return Counter(f"shuffledp_{self.role}_{name}", words, labels, registry=self.registry)
+
+    def gauge(self, name: str, words: str, *labels: str) -> Gauge:
+        """A number that comes and goes."""
+        return Gauge(f"shuffledp_{self.role}_{name}", words, labels, registry=self.registry)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One route: who may call it, and what with."""
+
+    method: str
+    path: str
+    handler: Handler
+    roles: tuple[str, ...] = ()
+    takes: str | None = None
+    """The media type of its body."""
+
+
+def problem(refused: RefusedError) -> Response:
+    """A refusal as an answer."""
+    headers = {} if refused.retry_after is None else {"Retry-After": str(refused.retry_after)}
+    if refused.kind.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(refused.document(), refused.kind.status, headers, media_type=MEDIA_TYPE)
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body, refused as soon as it is longer than that."""
+    too_large = RefusedError(TOO_LARGE, f"the body must have at most {most} bytes: send less at a time.")
+    announced = request.headers.get("content-length")
+    if announced is not None and (not announced.isdecimal() or int(announced) > most):
+        raise too_large
+    parts, length = [], 0
+    async for part in request.stream():
+        length += len(part)
+        if length > most:
+            raise too_large
+        parts.append(part)
+    return b"".join(parts)
+
+
+def text_of(body: bytes) -> str:
+    """A body as text."""
+    try:
+        return body.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise RefusedError(BAD_REQUEST, "a task is text in UTF-8: send its file.") from None
+
+
+def whole_query(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """A whole number from the query."""
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdecimal()) or len(given) > 15 or not least <= int(given) <= most:
+        raise RefusedError(
+            BAD_REQUEST, f"{name} must be a whole number in {least}..{most}: leave it out for {default}."
+        )
+    return int(given)
+
+
+def _guarded(endpoint: Endpoint, tokens: Tokens, metrics: Metrics) -> Handler:
+    """The handler behind its checks; every refusal is a problem document."""
+    route = f"{endpoint.method} {endpoint.path}"
+    seconds = metrics.seconds.labels(route)
+
+    async def answer(request: Request) -> Response:
+        started = time.perf_counter()
+        response = await _checked(request)
+        seconds.observe(time.perf_counter() - started)
+        metrics.requests.labels(route, str(response.status_code)).inc()
+        return response
+
+    async def _checked(request: Request) -> Response:
+        try:
+            if endpoint.roles:
+                tokens.check_any(request.headers.get("authorization"), endpoint.roles)
+            if endpoint.takes is not None:
+                kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+                if kind != endpoint.takes:
+                    raise RefusedError(WRONG_TYPE, f"the body must be {endpoint.takes}: set Content-Type.")
+            return await endpoint.handler(request)
+        except RefusedError as refused:
+            return problem(refused)
+        except ParameterError as bad:
+            return problem(refusal_from(bad))
+        except ClientDisconnect:
+            return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
+        except Exception:
+            _LOG.exception("failed", extra={"facts": {"route": route}})
+            return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
+
+    return answer
+
+
+async def _other(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 405:
+        return problem(RefusedError(METHOD_NOT_ALLOWED, "see /openapi.json for what is."))
+    if status == 404:
+        return problem(RefusedError(NOT_FOUND, "see /openapi.json for what is there."))
+    return problem(RefusedError(BAD_REQUEST if status < 500 else BROKEN, "the request cannot be answered."))
+
+
+def build_app(
+    endpoints: list[Endpoint],
+    tokens: Tokens,
+    metrics: Metrics,
+    openapi: dict[str, Any],
+    *,
+    lifespan: Any = None,
+    ready: Callable[[], bool] = lambda: True,
+) -> Starlette:
+    """The application: the endpoints, and what every server has besides."""
+
+    async def health(request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readiness(request: Request) -> Response:
+        return PlainTextResponse("ready\n") if ready() else PlainTextResponse("not ready\n", 503)
+
+    async def show_metrics(request: Request) -> Response:
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def show_openapi(request: Request) -> Response:
+        return JSONResponse(openapi)
+
+    common = [
+        Endpoint("GET", "/healthz", health),
+        Endpoint("GET", "/readyz", readiness),
+        Endpoint("GET", "/metrics", show_metrics),
+        Endpoint("GET", "/openapi.json", show_openapi),
+    ]
+    # One route a path, so that another method on it is 405 and not 404.
+    routes = [Route(e.path, _guarded(e, tokens, metrics), methods=[e.method]) for e in [*endpoints, *common]]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)

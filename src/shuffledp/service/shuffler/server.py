@@ -1,0 +1,209 @@
+"""A shuffler on its store: what HTTP calls, and the two chores in the background, sealing and sending on."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from shuffledp.randomness import RandomBits
+from shuffledp.service.clock import Clock, SystemClock
+from shuffledp.service.http import BINARY, Metrics, log
+from shuffledp.service.problems import RefusedError
+from shuffledp.service.routing import Routing, routing_of_task
+from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, Desk, Seat
+from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.sqlite_shuffler import KIND, SCHEMA, VERSION, SqliteRecords
+from shuffledp.service.wire import SentReport
+
+Post = Callable[[str, bytes], int]
+"""Sends a body to a path of the next hop; answers the HTTP status."""
+
+# Between tries to send on: doubled up to the second.
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+_MOST_AT_A_TIME = 100
+
+
+def post_to(url: str, token: str) -> Post:
+    """Sends to the server at this address, over one connection."""
+    client = httpx.Client(base_url=url, timeout=60.0, headers={"Authorization": f"Bearer {token}"})
+
+    def post(path: str, body: bytes) -> int:
+        return client.post(path, content=body, headers={"Content-Type": BINARY}).status_code
+
+    return post
+
+
+class ShufflerServer:
+    """One process's shuffler: opens the store, serves its tasks, seals and sends what is full."""
+
+    def __init__(
+        self,
+        store: Path,
+        *,
+        post: Post,
+        clock: Clock | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        most_waiting_bytes: int = MOST_WAITING_BYTES,
+    ) -> None:
+        self._store = SqliteStore(store, SCHEMA, kind=KIND, version=VERSION)
+        self._post = post
+        self._routings: dict[str, Routing] = {}
+        self.desk = Desk(
+            routings=self._routings,
+            clock=clock or SystemClock(),
+            bits=RandomBits.secure(),
+            lease_seconds=lease_seconds,
+            most_waiting_bytes=most_waiting_bytes,
+        )
+        self.metrics = Metrics("shuffler")
+        self.seats = self.metrics.counter("seats", "Seats given out.")
+        self.reports = self.metrics.counter("reports", "Reports accepted.")
+        self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
+        self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
+        self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._chores = threading.Thread(target=self._run, name="seal and send", daemon=True)
+        self._load()
+
+    def _load(self) -> None:
+        def routings(db: Any) -> dict[str, str | None]:
+            records = SqliteRecords(db)
+            return {task_id: records.routing(task_id) for task_id in records.task_ids()}
+
+        for task_id, text in self._store.read(routings).items():
+            self._routings[task_id] = Routing.from_document(json.loads(text or "null"))
+
+    def start(self) -> None:
+        """Begin the chores; what an earlier process left is done first."""
+        self._wake.set()
+        self._chores.start()
+
+    def stop(self) -> None:
+        """Finish the chore at hand and let go of the store."""
+        self._stop.set()
+        self._wake.set()
+        if self._chores.is_alive():
+            self._chores.join()
+        self._store.close()
+
+    # --- what HTTP calls ---------------------------------------------------------------------
+
+    def add_task(self, text: str) -> tuple[str, bool]:
+        """Serve a task from now on; answers its id and whether it is new."""
+        task_id, routing = routing_of_task(text)
+        document = json.dumps(routing.document())
+        self._store.write(lambda db: SqliteRecords(db).add_task(task_id, document))
+        new = task_id not in self._routings
+        self._routings[task_id] = routing
+        return task_id, new
+
+    def take_seats(self, task_id: str, count: int) -> "Future[list[Seat]]":
+        """Up to so many seats, at least one."""
+
+        def take(db: Any) -> list[Seat]:
+            records = SqliteRecords(db)
+            seats = [self.desk.take_seat(records, task_id)]
+            try:
+                while len(seats) < count:
+                    seats.append(self.desk.take_seat(records, task_id))
+            except RefusedError:
+                # Fewer are left than were asked for.
+                pass
+            return seats
+
+        return self._store.submit(take)
+
+    def accept(self, task_id: str, report: SentReport) -> "Future[Accepted]":
+        """One report, on disk when the future is done."""
+        return self._store.submit(lambda db: self.desk.accept(SqliteRecords(db), task_id, report))
+
+    def accepted(self, answer: Accepted) -> None:
+        """Count it, and wake the chores if it filled a batch."""
+        if answer.new:
+            self.reports.inc()
+        if answer.fills:
+            self._wake.set()
+
+    def counts(self, task_id: str) -> dict[str, Any]:
+        """How far a task has come."""
+        self.desk.routing(task_id)
+        return asdict(self._store.read(lambda db: SqliteRecords(db).counts(task_id)))
+
+    def routing(self, task_id: str) -> Routing:
+        """A task's routing, or a refusal."""
+        return self.desk.routing(task_id)
+
+    @property
+    def longest_report_bytes(self) -> int:
+        """Of all tasks."""
+        return max((routing.longest_report_bytes for routing in self._routings.values()), default=0)
+
+    # --- the chores --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        wait = _FIRST_WAIT
+        while not self._stop.is_set():
+            self._wake.wait(timeout=wait)
+            self._wake.clear()
+            try:
+                self.seal_full()
+                all_sent = self.send_waiting()
+            except RefusedError as refused:
+                log("store refused", level=40, detail=refused.detail)
+                all_sent = False
+            except Exception as failed:
+                log("chore failed", level=40, error=type(failed).__name__)
+                all_sent = False
+            wait = _LONGEST_WAIT if all_sent else min(2 * wait, _LONGEST_WAIT)
+            if not all_sent:
+                # A wake-up must not turn a server that is down into a busy loop.
+                self._stop.wait(min(wait, 1.0))
+
+    def seal_full(self) -> int:
+        """Permute and keep every full batch, a transaction each."""
+        full = self._store.read(lambda db: SqliteRecords(db).full_batches())
+        for task_id, batch_id in full:
+            self._seal(task_id, batch_id)
+        return len(full)
+
+    def _seal(self, task_id: str, batch_id: str) -> None:
+        started = time.perf_counter()
+        if self._store.write(lambda db: self.desk.seal(SqliteRecords(db), task_id, batch_id)):
+            self.sealed.inc()
+            log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
+
+    def send_waiting(self) -> bool:
+        """Send sealed batches on, oldest first; the same bytes until they are taken. True if none is left."""
+        waiting = self._store.read(lambda db: SqliteRecords(db).waiting(_MOST_AT_A_TIME))
+        sent = 0
+        for task_id, batch_id in waiting:
+            if self._stop.is_set() or not self._send(task_id, batch_id):
+                break
+            sent += 1
+        if sent:
+            # What was deleted is still in the log: empty it.
+            self._store.forget()
+        self.waiting.set(self._store.read(lambda db: SqliteRecords(db).waiting_bytes()))
+        return sent == len(waiting) < _MOST_AT_A_TIME
+
+    def _send(self, task_id: str, batch_id: str) -> bool:
+        batch = self._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch_id))
+        if batch is None:
+            return True
+        try:
+            status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
+        except httpx.HTTPError as failed:
+            log("next hop unreachable", level=30, error=type(failed).__name__)
+            return False
+        if status not in (200, 201):
+            log("next hop refused", level=40, batch=batch_id, status=status)
+            return False
+        self._store.write(lambda db: SqliteRecords(db).mark_sent(task_id, batch_id))
+        self.sent.inc()
+        return True

@@ -1,0 +1,126 @@
+"""An analyzer's records in SQLite."""
+
+import json
+import sqlite3
+from typing import Any
+
+from shuffledp.service.analyzer.records import BatchTotal, Progress, Release
+
+KIND, VERSION = "analyzer", 1
+
+SCHEMA = """
+CREATE TABLE tasks (task_id TEXT PRIMARY KEY, text TEXT NOT NULL, state TEXT) WITHOUT ROWID;
+CREATE TABLE batches (
+    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, digest TEXT NOT NULL, body BLOB,
+    total TEXT, dropped INTEGER NOT NULL DEFAULT 0, void INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (task_id, batch_id)
+);
+CREATE INDEX unread ON batches (task_id, batch_id) WHERE body IS NOT NULL;
+CREATE TABLE releases (
+    task_id TEXT NOT NULL, time INTEGER NOT NULL, estimate TEXT NOT NULL, standard_error REAL NOT NULL,
+    bound REAL NOT NULL, confidence REAL NOT NULL, dropped INTEGER NOT NULL, void INTEGER NOT NULL,
+    PRIMARY KEY (task_id, time)
+) WITHOUT ROWID;
+"""
+_RELEASE = "SELECT time, estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = ?"
+
+
+class SqliteRecords:
+    """Records on a connection that is inside a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def add_task(self, task_id: str, text: str) -> None:
+        self._db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, NULL)", (task_id, text))
+
+    def task_ids(self) -> list[str]:
+        return [row[0] for row in self._db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
+
+    def task_text(self, task_id: str) -> str | None:
+        row = self._db.execute("SELECT text FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def digest(self, task_id: str, batch_id: str) -> str | None:
+        row = self._one("SELECT digest FROM batches WHERE task_id = ? AND batch_id = ?", task_id, batch_id)
+        return None if row is None else str(row[0])
+
+    def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
+        self._db.execute(
+            "INSERT INTO batches (task_id, batch_id, digest, body) VALUES (?, ?, ?, ?)",
+            (task_id, batch_id, digest, body),
+        )
+
+    def unread(self, most: int) -> list[tuple[str, str]]:
+        return self._db.execute(
+            "SELECT task_id, batch_id FROM batches WHERE body IS NOT NULL ORDER BY rowid LIMIT ?", (most,)
+        ).fetchall()
+
+    def body(self, task_id: str, batch_id: str) -> bytes | None:
+        row = self._one("SELECT body FROM batches WHERE task_id = ? AND batch_id = ?", task_id, batch_id)
+        return None if row is None else row[0]
+
+    def add_total(self, task_id: str, total: BatchTotal) -> None:
+        self._db.execute(
+            "UPDATE batches SET body = NULL, total = ?, dropped = ?, void = ? WHERE task_id = ? AND batch_id = ?",
+            (json.dumps(total.total), total.dropped, total.void, task_id, total.batch_id),
+        )
+
+    def totals(self, task_id: str, batch_ids: list[str]) -> dict[str, BatchTotal]:
+        found = {}
+        for batch_id in batch_ids:
+            row = self._one(
+                "SELECT total, dropped, void FROM batches "
+                "WHERE task_id = ? AND batch_id = ? AND body IS NULL AND total IS NOT NULL",
+                task_id,
+                batch_id,
+            )
+            if row is not None:
+                found[batch_id] = BatchTotal(batch_id, json.loads(row[0]), row[1], bool(row[2]))
+        return found
+
+    def state(self, task_id: str) -> Any:
+        row = self._db.execute("SELECT state FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        return None if row is None or row[0] is None else json.loads(row[0])
+
+    def set_state(self, task_id: str, state: Any) -> None:
+        self._db.execute("UPDATE tasks SET state = ? WHERE task_id = ?", (json.dumps(state), task_id))
+
+    def add_release(self, task_id: str, release: Release) -> None:
+        self._db.execute(
+            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                task_id,
+                release.time,
+                json.dumps(release.estimate),
+                release.standard_error,
+                release.bound,
+                release.confidence,
+                release.dropped,
+                release.void,
+            ),
+        )
+
+    def last_release(self, task_id: str) -> Release | None:
+        row = self._db.execute(f"{_RELEASE} ORDER BY time DESC LIMIT 1", (task_id,)).fetchone()
+        return None if row is None else _release(row)
+
+    def releases(self, task_id: str, after: int, most: int) -> list[Release]:
+        rows = self._db.execute(f"{_RELEASE} AND time > ? ORDER BY time LIMIT ?", (task_id, after, most))
+        return [_release(row) for row in rows]
+
+    def progress(self, task_id: str) -> Progress:
+        received, read, void, dropped = self._db.execute(
+            "SELECT COUNT(*), COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0) "
+            "FROM batches WHERE task_id = ?",
+            (task_id,),
+        ).fetchone()
+        released = self._db.execute("SELECT COUNT(*) FROM releases WHERE task_id = ?", (task_id,)).fetchone()[0]
+        return Progress(received, read, void, dropped, released)
+
+    def _one(self, query: str, task_id: str, batch_id: str) -> Any:
+        return self._db.execute(query, (task_id, batch_id)).fetchone()
+
+
+def _release(row: tuple[Any, ...]) -> Release:
+    return Release(row[0], json.loads(row[1]), *row[2:])
