@@ -16,10 +16,8 @@ setup: .venv/.ready  ## make .venv and install everything (the others call it)
 	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: setup  ## a private running count over 200,000 simulated users, message by message, with a picture
-	@mkdir -p build
-	@$(BIN)/shuffledp count --synthetic --users 200000 --shufflers 4 --epsilon 1 --delta 1e-6 \
-		--with-truth --picture build/running-count.png --out build/running-count.csv
+run: setup  ## a live private running count: shuffler, analyzer and thousands of encrypted reports, with a picture
+	@$(BIN)/shuffledp demo --folder build/live
 
 test: setup  ## the whole suite, with the checks
 	$(BIN)/ruff check --quiet src tests examples benchmarks docs
@@ -39,6 +37,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/binary_sums.py
 	$(BIN)/python benchmarks/sums.py
 	$(BIN)/python benchmarks/running_counts.py
+	$(BIN)/python benchmarks/service.py
 
 pictures: setup  ## draw the pictures in docs again
 	$(BIN)/python docs/pictures/draw.py

@@ -1,4 +1,4 @@
-"""Running counts: bounds beside the paper's and a curator's, simulated maxima, speed beside np.cumsum, growth."""
+"""Running counts and sums: bounds beside the paper's and a curator's, simulated maxima, speed, growth."""
 
 import resource
 import sys
@@ -9,9 +9,11 @@ from report import figure, report
 
 from shuffledp import Counter, Privacy, RandomBits
 from shuffledp.continual.certified import certify
+from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.reference import counter_reference
 from shuffledp.simulation.environments.hard_streams import hard_stream
+from shuffledp.simulation.environments.streams import synthetic_stream
 
 TARGET = Privacy(1, 1e-6)
 
@@ -54,6 +56,27 @@ def plans() -> list[dict]:
         rows.append(
             figure(f"planning 1e9 users, k {shufflers}: seconds", seconds, "<=", 2, f"bound {big.error_bound:g}")
         )
+    return rows
+
+
+def other_values() -> list[dict]:
+    """Numbers, vectors and categories: bounds, how far from a Gaussian curator, and the fast law's speed."""
+    asked = {"users": 10**6, "shufflers": 4, "privacy": TARGET}
+    rows = []
+    for name, plan, limit, most, least in (
+        ("numbers", CounterPlan.plan_reals(**asked), 165, 1.65, 1e7),
+        ("vectors, d 10", CounterPlan.plan_vectors(dimension=10, radius=1, **asked), 475, 2.2, 1e6),
+        ("20 categories", CounterPlan.plan(domain=Categories(20), **asked), 310, 2.05, 2e6),
+    ):
+        curator = counter_reference(plan)["central_error_bound"]
+        note = f"{plan.noise.family}, k {plan.shufflers_used}, {plan.messages_per_user_mean:.0f} messages a user"
+        rows.append(figure(f"bound, {name}, 1e6 users, k 4", plan.error_bound, "<=", limit, note))
+        ratio = plan.error_bound / curator
+        rows.append(figure(f"{name}: ours / the Gaussian curator's", ratio, "<=", most, f"curator {curator:.1f}"))
+        counter, values = Counter(plan), synthetic_stream(plan.domain, 10**6, seed=1)
+        counter.run(values, bits=RandomBits.seeded(1))
+        seconds = min(_seconds(lambda: counter.run(values, bits=RandomBits.seeded(1))) for _ in range(3))  # noqa: B023
+        rows.append(figure(f"{name}: values a second by law", 10**6 / seconds, ">=", least, f"{seconds:.3f} s"))
     return rows
 
 
@@ -120,4 +143,4 @@ def _seconds(call) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(report("Running counts", [*plans(), *simulations(), *speed()]))
+    sys.exit(report("Running counts", [*plans(), *other_values(), *simulations(), *speed()]))

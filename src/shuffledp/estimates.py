@@ -83,7 +83,12 @@ class VectorEstimate:
 
     def __str__(self) -> str:
         shown = np.array2string(
-            self.value, precision=_digits(self.standard_error), threshold=8, edgeitems=3, floatmode="fixed"
+            self.value,
+            precision=_digits(self.standard_error),
+            threshold=8,
+            edgeitems=3,
+            floatmode="fixed",
+            suppress_small=True,
         )
         notes = [f"all within {self.bound:,.4g} with {self.confidence:.0%} confidence", *_notes(self)]
         return f"{shown} ± {self.standard_error:.3g} each ({'; '.join(notes)})"

@@ -1,5 +1,6 @@
 """`shuffledp plan counter` and `shuffledp count` under the command line's contract."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -173,3 +174,158 @@ def test_the_estimator_is_an_option_and_shown(run, tmp_path) -> None:
     assert code == 0 and "second opinions" in out
     code, out, _ = run(*counted, "--json")
     assert code == 0 and json.loads(out)["batches"] > 5000 // documents["combined"]["smallest_batch"]
+
+
+# --- numbers, vectors, categories ------------------------------------------------------------
+
+EASY = ["--users", "1000", "--shufflers", "2", "--epsilon", "4", "--delta", "1e-3"]
+KINDS = {
+    "bits": [],
+    "reals": ["--values", "reals"],
+    "vectors": ["--values", "vectors", "--dimension", "3", "--radius", "2"],
+    "categories": ["--values", "categories", "--categories", "12"],
+}
+TITLES = {
+    "bits": "running count",
+    "reals": "running sum",
+    "vectors": "running sum of vectors",
+    "categories": "running histogram",
+}
+COLUMNS = {
+    "bits": ["time", "estimate", "lower", "upper"],
+    "reals": ["time", "estimate", "lower", "upper"],
+    "vectors": ["time", "estimate_1", "estimate_2", "estimate_3", "bound"],
+    "categories": ["time", *(f"estimate_{number}" for number in range(12)), "bound"],
+}
+
+
+def table_of(path: Path) -> tuple[list[str], np.ndarray]:
+    with path.open() as file:
+        names, *rows = csv.reader(file)
+    return names, np.array(rows, dtype=float)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_from_the_plan_to_the_picture(run, tmp_path, kind: str) -> None:
+    plan = str(tmp_path / "plan.json")
+    code, out, err = run("plan", "counter", *EASY, *KINDS[kind], "-o", plan, "--json")
+    planned = json.loads(out)
+    assert code == 0 and err == "" and planned["values"] == planned["domain"]["kind"] == kind
+    assert 0 < planned["reference"]["central_error_bound"] <= planned["error_bound"]
+    known = {name for name, bound in planned["reference"].items() if bound is not None}
+    several = kind in ("vectors", "categories")
+    assert ("paper_error_bound" in known, "local_error_bound" in known) == (not several, not several)
+    counted = ["count", "--synthetic", "--fast", "--seed", "1", "--with-truth"]
+    for every in ([], ["--every"]):
+        table, picture = tmp_path / "t.csv", tmp_path / "p.png"
+        words = [*counted, "--plan", plan, *every, "--out", str(table), "--picture", str(picture), "--json"]
+        code, out, err = run(*words)
+        document = json.loads(out)
+        assert code == 0 and err == "" and document["values"] == kind and picture.read_bytes().startswith(PNG)
+        names, rows = table_of(table)
+        assert names == COLUMNS[kind] and len(rows) == document["rows"]
+        estimates = rows[:, 1:-1] if several else rows[:, 1:2]
+        # In the values' own unit, not in steps of a grid: within the bound of the truth, and as the JSON has it.
+        assert np.abs(estimates[-1] - document["truth"]).max() <= document["bound"] + planned["smallest_batch"] * 2
+        assert document["largest_error"] <= document["bound"]
+        if every:
+            assert estimates[-1] == pytest.approx(document["estimate"], abs=1e-9) and len(rows) == 1000
+        assert np.shape(document["estimate"]) == np.shape(document["truth"]) == ((len(names) - 2,) if several else ())
+    again = json.loads(run(*counted, *EASY, *KINDS[kind], "--json")[1])
+    assert again["estimate"] == document["estimate"] and again["fingerprint"] == document["fingerprint"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_in_words_and_message_by_message(run, kind: str) -> None:
+    small = ["--users", "300", "--shufflers", "2", "--epsilon", "8", "--delta", "1e-2"]
+    code, out, _ = run("count", "--synthetic", *small, *KINDS[kind], "--seed", "1", "--with-truth")
+    assert code == 0 and f"A private {TITLES[kind]}" in out and "the largest error" in out
+    assert (kind == "bits") == ("count at the end" in out) and all(word in out for word in KINDS[kind])
+    code, out, _ = run("plan", "counter", *EASY, *KINDS[kind])
+    assert code == 0 and f"A private {TITLES[kind]}" in out and "trusted curator" in out
+
+
+def test_vectors_and_categories_from_files(run, tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    matrix = rng.uniform(-1, 1, size=(1000, 3))
+    np.save(tmp_path / "v.npy", matrix)
+    lines = ["who,a,b,c", *(f"{row},{a},{b},{c}" for row, (a, b, c) in enumerate(matrix.tolist()))]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n")
+    asked = [*EASY[2:], "--values", "vectors", "--radius", "2", "--fast", "--seed", "1", "--with-truth", "--json"]
+    by_name = json.loads(run("count", str(tmp_path / "v.csv"), "--columns", "a, b,c", *asked)[1])
+    whole = json.loads(run("count", str(tmp_path / "v.npy"), *asked)[1])
+    assert by_name["truth"] == pytest.approx(matrix.sum(axis=0).tolist()) and by_name["estimate"] == whole["estimate"]
+    two = json.loads(run("count", str(tmp_path / "v.csv"), "--columns", "c,a", *asked)[1])
+    assert two["truth"] == pytest.approx(matrix.sum(axis=0)[[2, 0]].tolist())
+    visits = rng.integers(4, size=1000)
+    (tmp_path / "c.csv").write_text("page\n" + "".join(f"{page}\n" for page in visits))
+    words = [*EASY[2:], "--values", "categories", "--categories", "4", "--fast", "--with-truth", "--json"]
+    document = json.loads(run("count", str(tmp_path / "c.csv"), "--column", "page", *words)[1])
+    assert document["truth"] == np.bincount(visits, minlength=4).tolist()
+
+
+def test_a_vector_plan_is_explained(run, tmp_path) -> None:
+    plan = str(tmp_path / "plan.json")
+    run("plan", "counter", *EASY, *KINDS["vectors"], "-o", plan)
+    code, out, _ = run("explain", "--plan", plan, "--json")
+    document = json.loads(out)
+    names = [term["name"] for term in document["delta_terms"]]
+    assert code == 0 and names == ["noise", "cut-off", "rounding", "transport", "sampling"]
+    assert document["delta_proved"] <= 1e-3
+    code, out, _ = run("explain", "--plan", plan)
+    assert code == 0 and all(name in out for name in names)
+    code, out, _ = run("explain", "--plan", plan, "--dimension", "3", "--json")
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "dimension"
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        (["--radius", "2"], "radius"),
+        (["--values", "reals", "--dimension", "3"], "dimension"),
+        (["--values", "reals", "--bound", "certified"], "bound"),
+        (["--values", "categories"], "categories"),
+        (["--values", "categories", "--categories", "1"], "categories"),
+        (["--values", "categories", "--categories", "3", "--radius", "1"], "radius"),
+        (["--values", "vectors", "--dimension", "3"], "radius"),
+        (["--values", "vectors", "--radius", "1"], "dimension"),
+        (["--values", "vectors", "--radius", "-1", "--dimension", "3"], "radius"),
+        (["--values", "vectors", "--radius", "1", "--dimension", "3", "--categories", "2"], "categories"),
+        (["--values", "vectors", "--radius", "1", "--dimension", "3", "--noise", "laplace"], "noise"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused(run, words, parameter: str) -> None:
+    for command in (["plan", "counter"], ["count", "--synthetic"]):
+        code, out, err = run(*command, *EASY, *words)
+        assert code == 2 and out == "" and len(err.strip().splitlines()) == 1
+        code, out, _ = run(*command, *EASY, *words, "--json")
+        assert code == 2 and json.loads(out)["error"]["parameter"] == parameter
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "words", "says"),
+    [
+        ("reals", ["x", "0.5", "1.5"], [], "1.5 in row 2"),
+        ("reals", ["x", "0.5", "nan"], [], "row 2"),
+        ("reals", ["x", "0.5"], ["--columns", "x"], "columns"),
+        ("categories", ["x", "0", "11", "12"], [], "12 in row 3"),
+        ("categories", ["x", "0.5"], [], "0.5 in row 1"),
+        ("vectors", ["a,b,c", "1,1,1", "2,2,2"], [], "length 3.4641 in row 2"),
+        ("vectors", ["a,b,c", "1,1,1", "1,nan,1"], [], "row 2"),
+        ("vectors", ["a,b,c", "1,1,1"], ["--columns", "a,b"], "3 columns"),
+        ("vectors", ["a,b,c", "1,1,1"], ["--column", "a"], "--columns"),
+    ],
+)
+def test_bad_values_of_every_kind_are_named(run, tmp_path, kind, lines, words, says: str) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text("\n".join(lines) + "\n")
+    code, out, err = run("count", str(file), *EASY, *KINDS[kind], *words)
+    assert code == 2 and out == "" and says in err
+
+
+def test_a_plan_decides_the_kind(run, tmp_path) -> None:
+    plan = str(tmp_path / "plan.json")
+    run("plan", "counter", *EASY, *KINDS["categories"], "-o", plan)
+    for word, value in (("--values", "reals"), ("--categories", "12"), ("--radius", "1")):
+        code, out, _ = run("count", "--synthetic", "--plan", plan, word, value, "--json")
+        assert code == 2 and json.loads(out)["error"]["parameter"] == word.strip("-")

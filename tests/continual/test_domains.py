@@ -250,3 +250,19 @@ def test_bad_domains_are_refused() -> None:
         CounterPlan.plan(users=400, shufflers=2, privacy=EASY, noise="laplace", domain=Vectors(3, 1.0, 8))
     with pytest.raises(ParameterError, match="certified"):
         replace(plan_of("reals laplace"), certified_noise_bound=3)
+
+
+def test_vectors_of_one_number() -> None:
+    """A number a user, with exact composition."""
+    counter = Counter(CounterPlan.plan_vectors(users=2000, shufflers=2, privacy=EASY, dimension=1, radius=3.0))
+    values = np.random.default_rng(1).uniform(-3, 3, size=(2000, 1))
+    for fast in (True, False):
+        estimates = counter.run(values, bits=RandomBits.seeded(4), fast=fast)
+        assert np.abs(estimates.every() - np.cumsum(values)).max() <= counter.plan.error_bound
+        assert estimates.times.size == estimates.prefixes.shape[0]
+
+
+def test_times_of_many_coordinates() -> None:
+    counter = Counter(plan_of("vectors skellam"))
+    estimates = counter.run(data_for(counter.plan.domain), bits=RandomBits.seeded(4))
+    assert estimates.times.tolist() == [i * counter.plan.slot_users for i in range(len(estimates.prefixes))]

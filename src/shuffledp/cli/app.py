@@ -7,12 +7,19 @@ import typer
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
 from shuffledp.cli.counter import count, plan_counter
+from shuffledp.cli.demo import demo
+from shuffledp.cli.doctor import doctor
+from shuffledp.cli.estimate import estimate
 from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
+from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.plan import plan_app
 from shuffledp.cli.protocols import protocols
+from shuffledp.cli.report import report
+from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate_command
+from shuffledp.cli.task import task_app
 
 USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What typer raises for a wrong command line."""
@@ -30,12 +37,19 @@ plan_app.command("counter")(plan_counter)
 app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(experiment_app, name="experiment")
+app.add_typer(serve_app, name="serve")
+app.command("demo")(demo)
 app.command("simulate")(simulate_command)
 app.command("count")(count)
 app.command("explain")(explain)
 app.command("protocols")(protocols)
 app.command("audit")(audit)
 app.command("amplify")(amplify)
+app.command("keys")(keys)
+app.add_typer(task_app, name="task")
+app.command("report")(report)
+app.command("estimate")(estimate)
+app.command("doctor")(doctor)
 
 
 def _show_version(wanted: bool) -> None:

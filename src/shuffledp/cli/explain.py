@@ -38,7 +38,22 @@ def explain(
     counter = None if plan_file is None else load_counter(plan_file)
     plan: Plan | CounterPlan
     if counter is not None:
-        options.refuse_both(plan_file, protocol=protocol, users=users, epsilon=epsilon, delta=delta)
+        options.refuse_both(
+            plan_file,
+            protocol=protocol,
+            users=users,
+            epsilon=epsilon,
+            delta=delta,
+            max_messages=max_messages,
+            method=None if method == "auto" else method,
+            honest_fraction=None if honest_fraction == 1 else honest_fraction,
+            constants=None if constants is options.ConstantsChoice.exact else constants.value,
+            low=low,
+            high=high,
+            dimension=dimension,
+            radius=radius,
+            rotation=rotation,
+        )
         plan = counter
     else:
         plan = options.planned(

@@ -231,7 +231,8 @@ class Vectors(Domain):
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[np.int64]:
         # Floats may be longer than the radius by a hair.
         scaled = np.clip(values * (1 / self.step), -float(self.grid), float(self.grid))
-        return round_randomly(scaled, bits=bits)
+        # One coordinate is a number a user, as everywhere.
+        return round_randomly(scaled if self.dimension > 1 else scaled[:, 0], bits=bits)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class RunningEstimates:
     @property
     def times(self) -> NDArray[np.int64]:
         """When slots closed, from 0 on: the times at which something new is known."""
-        return np.arange(self.prefixes.size, dtype=np.int64) * self.plan.slot_users
+        return np.arange(len(self.prefixes), dtype=np.int64) * self.plan.slot_users
 
     def at(self, time: int) -> AnyEstimate:
         """The estimate after so many users."""

@@ -22,7 +22,7 @@ class CounterPlan(PrivateCount):
     """A running sum, estimated after every user: of bits (a count), of numbers in [0, 1], of vectors or categories.
 
     `shufflers` work concurrently, and `shufflers_used` of them are worth their part of epsilon. Time is cut
-    into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and half of the users since.
+    into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and the middle of the domain (one half for a bit) for every user since.
     With the estimator "combined", two batches that close together are weighed against each other.
 
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.

@@ -1,5 +1,6 @@
 """What others would achieve: the paper's own, the best uniform tree, a trusted curator, one shuffler, none."""
 
+from shuffledp.continual.domains import BITS, Categories, Vectors
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_layout
@@ -7,11 +8,15 @@ from shuffledp.continual.uniform_tree import uniform_tree_bound
 from shuffledp.errors import InfeasibleError
 from shuffledp.references.continual.local_counter import LocalCounter
 from shuffledp.references.continual.paper_tree import paper_tree_error_bound
-from shuffledp.references.continual.square_root import CuratorSquareRoot, best_batch
+from shuffledp.references.continual.square_root import best_curator
 
 
 def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
     """Bounds over the same horizon, with the same confidence, at the same privacy.
+
+    Of numbers in [0, 1] they are those of bits, which are such numbers. Of vectors and categories there is the
+    curator's, for all coordinates at once; one shuffler's for categories only, as it is slow to find for vectors; the
+    paper gives no constants, and neither the tree nor the local model is computed: None.
 
     >>> from shuffledp.privacy import Privacy
     >>> reference = counter_reference(CounterPlan.plan(users=1_000_000, shufflers=4, privacy=Privacy(1, 1e-6)))
@@ -19,22 +24,42 @@ def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
     (3666, 102.7)
     """
     users, privacy, confidence = plan.users, plan.privacy, plan.confidence
-    curator = CuratorSquareRoot(users=users, privacy=privacy, batch=best_batch(users, privacy, confidence))
-    unbatched = CuratorSquareRoot(users=users, privacy=privacy)
-    sequential: float | None
-    try:
-        sequential = best_layout(users, 1, privacy, confidence=confidence).bound
-    except InfeasibleError:
-        sequential = None
+    if isinstance(plan.domain, Vectors | Categories):
+        return {
+            "paper_error_bound": None,
+            "uniform_tree_error_bound": None,
+            "central_error_bound": _central(plan),
+            "sequential_error_bound": _sequential(plan) if isinstance(plan.domain, Categories) else None,
+            "local_error_bound": None,
+        }
     return {
         "paper_error_bound": paper_tree_error_bound(users, plan.shufflers, privacy, confidence),
         "uniform_tree_error_bound": uniform_tree_bound(
             users, plan.shufflers, lambda levels: calibrate("laplace", levels, privacy).law(), confidence
         ),
-        # For a few thousand users the plan itself is the best known: a curator may run it, too.
-        "central_error_bound": min(
-            curator.error_bound(confidence), unbatched.error_bound(confidence), plan.error_bound
-        ),
-        "sequential_error_bound": sequential,
+        "central_error_bound": _central(plan),
+        "sequential_error_bound": _sequential(plan),
         "local_error_bound": LocalCounter(users=users, privacy=privacy).error_bound(confidence),
     }
+
+
+def _central(plan: CounterPlan) -> float:
+    """The square root's; for a few thousand users the plan's, which a curator may run, too."""
+    domain = plan.domain
+    curator = best_curator(
+        plan.users,
+        plan.privacy,
+        plan.confidence,
+        sensitivity=domain.diameter,
+        coordinates=domain.coordinates,
+        reach=domain.reach,
+    )
+    return min(curator.error_bound(plan.confidence), plan.error_bound)
+
+
+def _sequential(plan: CounterPlan) -> float | None:
+    domain = plan.domain if isinstance(plan.domain, Categories) else BITS
+    try:
+        return best_layout(plan.users, 1, plan.privacy, confidence=plan.confidence, domain=domain).bound
+    except InfeasibleError:
+        return None

@@ -1,17 +1,18 @@
-"""A running count with its band, and a schedule: which shuffler holds which users when."""
+"""A running count, sum or histogram with its band, and a schedule: which shuffler holds which users when."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.pictures.curves import new_figure, save_figure
 
 # More points than this make a picture heavy and no clearer.
 _MOST_POINTS = 4000
 _MOST_BATCHES = 1000
+MOST_LINES = 8
 
 
 def draw_running_count(
@@ -24,37 +25,51 @@ def draw_running_count(
     title: str,
     truth: ArrayLike | None = None,
     boundaries: ArrayLike = (),
+    what: str = "count",
+    names: Sequence[str] = ("estimate",),
 ) -> None:
     """Write a PNG or SVG of the estimate and its band over time, the truth if it is given, and batch boundaries.
 
     Below it the error, where the truth is known: a band that is narrow against a large count is hard to see.
+    Where estimates have several columns, with a name each, those eight that end furthest from 0 are drawn.
     """
     figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if truth is not None else (None, None)
     axes = upper if upper is not None else figure.subplots()
-    when, value = np.asarray(times, dtype=np.float64), np.asarray(estimates, dtype=np.float64)
-    shown = _thin(when.size)
-    axes.fill_between(
-        when[shown], value[shown] - bound, value[shown] + bound, alpha=0.25, linewidth=0, label=f"{confidence:.0%} band"
-    )
-    axes.plot(when[shown], value[shown], linewidth=1.5, label="estimate")
-    for edge in np.asarray(boundaries, dtype=np.float64):
-        axes.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
-    axes.set(ylabel="count", title=title)
+    when, value = np.asarray(times, dtype=np.float64), _columns(estimates)
+    shown, drawn = _thin(when.size), _furthest(value)
+    several = len(drawn) > 1
+    lines = []
+    for column in drawn:
+        line = axes.plot(when[shown], value[shown, column], linewidth=1.5, label=names[column])[0]
+        edges = (value[shown, column] - bound, value[shown, column] + bound)
+        band = {"alpha": 0.13 if several else 0.25, "linewidth": 0, "color": line.get_color()}
+        axes.fill_between(when[shown], *edges, **band, label=None if several else f"{confidence:.0%} band")
+        lines.append(line)
+    axes.set(ylabel=what, title=title)
     if truth is not None and lower is not None:
-        true = np.asarray(truth, dtype=np.float64)
-        axes.plot(when[shown], true[shown], linewidth=1, color="black", linestyle="--", label="truth")
-        lower.axhspan(-bound, bound, alpha=0.25, linewidth=0)
-        lower.plot(when[shown], (value - true)[shown], linewidth=0.8)
-        for edge in np.asarray(boundaries, dtype=np.float64):
-            lower.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
+        true = _columns(truth)
+        for place, column in enumerate(drawn):
+            label = "truth" if place == 0 else None
+            axes.plot(when[shown], true[shown, column], linewidth=1, color="black", linestyle="--", label=label)
+        lower.axhspan(-bound, bound, alpha=0.25, linewidth=0, color="0.6" if several else None)
+        for column, line in zip(drawn, lines, strict=True):
+            lower.plot(
+                when[shown], (value - true)[shown, column], linewidth=0.6 if several else 0.8, color=line.get_color()
+            )
         lower.set(ylabel="estimate - truth")
-        lower.spines[["top", "right"]].set_visible(False)
+    for panel in (axes,) if lower is None else (axes, lower):
+        for edge in np.asarray(boundaries, dtype=np.float64):
+            panel.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
+        panel.spines[["top", "right"]].set_visible(False)
     (lower if lower is not None else axes).set(xlabel="users so far")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    if several:
+        heading = f"shade: {confidence:.0%} band"
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5), title=heading)
+    else:
+        axes.legend(frameon=False)
     save_figure(figure, path)
 
 
@@ -88,3 +103,15 @@ def draw_schedule(path: Path, batches: Mapping[int, Sequence[tuple[int, int]]], 
 
 def _thin(size: int) -> Any:
     return np.unique(np.linspace(0, size - 1, min(size, _MOST_POINTS)).astype(np.int64))
+
+
+def _columns(values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    return array if array.ndim == 2 else array[:, np.newaxis]
+
+
+def _furthest(values: NDArray[np.float64]) -> list[int]:
+    """The columns to draw, the highest at the end first, so that a legend reads like the picture."""
+    last = values[-1]
+    chosen = np.argsort(-np.abs(last), kind="stable")[:MOST_LINES]
+    return sorted((int(column) for column in chosen), key=lambda column: -last[column])

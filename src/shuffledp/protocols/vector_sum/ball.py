@@ -90,7 +90,7 @@ class Ball:
             "values",
             f"a vector of length {math.sqrt(squares[row]):.6g} in row {start + row + 1}",
             f"must be at most as long as the radius {self.radius:g}",
-            "clip it (--clip, clip=True) or plan a larger radius",
+            "clip it first (simulate: --clip, clip=True) or plan a larger radius",
         )
 
     def _refuse_infinite(self, block: Floats, sizes: Floats, start: int) -> None:

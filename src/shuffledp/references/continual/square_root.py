@@ -1,7 +1,7 @@
 """The trusted curator's best known running count: the square root of the summing matrix, and Gaussian noise."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,6 +52,10 @@ class CuratorSquareRoot:
     One user moves R's input of z by a column of R, whose length is the sensitivity. With batch > 1 the curator
     counts slots of so many users, and inside a slot adds half of the users since.
 
+    For a running sum of vectors R is applied to each of the `coordinates`: two users' vectors are at most
+    `sensitivity` apart, the users since are off by at most `reach` each in a coordinate, and the bound holds for all
+    coordinates at once.
+
     Law: after t users the noise is Gaussian with deviation `standard_error_at(t)`, and jointly Gaussian.
 
     Reference: Henzinger, Upadhyay, Upadhyay 2023; Fichtenberger, Henzinger, Upadhyay 2023.
@@ -64,6 +68,9 @@ class CuratorSquareRoot:
     users: int
     privacy: Privacy
     batch: int = 1
+    sensitivity: float = 1.0
+    coordinates: int = 1
+    reach: float = 0.5
 
     def __post_init__(self) -> None:
         check_users(self.users)
@@ -84,16 +91,18 @@ class CuratorSquareRoot:
         """Of the estimate after so many users."""
         check_time(time, self.users)
         rows, column = sum_of_squares([time // self.batch, self.slots])
-        return gaussian_standard_deviation(self.privacy) * math.sqrt(float(rows) * float(column))
+        return gaussian_standard_deviation(self.privacy, self.sensitivity) * math.sqrt(float(rows) * float(column))
 
     def error_bound(self, confidence: float) -> float:
         """What no estimate of the whole horizon is off by more, but for 1 - confidence."""
         failure = failure_of(confidence)
-        noise = gaussian_factor(self.slots, failure) * self.standard_error if self.slots else 0.0
-        return noise + (self.batch - 1) / 2
+        noise = gaussian_factor(self.slots * self.coordinates, failure) * self.standard_error if self.slots else 0.0
+        return noise + (self.batch - 1) * self.reach
 
     def run(self, values: ArrayLike, *, generator: np.random.Generator) -> Floats:
-        """The estimate after every user."""
+        """The estimate after every user, of a count."""
+        if (self.sensitivity, self.coordinates, self.reach) != (1.0, 1, 0.5):
+            raise ParameterError("coordinates", self.coordinates, "has a bound, but only counts run", "count bits")
         bits = bits_of(values, self.users)
         after = np.arange(1, self.users + 1)
         prefixes = np.zeros(self.slots + 1)
@@ -105,16 +114,41 @@ class CuratorSquareRoot:
         return np.asarray(prefixes[after // self.batch] + (after % self.batch) / 2)
 
 
+def best_curator(
+    users: int,
+    privacy: Privacy,
+    confidence: float,
+    *,
+    sensitivity: float = 1.0,
+    coordinates: int = 1,
+    reach: float = 0.5,
+) -> CuratorSquareRoot:
+    """The curator whose batch has the smallest error bound.
+
+    >>> best_curator(1_000_000, Privacy(1, 1e-6), 0.95).batch
+    21
+    >>> histogram = best_curator(1_000_000, Privacy(1, 1e-6), 0.95, sensitivity=math.sqrt(2), coordinates=20)
+    >>> histogram.batch, round(histogram.error_bound(0.95), 1)
+    (30, 155.3)
+    """
+    single = CuratorSquareRoot(
+        users=users, privacy=privacy, sensitivity=sensitivity, coordinates=coordinates, reach=reach
+    )
+    # A batch whose rest alone is above the bound without batches cannot be better.
+    most = min(users + 1, math.ceil(single.error_bound(confidence) / reach) + 2)
+    batches = np.arange(1, most + 1)
+    slots = users // batches
+    failures = failure_of(confidence) / 2 / np.maximum(slots, 1) / coordinates
+    factors = np.where(slots > 0, -special.ndtri(failures), 0.0)
+    deviation = gaussian_standard_deviation(privacy, sensitivity)
+    bounds = factors * deviation * sum_of_squares(slots) + (batches - 1) * reach
+    return replace(single, batch=int(batches[np.argmin(bounds)]))
+
+
 def best_batch(users: int, privacy: Privacy, confidence: float) -> int:
-    """The batch with the smallest error bound.
+    """The batch with the smallest error bound of a count.
 
     >>> best_batch(1_000_000, Privacy(1, 1e-6), 0.95)
     21
     """
-    single = CuratorSquareRoot(users=users, privacy=privacy).error_bound(confidence)
-    # A batch whose half alone is above the bound without batches cannot be better.
-    batches = np.arange(1, min(users + 1, 2 * math.ceil(single) + 1) + 1)
-    slots = users // batches
-    factors = np.where(slots > 0, -special.ndtri(failure_of(confidence) / 2 / np.maximum(slots, 1)), 0.0)
-    bounds = factors * gaussian_standard_deviation(privacy) * sum_of_squares(slots) + (batches - 1) / 2
-    return int(batches[np.argmin(bounds)])
+    return best_curator(users, privacy, confidence).batch

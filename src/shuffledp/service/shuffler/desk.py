@@ -40,6 +40,15 @@ class Accepted:
     fills: bool
 
 
+class SeatGoneError(RefusedError):
+    """A refusal after which the client may randomize again: what it changed is kept, so that it holds for good."""
+
+    is_kept = True
+
+    def __init__(self) -> None:
+        super().__init__(SEAT_GONE, "the seat's lease ran out, and this report was not kept: take a new seat.")
+
+
 @dataclass(frozen=True)
 class Desk:
     """The shuffler's rules."""
@@ -83,8 +92,13 @@ class Desk:
             return Accepted(new=False, fills=False)
         self._check_room(records)
         lease = records.lease(task_id, report.seat)
-        if lease is None or lease.ends <= self.clock.now():
-            raise RefusedError(SEAT_GONE, "the seat's lease ran out, and this report was not kept: take a new seat.")
+        if lease is None:
+            raise SeatGoneError
+        if lease.ends <= self.clock.now():
+            # A clock that is set back must not let a copy in later: the place waits under a name that nobody has.
+            records.drop_lease(task_id, lease.seat)
+            records.add_lease(task_id, Lease(new_id(bits=self.bits), lease.position, 0.0))
+            raise SeatGoneError
         batches = routing.batches_of(lease.position)
         expected = sum(batch.messages for batch in batches) * CIPHERTEXT_BYTES
         if len(report.body) != expected:

@@ -179,13 +179,19 @@ class ShufflerServer:
             log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
 
     def send_waiting(self) -> bool:
-        """Send sealed batches on, oldest first; the same bytes until they are taken. True if none is left."""
+        """Send sealed batches on, oldest first; the same bytes until they are taken. True if none is left.
+
+        A batch that is refused waits, and does not hold up the others.
+        """
         waiting = self._store.read(lambda db: SqliteRecords(db).waiting(_MOST_AT_A_TIME))
         sent = 0
-        for task_id, batch_id in waiting:
-            if self._stop.is_set() or not self._send(task_id, batch_id):
-                break
-            sent += 1
+        try:
+            for task_id, batch_id in waiting:
+                if self._stop.is_set():
+                    break
+                sent += self._send(task_id, batch_id)
+        except httpx.HTTPError as failed:
+            log("next hop unreachable", level=30, error=type(failed).__name__)
         if sent:
             # What was deleted is still in the log: empty it.
             self._store.forget()
@@ -196,11 +202,7 @@ class ShufflerServer:
         batch = self._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch_id))
         if batch is None:
             return True
-        try:
-            status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
-        except httpx.HTTPError as failed:
-            log("next hop unreachable", level=30, error=type(failed).__name__)
-            return False
+        status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
         if status not in (200, 201):
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False

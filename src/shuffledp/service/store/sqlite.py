@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -132,7 +133,8 @@ class SqliteStore:
             while batch[-1] is not None and len(batch) < _MOST_TOGETHER and not self._waiting.empty():
                 batch.append(self._waiting.get())
             stop = batch[-1] is None
-            work = [each for each in batch if each is not None]
+            # What its caller gave up before it began is not begun; afterwards nobody can cancel it.
+            work = [each for each in batch if each is not None and each[1].set_running_or_notify_cancel()]
             self._commit([each for each in work if each[0] is not _truncate])
             for _, future in (each for each in work if each[0] is _truncate):
                 _settle(future, lambda: _truncate(self._writer))
@@ -142,28 +144,27 @@ class SqliteStore:
     def _commit(self, work: list[tuple[Work[Any], "Future[Any]"]]) -> None:
         if not work:
             return
-        done: list[tuple[Future[Any], Any]] = []
+        answers: list[Callable[[], None]] = []
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             for act, future in work:
                 try:
                     with _savepoint(self._writer):
-                        done.append((future, act(self._writer)))
+                        result = act(self._writer)
+                    answers.append(partial(future.set_result, result))
                 except sqlite3.OperationalError:
                     raise
                 except Exception as refused:
-                    future.set_exception(refused)
+                    # Refusals wait for the commit, too: they may rest on what it holds.
+                    answers.append(partial(future.set_exception, refused))
             self._writer.execute("COMMIT")
         except sqlite3.Error as broken:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             refusal = RefusedError(NO_ROOM, f"the store cannot be written ({broken}): try again later.", retry_after=5)
-            for _, future in work:
-                if not future.done():
-                    future.set_exception(refusal)
-            return
-        for future, result in done:
-            future.set_result(result)
+            answers = [partial(future.set_exception, refusal) for _, future in work]
+        for answer in answers:
+            answer()
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -184,10 +185,12 @@ def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("SAVEPOINT request")
     try:
         yield
-    except BaseException:
+    except BaseException as stopped:
         # A full disk may have rolled everything back already.
         if connection.in_transaction:
-            connection.execute("ROLLBACK TO request")
+            # A refusal that holds for good is a change itself.
+            if not getattr(stopped, "is_kept", False):
+                connection.execute("ROLLBACK TO request")
             connection.execute("RELEASE request")
         raise
     connection.execute("RELEASE request")

@@ -1,0 +1,156 @@
+"""What a running sum adds up, on the command line: options, files, words."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from shuffledp.continual.domains import Domain
+    from shuffledp.continual.plan import CounterPlan
+
+
+class Kind(StrEnum):
+    """What every user has."""
+
+    bits = "bits"
+    reals = "reals"
+    vectors = "vectors"
+    categories = "categories"
+
+
+Values = Annotated[Kind, typer.Option("--values", help="0 or 1; numbers in [0, 1]; vectors; or categories 0..N-1.")]
+Dimension = Annotated[int | None, typer.Option("--dimension", help="vectors: numbers in a vector.", metavar="D")]
+Radius = Annotated[float | None, typer.Option("--radius", help="vectors: the longest vector.", metavar="R")]
+Categories = Annotated[int | None, typer.Option("--categories", help="categories: how many there are.", metavar="N")]
+
+_BELONGS_TO = {"dimension": Kind.vectors, "radius": Kind.vectors, "categories": Kind.categories}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedValues:
+    """The kind of values and its own options; one of another kind is refused, not ignored."""
+
+    kind: Kind
+    dimension: int | None = None
+    radius: float | None = None
+    categories: int | None = None
+
+    def __post_init__(self) -> None:
+        from shuffledp.errors import ParameterError
+
+        for name, value in self.given.items():
+            if _BELONGS_TO[name] is not self.kind:
+                way_out = f"leave it out, or choose --values {_BELONGS_TO[name].value}"
+                raise ParameterError(name, value, f"is not an option of --values {self.kind.value}", way_out)
+        if self.dimension == 1:
+            raise ParameterError("dimension", 1, "must be at least 2", "one number is --values reals, scaled to [0, 1]")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options beside the kind that were given."""
+        options = {"dimension": self.dimension, "radius": self.radius, "categories": self.categories}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def check_complete(self, *, width_known: bool = False) -> None:
+        """Refuse a kind that lacks an option; a file's width may stand for the dimension."""
+        from shuffledp.errors import ParameterError
+
+        for name, kind in _BELONGS_TO.items():
+            if kind is self.kind and name not in self.given and not (name == "dimension" and width_known):
+                raise ParameterError(
+                    name,
+                    None,
+                    f"must be given for --values {kind.value}",
+                    f"add --{name}, or --plan with a plan's file",
+                )
+
+    def plan(self, **asked: Any) -> "CounterPlan":
+        """The best plan for such values."""
+        from shuffledp.continual import domains
+        from shuffledp.continual.plan import CounterPlan
+
+        self.check_complete()
+        if self.kind is Kind.reals:
+            return CounterPlan.plan_reals(**asked)
+        if self.kind is Kind.vectors:
+            return CounterPlan.plan_vectors(dimension=self.dimension, radius=self.radius, **asked)  # type: ignore[arg-type]
+        if self.categories is not None:
+            return CounterPlan.plan(domain=domains.Categories(self.categories), **asked)
+        return CounterPlan.plan(**asked)
+
+
+def read_values(file: Path, kind: str, column: str | None, columns: str | None) -> Any:
+    """One column of the file, or a matrix of several where values are vectors."""
+    from shuffledp.errors import ParameterError
+
+    if kind == Kind.vectors:
+        from shuffledp.tables.matrices import read_matrix
+
+        if column is not None:
+            raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
+        return read_matrix(file, None if columns is None else column_names(columns))
+    from shuffledp.tables.columns import read_column
+
+    if columns is not None:
+        raise ParameterError("columns", columns, f"are for vectors, not for {kind}", "use --column")
+    return read_column(file, column)
+
+
+def column_names(columns: str) -> list[str]:
+    """The names between commas."""
+    return [name.strip() for name in columns.split(",")]
+
+
+def coordinate_names(domain: "Domain", columns: str | None = None) -> list[str]:
+    """What a person calls the coordinates: a column's name, a vector's from 1, categories from 0."""
+    if domain.kind == Kind.categories:
+        return [f"category {number}" for number in range(domain.coordinates)]
+    if columns is not None:
+        return column_names(columns)
+    return [f"coordinate {number}" for number in range(1, domain.coordinates + 1)]
+
+
+def estimate_columns(domain: "Domain") -> list[str]:
+    """A table's columns of estimates: numbered as vectors' coordinates are, from 1, or as categories are, from 0."""
+    if domain.coordinates == 1:
+        return ["estimate"]
+    first = 0 if domain.kind == Kind.categories else 1
+    return [f"estimate_{number}" for number in range(first, first + domain.coordinates)]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A running sum in words: what it is, whose, its total, and where a bound holds."""
+
+    running: str
+    of: str
+    total: str
+    each: str = ""
+
+
+def words_for(domain: "Domain") -> Words:
+    """How the domain's running sum is spoken of."""
+    if domain.kind == Kind.reals:
+        return Words("running sum", "users' numbers in [0, 1]", "sum")
+    if domain.kind == Kind.vectors:
+        radius, every = domain.parameters["radius"], " in every coordinate"
+        of = f"users' vectors of {domain.coordinates:,} numbers, at most {radius:g} long"
+        return Words("running sum of vectors", of, "sum", every)
+    if domain.kind == Kind.categories:
+        of = f"users in {domain.coordinates:,} categories"
+        return Words("running histogram", of, "histogram", " in every category")
+    return Words("running count", "users", "count")
+
+
+def options_for(domain: "Domain") -> str:
+    """The options that ask for this domain again, with a blank before them; none for bits."""
+    asked = {
+        Kind.bits: "",
+        Kind.reals: " --values reals",
+        Kind.vectors: " --values vectors --dimension {dimension} --radius {radius!r}",
+        Kind.categories: " --values categories --categories {count}",
+    }
+    return asked[Kind(domain.kind)].format(**domain.parameters)

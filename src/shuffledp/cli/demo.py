@@ -1,0 +1,290 @@
+"""`shuffledp demo`: the whole service on this machine in a minute: servers, clients, a table, a picture."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.progress import users_reporting
+
+if TYPE_CHECKING:
+    from shuffledp.service.task import Task
+
+Folder = Annotated[Path, typer.Option("--folder", help="Where keys, stores and the picture go.", metavar="FOLDER")]
+Users = Annotated[int, typer.Option("--users", help="About how many people report.", metavar="N")]
+Waves = Annotated[int, typer.Option("--clients", help="Client processes, one after the other.", metavar="C")]
+
+_STARTUP_SECONDS, _STALLED_SECONDS = 30.0, 60.0
+
+
+def demo(
+    folder: Folder = Path("build/live"),
+    users: Users = 4000,
+    shufflers: Annotated[int, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")] = 4,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="The guarantee's epsilon.", metavar="E")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="The guarantee's delta.", metavar="D")] = 1e-6,
+    clients: Waves = 4,
+    as_json: options.AsJson = False,
+) -> None:
+    """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
+    import numpy as np
+
+    from shuffledp.simulation.environments.binary import synthetic_bits
+
+    started = time.perf_counter()
+    folder.mkdir(parents=True, exist_ok=True)
+    run = _new_folder(folder)
+    task = _prepared(run, users, shufflers, epsilon, delta)
+    values = np.asarray(synthetic_bits(task.plan.users), dtype=np.int64)
+    truth = np.concatenate(([0], np.cumsum(values)))
+    shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+    with _servers(run, shuffler, analyzer), users_reporting(len(values), shown=not as_json) as progress:
+        _await_ready([shuffler, analyzer])
+        for part in np.array_split(values, clients):
+            _report(run, part, shuffler, progress)
+        _await_read(run, task, shuffler, analyzer)
+        counts = _get(shuffler, f"/v1/tasks/{task.id}", run, "read")["counts"]
+        seen = _get(analyzer, f"/v1/tasks/{task.id}", run, "read")
+        last = _get(analyzer, f"/v1/tasks/{task.id}/estimate", run, "read")
+        history = _get(analyzer, f"/v1/tasks/{task.id}/history?limit=100000", run, "read")["releases"]
+    picture = run / "running-count.png"
+    _draw(task, history, truth, picture)
+    true = int(truth[last["time"]])
+    document = {
+        "schema": 1,
+        "task_id": task.id,
+        "users": len(values),
+        "seats": counts["seats_taken"],
+        "reports_sent": len(values),
+        "reports_acknowledged": counts["reports"],
+        "reports_pending": counts["reports"] - last["time"],
+        "batches_released": seen["batches_read"],
+        "batches_void": seen["batches_void"],
+        "time": last["time"],
+        "estimate": last["estimate"],
+        "truth": true,
+        "bound": last["bound"],
+        "confidence": last["confidence"],
+        "epsilon": last["epsilon"],
+        "delta": last["delta"],
+        "picture": picture,
+        "folder": run,
+        "seconds": time.perf_counter() - started,
+    }
+    if as_json:
+        print_json(document)
+        return
+    _show(task, document)
+
+
+def _show(task: "Task", said: dict[str, Any]) -> None:
+    from shuffledp.continual.plan import CounterPlan
+
+    plan = task.plan
+    assert isinstance(plan, CounterPlan)
+    error = abs(said["estimate"] - said["truth"])
+    rows = [
+        (
+            "what happened",
+            f"{said['users']:,} people reported to a live service: their devices added noise and encrypted every "
+            f"message, {plan.shufflers_used} concurrent batches were mixed by a shuffler that could read none of it, "
+            "and an analyzer added up what came out",
+        ),
+        ("seats taken", f"{said['seats']:,}"),
+        ("reports", f"{said['reports_sent']:,} sent, {said['reports_acknowledged']:,} acknowledged (on disk first)"),
+        ("pending", f"{said['reports_pending']:,} in batches that are not full yet, and stay unread"),
+        ("batches released", f"{said['batches_released']:,} of {plan.slot_users:,} users and more, none void"),
+        (
+            "estimate",
+            f"{said['estimate']:,.0f} among the first {said['time']:,}; the truth is {said['truth']:,}: "
+            f"off by {error:,.0f}",
+        ),
+        ("bound", f"off by at most {said['bound']:g} at all times at once, {said['confidence']:.0%} confidence"),
+        ("epsilon spent", f"{said['epsilon']:g} (delta {said['delta']:g}) by everybody, once"),
+        ("the network saw", "addresses, times, and reports whose length says nothing about a value"),
+        ("the shuffler saw", "addresses, and ciphertexts that only the analyzer can open; it kept no address"),
+        ("the analyzer saw", "randomized messages of full batches in random order; no sender, no arrival time"),
+        ("took", f"{said['seconds']:.0f} s"),
+        ("picture", str(said["picture"])),
+    ]
+    show(facts("A private running count, live", rows))
+    next_steps(
+        [
+            ("run it in three terminals", "serve --help, and docs/howto/run-the-service.md"),
+            ("why it is private", f"task show {said['folder']}/task.json"),
+            ("how good it gets", "plan counter --users 1000000 --shufflers 4 --epsilon 1 --delta 1e-6"),
+        ]
+    )
+
+
+def _new_folder(folder: Path) -> Path:
+    """A folder for this run: keys and stores are never used twice."""
+    for number in range(1, 10_000):
+        run = folder / f"run-{number}"
+        try:
+            run.mkdir()
+        except FileExistsError:
+            continue
+        return run
+    from shuffledp.errors import ParameterError
+
+    raise ParameterError("folder", folder, "holds 10,000 runs", "delete some")
+
+
+def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: float) -> "Task":
+    """Keys and a task; its last slot is full when everybody has come, so that all are counted."""
+    from shuffledp.continual.plan import CounterPlan
+    from shuffledp.privacy import Privacy
+    from shuffledp.randomness import RandomBits
+    from shuffledp.service.keys import load_public_key, make_keys
+    from shuffledp.service.task import Task
+
+    bits = RandomBits.secure()
+    make_keys(run / "keys", bits=bits)
+    asked: dict[str, Any] = {"shufflers": shufflers, "privacy": Privacy(epsilon, delta), "noise": "coins"}
+    plan = CounterPlan.plan(users=users, **asked)
+    for more in range(1, 200):
+        if plan.users % plan.slot_users == 0:
+            break
+        plan = CounterPlan.plan(users=users + more, **asked)
+    task = Task.create(plan, load_public_key(run / "keys"), bits=bits)
+    task.save(run / "task.json")
+    return task
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+@contextmanager
+def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[None]:
+    """Both servers as processes, ended with the block."""
+    common = ["--keys", str(run / "keys"), "--task", str(run / "task.json")]
+    commands = {
+        "analyzer": ["serve", "analyzer", "--store", str(run / "analyzer.db"), "--port", analyzer.rpartition(":")[2]],
+        "shuffler": [
+            *("serve", "shuffler", "--store", str(run / "shuffler.db"), "--port", shuffler.rpartition(":")[2]),
+            *("--analyzer", analyzer),
+        ],
+    }
+    processes = []
+    try:
+        for name, words in commands.items():
+            with (run / f"{name}.log").open("wb") as log:
+                processes.append(subprocess.Popen([*_python(), *words, *common], stdout=log, stderr=log))
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(timeout=30)
+
+
+def _python() -> list[str]:
+    return [sys.executable, "-m", "shuffledp"]
+
+
+def _await_ready(servers: list[str]) -> None:
+    import httpx
+
+    deadline = time.monotonic() + _STARTUP_SECONDS
+    for url in servers:
+        while True:
+            try:
+                if httpx.get(f"{url}/readyz").status_code == 200:
+                    break
+            except httpx.HTTPError:
+                pass
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no server answers at {url}: see the log beside the task")
+            time.sleep(0.1)
+
+
+def _report(run: Path, values: Any, shuffler: str, progress: Any) -> None:
+    """One client process: reports its people's values, one after the other."""
+    import numpy as np
+
+    task_id = json.loads((run / "task.json").read_text())["nonce"]
+    file = run / f"values-{task_id[:6]}.npy"
+    np.save(file, values)
+    command = [
+        *(*_python(), "report", "--file", str(file), "--task", str(run / "task.json"), "--shuffler", shuffler),
+        *("--token-file", str(run / "keys" / "enrol.token"), "--outbox", str(run / "outbox.db"), "--json"),
+    ]
+    client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        while client.poll() is None:
+            _follow(run, shuffler, progress)
+            time.sleep(0.3)
+    finally:
+        client.kill()
+        file.unlink()
+    _follow(run, shuffler, progress)
+    if client.returncode != 0:
+        said = (client.stdout.read() if client.stdout else b"") + (client.stderr.read() if client.stderr else b"")
+        raise RuntimeError(f"a client failed: {said.decode(errors='replace')[-500:]}")
+
+
+def _follow(run: Path, shuffler: str, progress: Any) -> None:
+    if progress is None:
+        return
+    from shuffledp.service.task import Task
+
+    task_id = Task((run / "task.json").read_text().strip()).id
+    progress(_get(shuffler, f"/v1/tasks/{task_id}", run, "read")["counts"]["reports"])
+
+
+def _await_read(run: Path, task: "Task", shuffler: str, analyzer: str) -> None:
+    """Until every batch that was sealed is sent, read and released."""
+    deadline = time.monotonic() + _STALLED_SECONDS
+    while time.monotonic() < deadline:
+        counts = _get(shuffler, f"/v1/tasks/{task.id}", run, "read")["counts"]
+        seen = _get(analyzer, f"/v1/tasks/{task.id}", run, "read")
+        if counts["batches_waiting"] == 0 and counts["batches_sent"] == seen["batches_read"] > 0:
+            return
+        time.sleep(0.2)
+    raise RuntimeError("the analyzer did not read all batches: see analyzer.log beside the task")
+
+
+def _get(server: str, path: str, run: Path, role: str) -> dict[str, Any]:
+    import httpx
+
+    token = (run / "keys" / f"{role}.token").read_text().strip()
+    answer = httpx.get(f"{server}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    answer.raise_for_status()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _draw(task: "Task", history: list[dict[str, Any]], truth: Any, picture: Path) -> None:
+    import numpy as np
+
+    from shuffledp.pictures.running import draw_running_count
+
+    times = np.array([0, *(release["time"] for release in history)])
+    draw_running_count(
+        picture,
+        times=times,
+        estimates=np.array([0.0, *(release["estimate"] for release in history)]),
+        bound=max(release["bound"] for release in history),
+        confidence=history[-1]["confidence"],
+        title=f"A live private running count: epsilon {task.plan.privacy.epsilon:g}, every release",
+        truth=truth[times],
+    )

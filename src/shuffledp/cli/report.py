@@ -1,0 +1,181 @@
+"""`shuffledp report`: randomize, encrypt and send values, each for one user."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import facts, print_json, show
+from shuffledp.cli.progress import users_reporting
+
+if TYPE_CHECKING:
+    from shuffledp.service.client import Sent
+    from shuffledp.service.task import Task
+
+Value = Annotated[
+    str | None,
+    typer.Argument(
+        help="One user's value, a vector's numbers with commas; - reads a value a line. Negative ones after --.",
+        metavar="[VALUE]",
+        show_default=False,
+    ),
+]
+File = Annotated[Path | None, typer.Option("--file", help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
+Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Vectors: the file's columns; all if left out.", metavar="C,C,...")
+]
+TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
+ShufflerUrl = Annotated[str, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
+TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for enrol.", metavar="FILE")]
+OutboxFile = Annotated[
+    Path | None,
+    typer.Option("--outbox", help="Keep what is not acknowledged here, and send it first.", metavar="FILE"),
+]
+Patience = Annotated[float, typer.Option("--patience", help="Seconds to try again for.", metavar="S")]
+
+
+def report(
+    task_file: TaskFile,
+    shuffler: ShufflerUrl,
+    token_file: TokenFile,
+    value: Value = None,
+    file: File = None,
+    column: Column = None,
+    columns: Columns = None,
+    outbox: OutboxFile = None,
+    patience: Patience = 60.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Report values: each is randomized and encrypted here, and leaves this machine only so.
+
+    With an outbox and neither VALUE nor --file, what an earlier run could not deliver is sent. A file that was
+    interrupted goes on where it stopped if the outbox is the same: no row is ever randomized twice.
+    """
+    from shuffledp.errors import ParameterError
+    from shuffledp.service.client import Client
+    from shuffledp.service.keys import load_token
+    from shuffledp.service.task import Task
+
+    if value is not None and file is not None:
+        raise ParameterError("value", value, "and --file must not both be given", "leave one out")
+    if value is None and file is None and outbox is None:
+        raise ParameterError("value", None, "or --file must be given", "pass a value, - for standard input, or a file")
+    if file is None and (column or columns):
+        name = "column" if column else "columns"
+        raise ParameterError(name, column or columns, "is a file's", "add --file")
+    if not patience >= 0:
+        raise ParameterError("patience", patience, "must be >= 0", "60 is the default")
+    task = Task.load(task_file)
+    token = load_token(token_file)
+    values = _read_file(task, file, column, columns) if file is not None else _values(value)
+    stream = None if file is None or outbox is None else f"{file.resolve()}#{column or columns or ''}"
+    started = time.perf_counter()
+    with Client(task, shuffler, token, outbox, patience=patience) as client:
+        left = client.flush()
+        with users_reporting(len(values), shown=not as_json and len(values) > 1) as progress:
+            sent = client.report_many(values, progress, stream=stream)
+        waiting = client.outbox.waiting(task.id)
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json(_document(task, len(values), left, sent, waiting, seconds))
+        return
+    _tell(task, len(values), left, sent, seconds)
+
+
+def _document(task: "Task", values: int, left: "Sent", sent: "Sent", waiting: int, seconds: float) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "task_id": task.id,
+        "values": values,
+        "reports": left.reports + sent.reports,
+        "new": left.new + sent.new,
+        "retried": left.retried + sent.retried,
+        "refused": left.refused + sent.refused,
+        "waiting": waiting,
+        "seconds": seconds,
+    }
+
+
+def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
+    rows = [
+        ("task", task.id[:12]),
+        ("acknowledged", f"{sent.reports:,} reports in {seconds:.1f} s: the shuffler has them on disk"),
+    ]
+    if left.reports:
+        rows.append(("from before", f"{left.reports:,} reports that the outbox held are acknowledged, too"))
+    if values > sent.reports:
+        rows.append(("known", f"{values - sent.reports:,} rows of this file were reported before"))
+    again = left.retried + sent.retried
+    if again:
+        rows.append(("sent again", f"{again:,}: nothing is counted twice"))
+    lost = left.refused + sent.refused
+    if lost:
+        rows.append(("refused", f"{lost:,} old reports came too late and reached nobody: those may be reported again"))
+    rows.append(
+        ("what was sent", f"{task.plan.protocol} by {task.plan.method}: noisy messages that only the analyzer reads")
+    )
+    show(facts("Reported", rows))
+
+
+def _values(value: str | None) -> Any:
+    """Values from the command line or from standard input."""
+    import numpy as np
+
+    from shuffledp.errors import DataError
+
+    if value is None:
+        return np.empty(0)
+    if value != "-":
+        return np.asarray([_number(value, "value", "")])
+    import sys
+
+    lines = sys.stdin.read().splitlines()
+    if not lines:
+        raise DataError("value", "nothing", "must be on standard input, one a line", "write a value a line")
+    rows = [_number(line, "value", f" in line {place}") for place, line in enumerate(lines, 1)]
+    widths = {len(row) if isinstance(row, list) else 0 for row in rows}
+    if len(widths) > 1:
+        raise DataError("value", "lines of several lengths", "must all have the same numbers", "check the lines")
+    return np.asarray(rows)
+
+
+def _number(text: str, parameter: str, where: str) -> Any:
+    from shuffledp.errors import DataError
+
+    def one(word: str) -> int | float:
+        word = word.strip()
+        if word.lower() in ("true", "false"):
+            return int(word.lower() == "true")
+        try:
+            return int(word)
+        except ValueError:
+            return float(word)
+
+    try:
+        return [one(word) for word in text.split(",")] if "," in text else one(text)
+    except ValueError:
+        raise DataError(
+            parameter, f"{text!r}{where}", "must be a number, or numbers with commas", "for instance 1"
+        ) from None
+
+
+def _read_file(task: "Task", file: Path, column: str | None, columns: str | None) -> Any:
+    from shuffledp.continual.plan import CounterPlan
+    from shuffledp.errors import ParameterError
+
+    plan = task.plan
+    is_vector = plan.domain.kind == "vectors" if isinstance(plan, CounterPlan) else plan.protocol == "vector-sum"
+    if is_vector:
+        from shuffledp.tables.matrices import read_matrix
+
+        if column is not None:
+            raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
+        return read_matrix(file, None if columns is None else [name.strip() for name in columns.split(",")])
+    from shuffledp.tables.columns import read_column
+
+    if columns is not None:
+        raise ParameterError("columns", columns, "are for vectors", "use --column")
+    return read_column(file, column)

@@ -1,0 +1,144 @@
+"""`shuffledp serve`: a shuffler, an analyzer, or both, for as long as one likes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import uvicorn
+
+serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.", no_args_is_help=True)
+
+Keys = Annotated[
+    Path, typer.Option("--keys", help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")
+]
+Tasks = Annotated[
+    list[Path] | None, typer.Option("--task", help="A task to serve; repeat it for more.", metavar="FILE")
+]
+Store = Annotated[Path, typer.Option("--store", help="The database, made if it is new.", metavar="FILE")]
+Host = Annotated[str, typer.Option("--host", help="Another address than this machine's own needs TLS.", metavar="A")]
+TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, PEM.", metavar="FILE")]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key, PEM.", metavar="FILE")]
+Analyzer = Annotated[str, typer.Option("--analyzer", help="Where full batches go.", metavar="URL")]
+Lease = Annotated[float, typer.Option("--lease-seconds", help="How long a seat waits for its report.", metavar="S")]
+Port = Annotated[int, typer.Option("--port", help="Where to listen.", metavar="P")]
+
+
+@serve_app.command("shuffler")
+def serve_shuffler(
+    store: Store,
+    keys: Keys,
+    analyzer: Analyzer,
+    task: Tasks = None,
+    port: Port = 8001,
+    host: Host = "127.0.0.1",
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    lease_seconds: Lease = 60.0,
+) -> None:
+    """Seats, reports and batches: mixes what it cannot read."""
+    from shuffledp.service.serving import Address
+
+    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+    _run([_shuffler(store, keys, analyzer, task, address, lease_seconds)], [("shuffler", address.url)])
+
+
+@serve_app.command("analyzer")
+def serve_analyzer(
+    store: Store,
+    keys: Keys,
+    task: Tasks = None,
+    port: Port = 8002,
+    host: Host = "127.0.0.1",
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> None:
+    """Opens full batches, adds each up once, publishes estimates."""
+    from shuffledp.service.serving import Address
+
+    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
+    _run([_analyzer(store, keys, task, address)], [("analyzer", address.url)])
+
+
+@serve_app.command("all")
+def serve_all(
+    folder: Annotated[Path, typer.Option("--folder", help="Where both databases are.", metavar="FOLDER")],
+    keys: Keys,
+    task: Tasks = None,
+    port: Port = 8001,
+    lease_seconds: Lease = 60.0,
+) -> None:
+    """Both servers in one process, the analyzer on the next port: for development, as nobody is then separate."""
+    from shuffledp.service.serving import Address
+
+    folder.mkdir(parents=True, exist_ok=True)
+    shuffler, analyzer = Address(port=port), Address(port=port + 1)
+    servers = [
+        _analyzer(folder / "analyzer.db", keys, task, analyzer),
+        _shuffler(folder / "shuffler.db", keys, analyzer.url, task, shuffler, lease_seconds),
+    ]
+    _run(servers, [("shuffler", shuffler.url), ("analyzer", analyzer.url)])
+
+
+def _shuffler(
+    store: Path, keys: Path, analyzer: str, tasks: list[Path] | None, address: Any, lease_seconds: float
+) -> "uvicorn.Server":
+    from shuffledp.service.keys import load_tokens
+    from shuffledp.service.serving import uvicorn_server
+    from shuffledp.service.shuffler.app import shuffler_app
+    from shuffledp.service.shuffler.server import ShufflerServer, post_to
+    from shuffledp.service.tokens import HOP
+
+    tokens = load_tokens(keys)
+    texts = [_text(path) for path in tasks or []]
+    server = ShufflerServer(store, post=post_to(analyzer, tokens.secrets[HOP]), lease_seconds=lease_seconds)
+    for text in texts:
+        server.add_task(text)
+    return uvicorn_server(shuffler_app(server, tokens), address)
+
+
+def _analyzer(store: Path, keys: Path, tasks: list[Path] | None, address: Any) -> "uvicorn.Server":
+    from shuffledp.service.analyzer.app import analyzer_app
+    from shuffledp.service.analyzer.opening import Opener
+    from shuffledp.service.analyzer.server import AnalyzerServer
+    from shuffledp.service.keys import load_private_key, load_tokens
+    from shuffledp.service.serving import uvicorn_server
+
+    tokens, key = load_tokens(keys), load_private_key(keys)
+    texts = [_text(path) for path in tasks or []]
+    server = AnalyzerServer(store, key=key, opener=Opener(key))
+    for text in texts:
+        server.add_task(text)
+    return uvicorn_server(analyzer_app(server, tokens), address)
+
+
+def _text(path: Path) -> str:
+    """A task's text; a shuffler must not understand more of it."""
+    from shuffledp.errors import ParameterError
+
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError("task", path, "must be a task's file", "create it with `shuffledp task create`") from None
+
+
+def _run(servers: list["uvicorn.Server"], where: list[tuple[str, str]]) -> None:
+    """Serve until one of them is told to stop; then all do."""
+    import asyncio
+
+    from shuffledp.service.http import log_to_stderr
+
+    log_to_stderr()
+    for role, url in where:
+        typer.echo(f"{role} on {url}", err=True)
+    typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
+
+    async def all_of_them() -> None:
+        running = [asyncio.ensure_future(server.serve()) for server in servers]
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*running)
+
+    asyncio.run(all_of_them())

@@ -1,0 +1,203 @@
+"""`shuffledp task`: from a plan to an immutable task that clients, shuffler and analyzer share."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.counter import load_counter
+from shuffledp.cli.output import facts, next_steps, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.accounting.ledger import Entry
+    from shuffledp.service.task import AnyPlan, Task
+
+task_app = typer.Typer(help="Make a task from a plan, or look at one: create, show.")
+
+PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")]
+Keys = Annotated[Path, typer.Option("--keys", help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")]
+Unbounded = Annotated[
+    bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
+]
+LedgerFile = Annotated[
+    Path | None, typer.Option("--ledger", help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
+]
+File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
+
+
+@task_app.callback()
+def task() -> None:
+    """Make a task from a plan, or look at one: create, show."""
+
+
+@task_app.command("create")
+def create(
+    plan_file: PlanFile,
+    keys: Keys,
+    out: Out,
+    allow_unbounded: Unbounded = False,
+    ledger: LedgerFile = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make a task: a plan, the analyzer's public key and what the shuffler may know. It is never changed."""
+    from shuffledp.accounting.ledger import Ledger
+    from shuffledp.errors import ParameterError
+    from shuffledp.files import settle_name, whole_file
+    from shuffledp.randomness import RandomBits
+    from shuffledp.service.keys import load_public_key
+    from shuffledp.service.task import Task
+
+    plan: AnyPlan = load_counter(plan_file) or options.load(plan_file)
+    key = load_public_key(keys)
+    if out.exists():
+        raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
+    made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded)
+    budget = None if ledger is None else Ledger.load(ledger)
+    with whole_file(out) as file:
+        file.write(made.text.encode() + b"\n")
+        if budget is not None:
+            # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
+            budget.spend(_entry(made))
+    settle_name(out)
+    _report(made, as_json=as_json, more={"out": str(out), "ledger": None if ledger is None else str(ledger)})
+
+
+@task_app.command("show")
+def show_task(file: File, as_json: options.AsJson = False) -> None:
+    """What a task asks, how it protects, what goes where, and who sees what."""
+    from shuffledp.service.task import Task
+
+    _report(Task.load(file), as_json=as_json, more={})
+
+
+def _entry(task: "Task") -> "Entry":
+    """What the task costs its population."""
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from shuffledp.accounting.ledger import Entry
+    from shuffledp.continual.plan import CounterPlan
+    from shuffledp.protocols.ledger_entries import entry_of
+
+    plan, now = task.plan, datetime.now(UTC)
+    description = f"task {task.id[:12]}: {plan.protocol} by {plan.method}"
+    if not isinstance(plan, CounterPlan):
+        return replace(entry_of(plan, now), description=description)
+    # A running sum's pair is one batch's, and a user is in several: only the claim covers them all.
+    return Entry.of_claim(
+        time=now.isoformat(timespec="seconds"),
+        fingerprint=plan.fingerprint,
+        users=plan.users,
+        description=description,
+        claim=plan.privacy,
+    )
+
+
+def asked_of(plan: "AnyPlan") -> str:
+    """The question in words."""
+    from shuffledp.continual.plan import CounterPlan
+
+    if not isinstance(plan, CounterPlan):
+        return plan.question
+    kinds = {
+        "bits": "count",
+        "reals": "sum of numbers in [0, 1]",
+        "vectors": "sum of vectors",
+        "categories": "histogram",
+    }
+    return f"a running {kinds[plan.domain.kind]} of {plan.users:,} users, estimated as they come"
+
+
+def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
+    routing = task.routing
+    return [
+        (
+            "the network",
+            f"that a device reports, and at most {routing.longest_report_bytes:,} bytes, whatever the value",
+        ),
+        ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open"),
+        ("the analyzer", "the messages of each full batch in random order, without senders and times"),
+    ]
+
+
+def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
+    plan, routing = task.plan, task.routing
+    collusions = plan.collusions()
+    sizes = sorted(routing.messages)
+    who = _who_sees_what(task)
+    if as_json:
+        print_json(
+            {
+                "schema": 1,
+                "task_id": task.id,
+                "protocol": plan.protocol,
+                "method": plan.method,
+                "question": asked_of(plan),
+                "users": plan.users,
+                "epsilon": plan.privacy.epsilon,
+                "delta": plan.privacy.delta,
+                "honest_fraction": plan.honest_fraction,
+                "fingerprint": plan.fingerprint,
+                "public_key": task.public_key.text,
+                "routing": routing.document(),
+                "longest_report_bytes": routing.longest_report_bytes,
+                "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
+                "collusions": [
+                    {"parties": c.parties, "epsilon": c.epsilon, "delta": c.delta, "in_words": c.in_words}
+                    for c in collusions
+                ],
+                "lying_client": plan.lying_client,
+                "warnings": list(task.warnings),
+                **more,
+            }
+        )
+        return
+    batches = f"of {sizes[0]:,} users" if len(sizes) == 1 else f"of {sizes[0]:,} to {sizes[-1]:,} users"
+    rows = [
+        ("task", task.id),
+        ("asked", asked_of(plan)),
+        ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}"),
+        ("counted on", f"{plan.honest_fraction:.0%} of the users of every batch follow the protocol"),
+        ("batches", f"{batches}; each user is in {_levels(routing.shufflers)}"),
+        (
+            "a report",
+            f"at most {routing.longest_report_bytes:,} bytes: {_messages(task)} messages, each encrypted alone",
+        ),
+        ("encrypted to", task.public_key.text),
+        ("one lying client", plan.lying_client),
+        *((name, str(value)) for name, value in more.items() if value is not None),
+    ]
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title="Who sees what", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("who", no_wrap=True)
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    table.add_column("in words", style="dim")
+    for party, sees in who:
+        table.add_row(party, f"{plan.privacy.epsilon:g}" if party == "the analyzer" else "", sees)
+    for collusion in collusions[1:]:
+        left = "unbounded" if collusion.epsilon is None else f"{collusion.epsilon:.4g}"
+        table.add_row(collusion.parties, left, collusion.in_words)
+    show(facts("A task", rows), table, *(f"Warning: {warning}" for warning in task.warnings))
+    if more:
+        out = more["out"]
+        next_steps(
+            [
+                ("serve it", f"serve all --folder service --keys KEYS --task {out}"),
+                ("report", f"report 1 --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token"),
+                ("read", f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"),
+            ]
+        )
+
+
+def _levels(levels: int) -> str:
+    return "one" if levels == 1 else f"at most {levels}"
+
+
+def _messages(task: "Task") -> int:
+    from shuffledp.service.wire import CIPHERTEXT_BYTES
+
+    return task.routing.longest_report_bytes // CIPHERTEXT_BYTES

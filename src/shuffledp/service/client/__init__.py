@@ -1,0 +1,7 @@
+"""The client's side of the live service: take a seat, randomize, encrypt, keep until it is acknowledged."""
+
+from shuffledp.service.client.calls import AnswerError, UnreachableError
+from shuffledp.service.client.client import Client, ReportError, Sent
+from shuffledp.service.client.outbox import Outbox
+
+__all__ = ["AnswerError", "Client", "Outbox", "ReportError", "Sent", "UnreachableError"]

@@ -1,0 +1,211 @@
+"""Requests to one server: a token, patience with what passes, and errors that say what the server said.
+
+Tried again are broken connections, 408, 429, 5xx and answers that are not the server's (a captive portal's page
+acknowledges nothing), with capped exponential backoff and full jitter, no sooner than Retry-After. Redirects are
+not followed: they would carry the token elsewhere.
+"""
+
+import email.utils
+import ipaddress
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import httpx
+
+from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.randomness import RandomBits
+
+T = TypeVar("T")
+
+BINARY = "application/octet-stream"
+TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 20.0
+
+_PASSES = {408, 425, 429, 500, 502, 503, 504}
+_PREFIX = "urn:shuffledp:problem:"
+
+
+class UnreachableError(ShuffleDPError):
+    """Nothing useful was answered for as long as patience lasted."""
+
+
+class AnswerError(ShuffleDPError):
+    """The server refused a request for good: its status, the kind of problem and its sentence."""
+
+    def __init__(self, status: int, kind: str, detail: str) -> None:
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        super().__init__(f"{detail.rstrip('.')} ({status} {kind}).")
+
+
+class NotTheServersError(Exception):
+    """A 2xx that the server cannot have sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A JSON answer, and how many times it was asked for."""
+
+    status: int
+    document: Mapping[str, Any]
+    tries: int
+
+
+def check_url(url: str, parameter: str) -> str:
+    """A server's address without a slash at its end, or an error that names the parameter."""
+    try:
+        parsed = httpx.URL(url.strip())
+        fits = parsed.scheme in ("http", "https") and bool(parsed.host) and not parsed.query and not parsed.fragment
+    except (httpx.InvalidURL, TypeError, AttributeError):
+        fits = False
+    if not fits or parsed.userinfo:
+        raise ParameterError(parameter, url, "must be an address", "for instance https://shuffler.example:8443")
+    return str(parsed).rstrip("/")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether this address never leaves the machine."""
+    host = httpx.URL(url).host
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+@dataclass
+class Backoff:
+    """Pauses between tries, until patience ends."""
+
+    patience: float
+    bits: RandomBits
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
+    tries: int = 0
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    def wait(self, why: str, retry_after: float | None = None) -> None:
+        """Pause, or give up and say why."""
+        ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.tries, 16))
+        # Full jitter: clients that failed together do not come back together.
+        pause = max(ceiling * float(self.bits.words(1)[0]) / 2.0**64, retry_after or 0.0)
+        self.tries += 1
+        if self.clock() + pause - self.started > self.patience:
+            raise UnreachableError(f"{why}; tried {self.tries} times in {self.patience:g} s: try again later.")
+        self.sleep(pause)
+
+
+@dataclass(repr=False)
+class Calls:
+    """One server, as one role sees it."""
+
+    url: str
+    token: str | None
+    http: httpx.Client
+    bits: RandomBits
+    patience: float = 60.0
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
+            raise ParameterError(
+                "token", "something else", "must be one word of ASCII", "pass the token file's content"
+            )
+
+    def backoff(self) -> Backoff:
+        """A new patience."""
+        return Backoff(self.patience, self.bits, self.sleep, self.clock)
+
+    def once(self, method: str, path: str, content: bytes | None = None, media: str | None = None) -> httpx.Response:
+        """One request, one answer, whatever it is."""
+        headers = {"Accept": "application/json"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if media is not None:
+            headers["Content-Type"] = media
+        return self.http.request(method, self.url + path, content=content, headers=headers, follow_redirects=False)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[int, Mapping[str, Any]], T],
+        *,
+        content: bytes | None = None,
+        media: str | None = None,
+    ) -> tuple[T, int]:
+        """What `read` makes of the 2xx answer, and the number of tries; AnswerError if refused for good."""
+        backoff = self.backoff()
+        while True:
+            retry_after = None
+            try:
+                response = self.once(method, path, content, media)
+                if response.is_success:
+                    return read(response.status_code, _object(response)), backoff.tries + 1
+                if response.status_code not in _PASSES:
+                    raise refusal(response)
+                why = f"{self.url} answers {refusal(response)}".rstrip(".")
+                retry_after = _retry_after(response)
+            except httpx.HTTPError as broken:
+                why = f"{self.url} cannot be reached ({type(broken).__name__}: {broken})"
+            except NotTheServersError as strange:
+                why = f"{self.url} does not answer as a server of shuffledp does ({strange})"
+            backoff.wait(why, retry_after)
+
+    def json(self, path: str) -> dict[str, Any]:
+        """The object at this path."""
+        return self.ask("GET", path, lambda _, document: dict(document))[0]
+
+
+def _object(response: httpx.Response) -> Mapping[str, Any]:
+    try:
+        document = response.json()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise NotTheServersError("no JSON object")
+    return document
+
+
+def refusal(response: httpx.Response) -> AnswerError:
+    """The problem document of an answer, or the little that is known without one."""
+    try:
+        document = response.json()
+    except ValueError:
+        document = None
+    return refusal_from(response.status_code, document)
+
+
+def refusal_from(status: int, document: Any) -> AnswerError:
+    """A problem document as an error."""
+    problem = document if isinstance(document, dict) else {}
+    kind, detail = problem.get("type"), problem.get("detail")
+    return AnswerError(
+        status,
+        kind.removeprefix(_PREFIX) if isinstance(kind, str) and kind.startswith(_PREFIX) else "unknown",
+        detail if isinstance(detail, str) and detail else "the server gives no reason",
+    )
+
+
+def is_passing(status: int) -> bool:
+    """Whether the same request may be answered otherwise later."""
+    return status in _PASSES
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    text = response.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    try:
+        when = email.utils.parsedate_to_datetime(text)
+    except (ValueError, TypeError):
+        return None
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,383 @@
+"""A client: takes seats, randomizes for exactly those, encrypts, and sends the same bytes until they are acknowledged.
+
+The life of a value: checked against the plan; a seat is taken; it is randomized and encrypted for the seat's
+batches; the bytes go to the outbox; they are sent, again and again if need be; after a 2xx they leave the outbox.
+Only one answer leads to new noise: the shuffler's `seat-gone`, which says that the first report never reached and
+will never reach anybody. Everything else, lost answers included, leads to the same bytes.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.errors import RandomnessError, ShuffleDPError
+from shuffledp.randomness import RandomBits
+from shuffledp.service.client.calls import (
+    BINARY,
+    TIMEOUT,
+    AnswerError,
+    Calls,
+    NotTheServersError,
+    UnreachableError,
+    check_url,
+    is_passing,
+    refusal_from,
+)
+from shuffledp.service.client.making import make_reports
+from shuffledp.service.client.outbox import Outbox
+from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, WRONG_LENGTH, RefusedError
+from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.task import Task
+from shuffledp.service.wire import (
+    CIPHERTEXT_BYTES,
+    MOST_REPORTS_AN_UPLOAD,
+    SentReport,
+    is_id,
+    new_id,
+    pack_upload,
+    single_body,
+)
+
+Progress = Callable[[int], None]
+
+MOST_UPLOAD_BYTES = 4 << 20
+# Messages in the first block: a third of a second here, and within the lease on a device a hundred times slower.
+_FIRST_BLOCK_MESSAGES = 2000
+# So many blocks in a row may come back refused before the client says that leases are too short for it.
+_MOST_BLOCKS_LOST = 5
+# These two say that a report will never be kept; any other refusal leaves it in the outbox.
+_NEVER_KEPT = {SEAT_GONE.name, WRONG_LENGTH.name}
+_BATCH_FIELDS = tuple(field.name for field in fields(SeatInBatch))
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of the reports."""
+
+    reports: int
+    """Acknowledged: the shuffler has them on disk."""
+    new: int
+    """Of these, acknowledged for the first time; the answers to the others had been lost on the way."""
+    retried: int
+    """Sent more than once: the same bytes, or new ones after a refusal."""
+    refused: int
+    """Refused, with the value no longer at hand: they reached nobody, and may be reported again."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    reports: int = 0
+    new: int = 0
+    retried: int = 0
+    refused: int = 0
+
+    def sent(self) -> Sent:
+        return Sent(self.reports, self.new, self.retried, self.refused)
+
+
+class ReportError(ShuffleDPError):
+    """Not everything could be reported: `sent` is acknowledged, `waiting` in the outbox, `unsent` not begun.
+
+    What waits must not be reported again, `flush` sends it; what is unsent may be.
+    """
+
+    def __init__(self, cause: ShuffleDPError, sent: Sent, waiting: int, unsent: int) -> None:
+        self.cause = cause
+        self.sent = sent
+        self.waiting = waiting
+        self.unsent = unsent
+        rest = f"; {waiting} wait in the outbox: flush sends them" if waiting else ""
+        super().__init__(f"{str(cause).rstrip('.')}. {sent.reports} acknowledged{rest}; {unsent} not begun.")
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenSeat:
+    seat: str
+    lease_seconds: float
+    batches: tuple[SeatInBatch, ...]
+
+
+class Client:
+    """Reports values to a shuffler, for one task; one call at a time, from any thread.
+
+    Without an outbox file, what a killed process had not delivered is lost, and the application cannot know
+    whether it was: give it one wherever a value must be counted once and a user be randomized once.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        shuffler_url: str,
+        token: str,
+        outbox: Outbox | Path | None = None,
+        http: httpx.Client | None = None,
+        bits: RandomBits | None = None,
+        *,
+        patience: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        bits = RandomBits.secure() if bits is None else bits
+        if not bits.is_secure:
+            raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
+        self.task = task
+        self._bits = bits
+        url = check_url(shuffler_url, "shuffler")
+        self._owns_http = http is None
+        self._calls = Calls(url, token, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
+        self._owns_outbox = not isinstance(outbox, Outbox)
+        self.outbox = outbox if isinstance(outbox, Outbox) else Outbox(outbox)
+        self._lock = threading.Lock()
+        self._path = f"/v1/tasks/{task.id}"
+        longest = max(1, task.routing.longest_report_bytes)
+        self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
+        self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES * CIPHERTEXT_BYTES // longest))
+
+    def __repr__(self) -> str:
+        return f"Client(task {self.task.id[:12]} at {self._calls.url})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection and of the outbox; what waits in a file stays there."""
+        if self._owns_http:
+            self._calls.http.close()
+        if self._owns_outbox:
+            self.outbox.close()
+
+    # --- what an application calls -----------------------------------------------------------
+
+    def report(self, value: Any) -> Sent:
+        """One user's value."""
+        self.task.check_value(value)
+        return self._report(np.asarray(value)[np.newaxis], None, None)
+
+    def report_many(self, values: ArrayLike, progress: Progress | None = None, *, stream: str | None = None) -> Sent:
+        """Many users' values, an entry or a row each; all are checked before anything is sent.
+
+        A `stream` is a name for these values in the outbox: after a kill, the same call goes on where it stopped.
+        The name is stored as it is and the values are not: do not put anything secret into it.
+        """
+        rows = np.asarray(values)
+        if rows.size == 0:
+            return Sent(0, 0, 0, 0)
+        plan = self.task.plan
+        if isinstance(plan, CounterPlan):
+            plan.domain.check_values(rows)
+        else:
+            plan.check_values(rows)
+        return self._report(rows, stream, progress)
+
+    def flush(self) -> Sent:
+        """Send what the outbox holds, as it is; what is refused leaves it and is counted."""
+        with self._lock:
+            tally = _Tally()
+            with self._counted(tally, deque()):
+                self._flush(tally)
+            return tally.sent()
+
+    # --- how ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def _counted(self, tally: _Tally, left: Sized) -> Iterator[None]:
+        """Whatever stops the work also says how far it came."""
+        try:
+            yield
+        except (AnswerError, UnreachableError, RefusedError) as stopped:
+            waiting = self.outbox.waiting(self.task.id)
+            raise ReportError(stopped, tally.sent(), waiting, len(left)) from stopped
+
+    def _report(self, values: Any, stream: str | None, progress: Progress | None) -> Sent:
+        with self._lock:
+            tally = _Tally()
+            left = deque(range(len(values)))
+            with self._counted(tally, left):
+                if stream is not None:
+                    # First what an earlier run left: a row of it that is refused now has its value again.
+                    known = len(self.outbox.rows_refused(self.task.id, stream))
+                    self._flush(tally)
+                    again = self.outbox.rows_refused(self.task.id, stream)
+                    tally.refused -= len(again) - known
+                    done = self.outbox.rows_done(self.task.id, stream)
+                    left.clear()
+                    left.extend([row for row in again if row < len(values)])
+                    left.extend(range(done, len(values)))
+                self._work_off(values, stream, left, tally, progress)
+            return tally.sent()
+
+    def _work_off(
+        self, values: Any, stream: str | None, left: deque[int], tally: _Tally, progress: Progress | None
+    ) -> None:
+        lost = 0
+        while left:
+            seats = self._take_seats(min(self._block, len(left)))
+            started = time.monotonic()
+            rows = [left[place] for place in range(len(seats))]
+            bodies = make_reports(self.task, values[rows], [seat.batches for seat in seats], bits=self._bits)
+            reports = [
+                SentReport(new_id(bits=self._bits), seat.seat, body) for seat, body in zip(seats, bodies, strict=True)
+            ]
+            self.outbox.put(self.task.id, reports, stream, rows if stream is not None else ())
+            for _ in rows:
+                left.popleft()
+            self._fit_block(time.monotonic() - started, min(seat.lease_seconds for seat in seats))
+            gone: list[str] = []
+            try:
+                never = self._deliver(reports, tally, gone)
+            finally:
+                row_of = {report.report_id: row for report, row in zip(reports, rows, strict=True)}
+                left.extendleft(row_of[report_id] for report_id in reversed(gone))
+            if never is not None:
+                raise never
+            tally.retried += len(gone)
+            lost = lost + 1 if len(gone) == len(reports) else 0
+            if lost >= _MOST_BLOCKS_LOST:
+                words = "seats run out before reports for them are there: ask the operator for longer leases"
+                raise AnswerError(SEAT_GONE.status, SEAT_GONE.name, words)
+            if progress is not None:
+                progress(tally.reports)
+
+    def _fit_block(self, seconds: float, lease: float) -> None:
+        """As many reports at a time as this machine makes in a small part of a lease."""
+        if seconds > lease / 6:
+            self._block = max(1, self._block // 2)
+        elif seconds < lease / 20:
+            self._block = min(self._largest_block, 2 * self._block)
+
+    def _flush(self, tally: _Tally) -> None:
+        while reports := self.outbox.first(self.task.id, MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES):
+            gone: list[str] = []
+            never = self._deliver(reports, tally, gone)
+            tally.refused += len(gone)
+            if never is not None and never.kind not in _NEVER_KEPT:
+                raise never
+
+    # --- seats -------------------------------------------------------------------------------
+
+    def _take_seats(self, count: int) -> list[_TakenSeat]:
+        seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}", _seats)
+        for seat in seats[:count]:
+            self._check_seat(seat)
+        return seats[:count]
+
+    def _check_seat(self, seat: _TakenSeat) -> None:
+        """Only what the task's own routing has: in a batch that is said to be larger, everybody adds less noise."""
+        routing = self.task.routing
+        known: tuple[SeatInBatch, ...] | None = ()
+        if seat.batches:
+            found = routing.find(seat.batches[0].batch_id)
+            position = -1 if found is None else found[1] * routing.slot_users + seat.batches[0].seat
+            known = routing.batches_of(position) if 0 <= position < routing.users else None
+        if seat.batches != known:
+            words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"
+            raise AnswerError(201, "seat-unknown", f"{words} task under this id, or is not to be trusted")
+
+    # --- sending -----------------------------------------------------------------------------
+
+    def _deliver(self, reports: list[SentReport], tally: _Tally, gone: list[str]) -> AnswerError | None:
+        """Send until each is acknowledged or refused; `gone` gets those whose seat was; answers any other refusal."""
+        never: AnswerError | None = None
+        again: set[str] = set()
+        backoff = self._calls.backoff()
+        while reports:
+            try:
+                refusals, tries = self._upload(reports)
+            except AnswerError as refused:
+                if refused.status != TOO_LARGE.status or len(reports) == 1:
+                    raise
+                half = len(reports) // 2
+                first = self._deliver(reports[:half], tally, gone)
+                return self._deliver(reports[half:], tally, gone) or first or never
+            accepted: list[str] = []
+            dropped: list[str] = []
+            waiting: list[SentReport] = []
+            for report, answer in zip(reports, refusals, strict=True):
+                if isinstance(answer, int):
+                    accepted.append(report.report_id)
+                    tally.new += answer == 201
+                elif answer.kind == SEAT_GONE.name:
+                    dropped.append(report.report_id)
+                    gone.append(report.report_id)
+                elif is_passing(answer.status):
+                    waiting.append(report)
+                else:
+                    never = answer
+                    if answer.kind in _NEVER_KEPT:
+                        dropped.append(report.report_id)
+                        tally.refused += 1
+            self.outbox.remove(accepted)
+            self.outbox.refuse(dropped)
+            tally.reports += len(accepted)
+            if tries > 1:
+                again.update(accepted)
+            tally.retried += len(again.intersection(accepted))
+            again.update(report.report_id for report in waiting)
+            reports = waiting
+            if waiting:
+                backoff.wait(f"{self._calls.url} does not take {len(waiting)} reports now")
+        return never
+
+    def _upload(self, reports: list[SentReport]) -> tuple[list[int | AnswerError], int]:
+        """For each report its 2xx status or why it was refused; and how often the request was sent."""
+        if len(reports) > 1:
+            path, body = f"{self._path}/reports", pack_upload(reports)
+            ids = [report.report_id for report in reports]
+            return self._calls.ask("POST", path, lambda _, answer: _results(answer, ids), content=body, media=BINARY)
+        (report,) = reports
+        path, body = f"{self._path}/reports/{report.report_id}", single_body(report.seat, report.body)
+        try:
+            status, tries = self._calls.ask("PUT", path, _acknowledged, content=body, media=BINARY)
+        except AnswerError as refused:
+            if refused.kind not in _NEVER_KEPT:
+                raise
+            return [refused], 1
+        return [status], tries
+
+
+def _seats(_: int, document: Mapping[str, Any]) -> list[_TakenSeat]:
+    try:
+        seats = [
+            _TakenSeat(
+                seat["seat"],
+                float(seat["lease_seconds"]),
+                tuple(SeatInBatch(**{name: batch[name] for name in _BATCH_FIELDS}) for batch in seat["batches"]),
+            )
+            for seat in document["seats"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise NotTheServersError("seats that cannot be read") from None
+    if not seats or not all(is_id(seat.seat) and seat.lease_seconds > 0 for seat in seats):
+        raise NotTheServersError("no seats")
+    return seats
+
+
+def _acknowledged(status: int, document: Mapping[str, Any]) -> int:
+    if status not in (200, 201) or document.get("new") is not (status == 201):
+        raise NotTheServersError("neither new nor known")
+    return status
+
+
+def _results(document: Mapping[str, Any], ids: Sequence[str]) -> list[int | AnswerError]:
+    results = document.get("results")
+    if not isinstance(results, list) or len(results) != len(ids):
+        raise NotTheServersError("another number of results")
+    found: list[int | AnswerError] = []
+    for result, report_id in zip(results, ids, strict=True):
+        status = result.get("status") if isinstance(result, dict) else None
+        if not isinstance(status, int) or result.get("report_id") != report_id:
+            raise NotTheServersError("results of other reports")
+        found.append(status if status in (200, 201) else refusal_from(status, result.get("problem")))
+    return found

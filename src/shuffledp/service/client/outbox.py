@@ -1,0 +1,175 @@
+"""The client's outbox: reports that no server has acknowledged yet, as the bytes that were or will be sent.
+
+A report is written here before it is sent for the first time; whatever happens then, the same bytes are sent again
+until they are acknowledged, so that nobody is randomized twice. The values themselves are never here, nor is
+anything to decrypt a report with: only the analyzer could read it.
+
+A report that comes back refused (its seat's lease ran out, so that it never reached and will never reach anybody)
+needs a new seat and new noise, hence the value again. While the client runs it has the value. After a restart it
+has not: the report leaves the outbox, is counted as refused, and may be reported again. For a stream of values
+with a name, such as a file's column, the outbox knows how many rows have been randomized and which of them were
+refused: reporting the same stream again goes on where it stopped.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from shuffledp.errors import ParameterError
+from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.wire import SentReport
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+KIND, VERSION = "outbox", 1
+WAITING, REFUSED = "waiting", "refused"
+SCHEMA = """
+CREATE TABLE reports (
+    report_id BLOB PRIMARY KEY, task_id TEXT NOT NULL, seat BLOB NOT NULL, body BLOB NOT NULL, state TEXT NOT NULL,
+    stream TEXT, row INTEGER
+) WITHOUT ROWID;
+CREATE INDEX states ON reports (task_id, state);
+CREATE TABLE streams (
+    task_id TEXT NOT NULL, stream TEXT NOT NULL, done INTEGER NOT NULL, PRIMARY KEY (task_id, stream)
+) WITHOUT ROWID;
+"""
+
+
+class Outbox:
+    """A file (SQLite, WAL, synchronous=FULL, what is deleted is overwritten), held by one process; None: in memory.
+
+    >>> outbox = Outbox(None)
+    >>> outbox.put("task", [SentReport("00" * 16, "ff" * 16, b"sealed")])
+    >>> outbox.waiting("task"), outbox.first("task", 10, 1 << 20)[0].body
+    (1, b'sealed')
+    >>> outbox.remove(["00" * 16]); outbox.waiting("task")
+    0
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._store: SqliteStore | _Memory
+        if path is None:
+            self._store = _Memory()
+            return
+        _create_for_owner(path)
+        self._store = SqliteStore(path, SCHEMA, kind=KIND, version=VERSION)
+
+    def __enter__(self) -> "Outbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._store.close()
+
+    def put(
+        self, task_id: str, reports: Sequence[SentReport], stream: str | None = None, rows: Sequence[int] = ()
+    ) -> None:
+        """Keep new reports, all or none, on disk when this returns; `rows` are their places in a named stream."""
+        places: Sequence[int | None] = rows if stream is not None else [None] * len(reports)
+        new = [
+            (bytes.fromhex(report.report_id), task_id, bytes.fromhex(report.seat), report.body, WAITING, stream, row)
+            for report, row in zip(reports, places, strict=True)
+        ]
+
+        def insert(db: sqlite3.Connection) -> None:
+            if stream is not None and rows:
+                # A row that was refused is now under way again.
+                db.executemany(
+                    "DELETE FROM reports WHERE task_id = ? AND state = ? AND stream = ? AND row = ?",
+                    [(task_id, REFUSED, stream, row) for row in rows],
+                )
+                db.execute(
+                    "INSERT INTO streams VALUES (?, ?, ?) "
+                    "ON CONFLICT (task_id, stream) DO UPDATE SET done = MAX(done, excluded.done)",
+                    (task_id, stream, max(rows) + 1),
+                )
+            db.executemany("INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?, ?)", new)
+
+        self._store.write(insert)
+
+    def first(self, task_id: str, most: int, most_bytes: int) -> list[SentReport]:
+        """Some reports that wait, at least one if there are any."""
+
+        def select(db: sqlite3.Connection) -> list[SentReport]:
+            found: list[SentReport] = []
+            length = 0
+            for report_id, seat, body in db.execute(
+                "SELECT report_id, seat, body FROM reports WHERE task_id = ? AND state = ? ORDER BY report_id LIMIT ?",
+                (task_id, WAITING, most),
+            ):
+                length += len(body)
+                if found and length > most_bytes:
+                    break
+                found.append(SentReport(report_id.hex(), seat.hex(), body))
+            return found
+
+        return self._store.write(select)
+
+    def remove(self, report_ids: Sequence[str]) -> None:
+        """These were acknowledged."""
+        ids = [(bytes.fromhex(report_id),) for report_id in report_ids]
+        if ids:
+            self._store.write(lambda db: db.executemany("DELETE FROM reports WHERE report_id = ?", ids))
+
+    def refuse(self, report_ids: Sequence[str]) -> None:
+        """These were refused for good: their bytes go; those of a stream leave their row, to be reported again."""
+        ids = [(bytes.fromhex(report_id),) for report_id in report_ids]
+
+        def update(db: sqlite3.Connection) -> None:
+            db.executemany("DELETE FROM reports WHERE report_id = ? AND stream IS NULL", ids)
+            db.executemany(f"UPDATE reports SET state = '{REFUSED}', body = x'' WHERE report_id = ?", ids)
+
+        if ids:
+            self._store.write(update)
+
+    def waiting(self, task_id: str) -> int:
+        """How many reports wait to be acknowledged."""
+        query = "SELECT COUNT(*) FROM reports WHERE task_id = ? AND state = ?"
+        return int(self._store.write(lambda db: db.execute(query, (task_id, WAITING)).fetchone()[0]))
+
+    def rows_done(self, task_id: str, stream: str) -> int:
+        """So many rows of a stream were randomized before."""
+        query = "SELECT done FROM streams WHERE task_id = ? AND stream = ?"
+        row = self._store.write(lambda db: db.execute(query, (task_id, stream)).fetchone())
+        return 0 if row is None else int(row[0])
+
+    def rows_refused(self, task_id: str, stream: str) -> list[int]:
+        """Those of them that reached nobody."""
+        query = "SELECT row FROM reports WHERE task_id = ? AND state = ? AND stream = ? ORDER BY row"
+        rows = self._store.write(lambda db: db.execute(query, (task_id, REFUSED, stream)).fetchall())
+        return [int(row[0]) for row in rows]
+
+
+def _create_for_owner(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+    except OSError as refused:
+        why = (refused.strerror or "refused").lower()
+        raise ParameterError(
+            "outbox", str(path), "must be a file that can be written", f"{why}: name another"
+        ) from None
+
+
+class _Memory:
+    """A store that lasts as long as the process."""
+
+    def __init__(self) -> None:
+        import threading
+
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._db.executescript(SCHEMA)
+
+    def write(self, work: Work[T]) -> T:
+        with self._lock, self._db:
+            return work(self._db)
+
+    def close(self) -> None:
+        self._db.close()

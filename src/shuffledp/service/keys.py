@@ -1,0 +1,184 @@
+"""A folder of keys: the analyzer's key pair, and a token for each role. Made once, whole or not at all.
+
+    analyzer.key   the private key: the analyzer's machine only
+    analyzer.pub   the public key: goes into every task
+    tokens.json    the secrets of all roles: the servers
+    <role>.token   one role's secret by itself: whoever has the role
+
+No party needs the whole folder. The shuffler must not have `analyzer.key`: with it, it could read what it mixes.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.files import settle_name
+from shuffledp.randomness import RandomBits
+from shuffledp.service.crypto import PrivateKey, PublicKey
+from shuffledp.service.tokens import ROLES, Tokens
+
+VERSION = 1
+PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
+
+_MAKE = "make keys with `shuffledp keys FOLDER`"
+
+
+def token_name(role: str) -> str:
+    """The file of one role's token."""
+    return f"{role}.token"
+
+
+def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+    """New keys in a new folder that only its owner can look into; one that holds anything is refused.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     public = make_keys(Path(place) / "keys", bits=RandomBits.secure())
+    ...     load_private_key(Path(place) / "keys").public == public == load_public_key(Path(place) / "keys")
+    True
+    """
+    if not bits.is_secure:
+        raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
+    target = Path(os.path.realpath(folder))
+    if not target.parent.is_dir():
+        problem = "must be in a directory that exists"
+        raise ParameterError("folder", str(folder), problem, f"create {target.parent} or name another")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise _not_new(folder)
+    private, tokens = PrivateKey.generate(), Tokens.generate(bits=bits)
+    contents = {
+        PRIVATE: _json({"version": VERSION, "private_key": private.text}),
+        PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
+        TOKENS: _json({"version": VERSION, **tokens.secrets}),
+        **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
+    }
+    # All are made in a hidden folder that takes the name in one step: there is never half a set of keys.
+    part = target.parent / f".shuffledp-{secrets.token_hex(8)}.part"
+    try:
+        part.mkdir(mode=0o700)
+        for name, text in contents.items():
+            _write(part / name, text, 0o644 if name == PUBLIC else 0o600)
+        settle_name(part / PRIVATE)
+        part.replace(target)
+    except OSError as refused:
+        if refused.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _not_new(folder) from refused
+        why = (refused.strerror or "refused").lower()
+        problem = "must be where files can be written"
+        raise ParameterError("folder", str(folder), problem, f"{why}: name another") from refused
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    settle_name(target)
+    return private.public
+
+
+def _not_new(folder: Path) -> ParameterError:
+    way_out = "name another: keys are never overwritten, as what was encrypted to them could not be read any more"
+    return ParameterError("folder", str(folder), "must be new or empty", way_out)
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    # Created with its mode: at no time can anybody else open it.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load_private_key(path: Path) -> PrivateKey:
+    """The analyzer's key from its folder or file; refused if anybody but its owner may read it."""
+    file = _file(path, PRIVATE)
+    check_private(file, "keys")
+    return PrivateKey.from_text(_field(file, "private_key"))
+
+
+def load_public_key(path: Path) -> PublicKey:
+    """The key that clients encrypt to, from its folder or file."""
+    return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+
+
+def load_tokens(path: Path) -> Tokens:
+    """The secrets of all roles from their folder or file."""
+    file = _file(path, TOKENS)
+    return Tokens.from_document({name: value for name, value in _document(file).items() if name != "version"})
+
+
+def load_token(path: Path) -> str:
+    """One role's secret from its file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = make_keys(Path(place) / "keys", bits=RandomBits.secure())
+    ...     len(load_token(Path(place) / "keys" / "enrol.token"))
+    64
+    """
+    try:
+        token = path.read_text("ascii").strip()
+    except OSError:
+        raise ParameterError("token_file", str(path), "must be a file that can be read", "check the path") from None
+    except UnicodeDecodeError:
+        token = ""
+    if not token.isprintable() or not 32 <= len(token) <= 4096 or any(sign.isspace() for sign in token):
+        # What the file does hold is not shown: it may be another secret.
+        raise DataError(
+            "token_file", str(path), "must hold one token of at least 32 characters", f"name one of {_names()}"
+        )
+    return token
+
+
+def _names() -> str:
+    return ", ".join(token_name(role) for role in ROLES)
+
+
+def check_private(file: Path, parameter: str) -> None:
+    """Refuse a secret that others on this machine may read."""
+    with contextlib.suppress(OSError):
+        mode = stat.S_IMODE(file.stat().st_mode)
+        if os.name == "posix" and mode & 0o077:
+            problem = f"must be readable by its owner only, not have mode {mode:o}"
+            raise DataError(parameter, str(file), problem, f"run: chmod 600 {file}, or make new keys if others read it")
+
+
+def _file(path: Path, name: str) -> Path:
+    return path / name if path.is_dir() else path
+
+
+def _field(file: Path, name: str) -> str:
+    value = _document(file).get(name)
+    if not isinstance(value, str):
+        raise DataError("keys", str(file), f"must have a {name}", _MAKE)
+    return value
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        document: Any = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise ParameterError("keys", str(file), "must be there", f"check the path, or {_MAKE}") from None
+    except OSError as refused:
+        why = refused.strerror or "no reason given"
+        raise ParameterError("keys", str(file), "must be readable by this process", f"{why.lower()}") from None
+    except (ValueError, RecursionError):
+        raise DataError("keys", str(file), "must be a JSON document", _MAKE) from None
+    version = document.get("version") if isinstance(document, dict) else None
+    if version != VERSION:
+        raise DataError(
+            "keys.version",
+            version,
+            f"must be {VERSION} in {file.name}",
+            f"this version of shuffledp reads no other: {_MAKE}",
+        )
+    return dict(document)

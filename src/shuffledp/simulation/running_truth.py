@@ -1,0 +1,68 @@
+"""Running estimates at any times, and the true running sums beside them."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.continual.domains import Bits, Categories, Domain
+from shuffledp.continual.estimates import RunningEstimates
+
+# Numbers held at a time: a histogram of many categories has many after every user.
+_AT_A_TIME = 1 << 20
+
+
+def closing_times(estimates: RunningEstimates) -> NDArray[np.int64]:
+    """When slots closed, from 0 on."""
+    return np.arange(len(estimates.prefixes), dtype=np.int64) * estimates.plan.slot_users
+
+
+def estimates_at(estimates: RunningEstimates, times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The estimates after so many users, in the values' own unit, a row a time.
+
+    >>> from shuffledp import Counter, Privacy, RandomBits
+    >>> counter = Counter.of(users=2000, shufflers=2, privacy=Privacy(1, 1e-6))
+    >>> run = counter.run(np.ones(2000), bits=RandomBits.seeded(1))
+    >>> bool(estimates_at(run, np.array([999]))[0] == run.at(999).value)
+    True
+    """
+    domain = estimates.plan.domain
+    slots, since = np.divmod(times, estimates.plan.slot_users)
+    steps, middle = estimates.prefixes[slots], since * domain.middle
+    return np.asarray(domain.step * steps + (middle if steps.ndim == 1 else middle[:, np.newaxis]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunningTruth:
+    """The true sums when slots closed and at the end, and the largest error of any coordinate at any time."""
+
+    at_closing: NDArray[Any]
+    at_the_end: NDArray[Any]
+    largest_error: float
+
+    @classmethod
+    def of(cls, estimates: RunningEstimates, values: NDArray[Any]) -> Self:
+        """Beside these estimates, of values that were checked."""
+        plan = estimates.plan
+        domain = plan.domain
+        rows = max(1, _AT_A_TIME // (plan.slot_users * domain.coordinates)) * plan.slot_users
+        total = _numbers(domain, values[:1]).sum(axis=0) * 0
+        closing, largest = [total[np.newaxis]], 0.0
+        for first in range(0, len(values), rows):
+            sums = total + np.cumsum(_numbers(domain, values[first : first + rows]), axis=0)
+            times = np.arange(first + 1, first + len(sums) + 1)
+            largest = max(largest, float(np.abs(estimates_at(estimates, times) - sums).max()))
+            # A copy: a view would keep the whole block.
+            closing.append(sums[plan.slot_users - 1 :: plan.slot_users].copy())
+            total = sums[-1]
+        return cls(np.concatenate(closing), total, largest)
+
+
+def _numbers(domain: Domain, values: NDArray[Any]) -> NDArray[Any]:
+    """What each user adds to the sum."""
+    if isinstance(domain, Bits):
+        return values.astype(np.int64)
+    if isinstance(domain, Categories):
+        return np.asarray(values[:, np.newaxis] == np.arange(domain.count), dtype=np.int64)
+    return values
