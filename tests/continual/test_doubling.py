@@ -1,10 +1,12 @@
 """A running count without a known horizon."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from shuffledp.accounting.laws import DiscreteLaplace
 from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.noise import LaplaceNoise, calibrate
 from shuffledp.errors import ParameterError
@@ -94,3 +96,18 @@ def test_bad_values_are_refused() -> None:
             counter().error_bound_at(time)
     with pytest.raises(ParameterError, match="epoch"):
         counter().epoch(-1)
+
+
+def test_the_last_user_of_an_epoch_counts() -> None:
+    """The epoch's own batch makes one more estimate: the smallest epochs show that the union holds it."""
+    ratio = math.exp(-0.5)
+    tail = 2 * ratio**6 / (1 + ratio)
+    confidence = 1 - tail * (math.pi**2 / 6) * (1 + 1e-6)
+    counter = UnboundedCounter(
+        first_users=2, shufflers=2, shufflers_used=2, privacy=Privacy(1, 1e-3), confidence=confidence
+    )
+    bound = counter.epoch(0).error_bound
+    noise = DiscreteLaplace(ratio)
+    slot = (counter.epoch(0).inner.slot_users - 1) / 2
+    beyond = 2 * noise.sf(int(bound - slot))
+    assert 2 * beyond <= (1 - confidence) * 6 / math.pi**2

@@ -1,6 +1,5 @@
 """`shuffledp demo`: the whole service on this machine in a minute: servers, clients, a table, a picture."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -49,8 +48,8 @@ def demo(
     shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
     with _servers(run, shuffler, analyzer), users_reporting(len(values), shown=not as_json) as progress:
         _await_ready([shuffler, analyzer])
-        for part in np.array_split(values, clients):
-            _report(run, part, shuffler, progress)
+        for number, part in enumerate(np.array_split(values, clients), 1):
+            _report(run, number, part, shuffler, progress)
         _await_read(run, task, shuffler, analyzer)
         counts = _get(shuffler, f"/v1/tasks/{task.id}", run, "read")["counts"]
         seen = _get(analyzer, f"/v1/tasks/{task.id}", run, "read")
@@ -217,16 +216,15 @@ def _await_ready(servers: list[str]) -> None:
             time.sleep(0.1)
 
 
-def _report(run: Path, values: Any, shuffler: str, progress: Any) -> None:
+def _report(run: Path, number: int, values: Any, shuffler: str, progress: Any) -> None:
     """One client process: reports its people's values, one after the other."""
     import numpy as np
 
-    task_id = json.loads((run / "task.json").read_text())["nonce"]
-    file = run / f"values-{task_id[:6]}.npy"
+    file = run / f"people-{number}.npy"
     np.save(file, values)
     command = [
         *(*_python(), "report", "--file", str(file), "--task", str(run / "task.json"), "--shuffler", shuffler),
-        *("--token-file", str(run / "keys" / "enrol.token"), "--outbox", str(run / "outbox.db"), "--json"),
+        *("--token-file", str(run / "keys" / "enrol.token"), "--outbox", str(run / f"outbox-{number}.db"), "--json"),
     ]
     client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

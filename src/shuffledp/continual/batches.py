@@ -150,6 +150,8 @@ class CoinBatch(BatchMechanism):
     def of(cls, users: int, honest_fraction: float, noise: CoinNoise, domain: Domain = BITS) -> "CoinBatch":
         """So many coins that the honest part of them is enough."""
         coins = total_coins(noise.coins, honest_fraction)
+        if (users + 1) * coins >= 1 << 63:
+            raise InfeasibleError("users", users, "and coins must fit into 64 bits together", "plan smaller batches")
         return cls(users, coins, domain.coordinates, domain.lowest, domain.highest - domain.lowest)
 
     @property
@@ -206,7 +208,7 @@ class CoinBatch(BatchMechanism):
         labels, most = labels_of(batch), self.coordinates * self._expected
         if len(batch) > most:
             raise BrokenBatchError(f"messages must be at most {most}, got {len(batch)}: the batch is void.")
-        good = (batch.payloads <= 1) & (labels < self.coordinates)
+        good = (batch.payloads <= 1) & (labels >= 0) & (labels < self.coordinates)
         seen = np.bincount(labels[good], minlength=self.coordinates)
         ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=self.coordinates)
         totals = ones - (self.coins // 2 - self.users * self.lowest)

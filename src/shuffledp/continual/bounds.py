@@ -6,7 +6,8 @@ With S_j the sum of j independent noises and w_j prefixes made of j batches,
 
 The law of S_j comes from a Fourier transform, not from a Gaussian: ten per cent matters in these tails. Tails
 of sums of symmetric log-concave noise grow with j, so a group of j is bounded by its largest one. Very wide
-noise is taken to the nearest multiple of a width first, which moves a sum of j by at most j/2 widths.
+noise is taken to the nearest multiple of a width first, which moves a sum of j by at most j/2 widths: a tail of
+the group's largest sum, so moved, is a bound on that sum's own tail, and so on those of the whole group.
 """
 
 import math

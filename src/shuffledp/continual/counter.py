@@ -61,13 +61,19 @@ class Cohort:
     batches: tuple[OpenBatch, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CounterState:
     """Where a sum stands: users so far, and the estimates, in steps, of those prefixes that are still needed."""
 
     fingerprint: str
     users: int
     prefixes: Mapping[int, Total]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CounterState) and self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.users))
 
     def document(self) -> dict[str, Any]:
         """The state as JSON."""
@@ -83,7 +89,7 @@ class CounterState:
         try:
             prefixes = {int(slot): _total_from(total) for slot, total in document["prefixes"].items()}
             state = cls(str(document["fingerprint"]), document["users"], prefixes)
-        except (KeyError, TypeError, ValueError, AttributeError) as broken:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as broken:
             raise DataError("state", str(broken), "must have all its fields", way_out) from None
         if not is_whole(state.users) or not all(map(_is_total, prefixes.values())):
             raise DataError("state", "a number that is not whole", "must have whole numbers", way_out)

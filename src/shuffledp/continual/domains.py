@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
+from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.vector_sum.ball import LARGEST_DIMENSION, Ball, check_ball
 from shuffledp.randomness import RandomBits
@@ -66,11 +66,13 @@ class Domain(ABC):
         """No coordinate of any running sum is further off by rounding, but for this probability.
 
         Rounding errors are independent, have mean 0 and lie in an interval of one step, so their running sum
-        is a martingale: the maximal form of Hoeffding's inequality needs no union over time.
+        is a martingale: the maximal form of Hoeffding's inequality needs no union over time. Beside it: fixed
+        point has 32 bits, and values may be too large by a hair, which is clipped.
         """
         if not self.rounds:
             return 0.0
-        return self.step * math.sqrt(users * math.log(2 * self.coordinates / failure) / 2)
+        likely = self.step * math.sqrt(users * math.log(2 * self.coordinates / failure) / 2)
+        return likely + users * (self.step * 2.0**-33 + TOLERANCE * self.reach)
 
     @abstractmethod
     def check_values(self, values: ArrayLike) -> NDArray[Any]:

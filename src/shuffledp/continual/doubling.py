@@ -175,7 +175,10 @@ def _epoch(counter: UnboundedCounter, number: int) -> Epoch:
 
     def bound(budget: int, tails: SumTails) -> float:
         def up_to(summands: int) -> int:
-            return 0 if summands < number else slots(min(summands - number, budget), levels)
+            if summands < number:
+                return 0
+            # The epoch's own batch closes with its last user: one noise after those of the epochs before.
+            return slots(min(summands - number, budget), levels) + (summands > number)
 
         slot_users = math.ceil(wanted / slots(budget, levels))
         return horizon_bound(tails, number + budget, up_to, failure) + (slot_users - 1) / 2

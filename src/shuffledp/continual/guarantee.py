@@ -197,9 +197,9 @@ class PrivateCount(CountShape):
         """What one client that does not follow the protocol can do to the estimates."""
         mechanism = self.mechanism(self.slot_users)
         if isinstance(mechanism, CoinBatch):
-            most = self.domain.step * mechanism.messages_max / self.domain.coordinates
-            each = " in every coordinate" if self.domain.coordinates > 1 else ""
-            return f"moves each of its {self.shufflers_used} batches by at most {most:g}{each}"
+            most = self.domain.step * mechanism.messages_max
+            together = ", all coordinates together" if self.domain.coordinates > 1 else ""
+            return f"moves each of its {self.shufflers_used} batches by at most {most:g}{together}"
         return "moves each of its batches as far as it likes or voids it; a random change is detected"
 
 

@@ -20,17 +20,20 @@ from shuffledp.accounting.differences import PolyaDifference, Skellam
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.errors import ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import fair_coin_sums
 from shuffledp.sampling.laws import sample_polya_difference, sample_skellam
+from shuffledp.sampling.table import LONGEST_TABLE
 
 # From so many shufflers on, delta makes room for less discrete Laplace noise than the pure epsilon / k.
 DELTA_HELPS_LAPLACE = 9
 # The part of delta for the shares of all a user's batches, where noise needs delta, too.
 TRANSPORT_PART = 0.1
+# A table of noise reaches to e^-this.
+_TABLE_DEPTH = 96
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,14 @@ class LaplaceNoise(BatchNoise):
     family: ClassVar[str] = "laplace"
     ratio: float
 
+    def __post_init__(self) -> None:
+        if isinstance(self.ratio, bool) or not isinstance(self.ratio, int | float) or not 0 < self.ratio < 1:
+            raise ParameterError("ratio", self.ratio, "must lie in (0, 1)", "make the plan again")
+        if -math.log(self.ratio) * LONGEST_TABLE < _TABLE_DEPTH:
+            raise InfeasibleError(
+                "noise", f"ratio {self.ratio!r}", "is too wide to be drawn", "choose a larger epsilon or a coarser grid"
+            )
+
     @property
     def parameters(self) -> dict[str, Any]:
         return {"ratio": self.ratio}
@@ -93,6 +104,11 @@ class SkellamNoise(BatchNoise):
 
     family: ClassVar[str] = "skellam"
     variance: float
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.variance, int | float) and not isinstance(self.variance, bool)
+        if not is_number or not 0 < self.variance < math.inf:
+            raise ParameterError("variance", self.variance, "must be a positive number", "make the plan again")
 
     @property
     def parameters(self) -> dict[str, Any]:

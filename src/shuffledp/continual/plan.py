@@ -22,7 +22,8 @@ class CounterPlan(PrivateCount):
     """A running sum, estimated after every user: of bits (a count), of numbers in [0, 1], of vectors or categories.
 
     `shufflers` work concurrently, and `shufflers_used` of them are worth their part of epsilon. Time is cut
-    into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and the middle of the domain (one half for a bit) for every user since.
+    into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and for every user since the middle
+    of the domain, one half for a bit.
     With the estimator "combined", two batches that close together are weighed against each other.
 
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
@@ -76,7 +77,7 @@ class CounterPlan(PrivateCount):
             privacy,
             family=noise,
             confidence=confidence,
-            surplus=1 / honest_fraction,
+            surplus=min(1 / honest_fraction, float(users)),
             domain=chosen,
             estimator=estimator,
         )
@@ -122,8 +123,7 @@ class CounterPlan(PrivateCount):
     @classmethod
     def _on_grid(cls, domain: Domain, fit: bool, asked: dict[str, Any]) -> Self:
         if fit:
-            surplus = 1 / check_honest_fraction(asked.get("honest_fraction", 1.0))
-            check_users(asked["users"])
+            surplus = min(1 / check_honest_fraction(asked.get("honest_fraction", 1.0)), check_users(asked["users"]))
             check_shufflers(asked["shufflers"])
             check_confidence(asked.get("confidence", 0.95))
             domain = with_grid(

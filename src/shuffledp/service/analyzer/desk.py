@@ -120,8 +120,9 @@ class Desk:
                 closed[level] = _as_total(total.total)
                 dropped += total.dropped
                 void += total.void
-                # Each message that is missing moves a sum by a step; a void batch counts as its middle.
-                width += plan.domain.step * total.dropped + (size * plan.domain.reach if total.void else 0.0)
+                # Each message that is missing moves a sum by a step; a void batch counts as its middle, rounded.
+                halves = size * plan.domain.reach + plan.domain.step / 2
+                width += plan.domain.step * total.dropped + (halves if total.void else 0.0)
             state = counter.tell(state, plan.slot_users, closed)
             estimate = counter.estimate(state)
             published.append(
