@@ -101,7 +101,10 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         ("seats taken", f"{said['seats']:,}"),
         ("reports", f"{said['reports_sent']:,} sent, {said['reports_acknowledged']:,} acknowledged (on disk first)"),
         ("pending", f"{said['reports_pending']:,} in batches that are not full yet, and stay unread"),
-        ("batches released", f"{said['batches_released']:,} of {plan.slot_users:,} users and more, none void"),
+        (
+            "batches released",
+            f"{said['batches_released']:,}, of {plan.slot_users:,} users and more; {said['batches_void']} void",
+        ),
         (
             "estimate",
             f"{said['estimate']:,.0f} among the first {said['time']:,}; the truth is {said['truth']:,}: "

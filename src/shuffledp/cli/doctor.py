@@ -1,8 +1,7 @@
 """`shuffledp doctor`: checks keys, permissions, clocks, stores, servers and tokens, and says what to do."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,15 +9,9 @@ from shuffledp.cli import options
 from shuffledp.cli.output import print_json, show
 
 if TYPE_CHECKING:
-    from shuffledp.service.client.calls import Calls
-    from shuffledp.service.task import Task
-    from shuffledp.service.tokens import Tokens
+    from shuffledp.cli.doctor_checks import Check
 
 FAILED = 3
-# Clocks further apart than this end leases early or late.
-LARGEST_SKEW = 5.0
-# A batch is at most 256 MB and is kept twice while it is sealed.
-LEAST_FREE, LITTLE_FREE = 1 << 29, 1 << 32
 
 Keys = Annotated[Path | None, typer.Option("--keys", help="A folder of keys.", metavar="FOLDER")]
 TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
@@ -27,15 +20,6 @@ AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the a
 Stores = Annotated[
     list[Path] | None, typer.Option("--store", help="A server's database, or an outbox; repeat it.", metavar="FILE")
 ]
-
-
-class Check(NamedTuple):
-    """One thing that was looked at: ok, warn or fail."""
-
-    name: str
-    status: str
-    found: str
-    to_do: str = ""
 
 
 def doctor(
@@ -47,21 +31,23 @@ def doctor(
     as_json: options.AsJson = False,
 ) -> None:
     """Check everything that is named; exit code 3 if something fails. Nothing is changed."""
+    from shuffledp.cli import doctor_checks as look
     from shuffledp.service.client.calls import check_url
 
     # A wrong address is bad input, not a finding.
     servers = [(role, check_url(url, role)) for role, url in (("shuffler", shuffler), ("analyzer", analyzer)) if url]
-    checks = list(_versions())
-    tokens = None
+    checks = list(look.at_versions())
+    tokens = task = None
     if keys is not None:
-        tokens = _collected(checks, _keys(keys))
-    task = None
+        found, tokens = look.at_keys(keys)
+        checks += found
     if task_file is not None:
-        task = _collected(checks, _task(task_file, keys))
+        found, task = look.at_task(task_file, keys)
+        checks += found
     for path in store or []:
-        checks += _store(path)
+        checks += look.at_store(path)
     for role, url in servers:
-        checks += _server(role, url, task, tokens)
+        checks += look.at_server(role, url, task, tokens)
     failed = sum(check.status == "fail" for check in checks)
     if as_json:
         print_json({"schema": 1, "checks": [check._asdict() for check in checks], "failed": failed})
@@ -71,16 +57,7 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def _collected(checks: list[Check], steps: Any) -> Any:
-    """Collect what a generator finds; answer what it returns."""
-    while True:
-        try:
-            checks.append(next(steps))
-        except StopIteration as done:
-            return done.value
-
-
-def _tell(checks: list[Check], failed: int) -> None:
+def _tell(checks: "list[Check]", failed: int) -> None:
     from rich import box
     from rich.table import Table
 
@@ -92,285 +69,3 @@ def _tell(checks: list[Check], failed: int) -> None:
     for check in checks:
         table.add_row(check.status, check.name, check.found, check.to_do)
     show(table, "All is well." if not failed else f"{failed} of {len(checks)} checks failed.")
-
-
-# --- this machine --------------------------------------------------------------------------------
-
-
-def _versions() -> Iterator[Check]:
-    import platform
-    import sqlite3
-    import sys
-    from importlib.metadata import PackageNotFoundError, version
-
-    from shuffledp import __version__
-    from shuffledp.service.wire import VERSION
-
-    python = platform.python_version()
-    status = "ok" if sys.version_info >= (3, 11) else "fail"
-    yield Check("python", status, python, "" if status == "ok" else "use 3.11 or newer")
-    yield Check("shuffledp", "ok", f"{__version__}, protocol version {VERSION}")
-    # RETURNING and UPSERT, both in use, are in 3.35.
-    status = "ok" if sqlite3.sqlite_version_info >= (3, 35) else "fail"
-    yield Check("sqlite", status, sqlite3.sqlite_version, "" if status == "ok" else "use 3.35 or newer")
-    try:
-        found = version("cryptography")
-        from cryptography.hazmat.primitives import hpke
-
-        yield Check("cryptography", "ok", f"{found}, with HPKE ({hpke.__name__.rpartition('.')[2]})")
-    except (ImportError, PackageNotFoundError):
-        yield Check("cryptography", "fail", "no HPKE", "install cryptography>=49")
-
-
-# --- keys and task -------------------------------------------------------------------------------
-
-
-def _keys(folder: Path) -> Any:
-    """Each file by itself, and whether they fit together; answers the tokens."""
-    from shuffledp.errors import ShuffleDPError
-    from shuffledp.service.keys import (
-        PRIVATE,
-        TOKENS,
-        check_private,
-        load_private_key,
-        load_public_key,
-        load_token,
-        load_tokens,
-        token_name,
-    )
-    from shuffledp.service.tokens import ROLES
-
-    private = public = tokens = None
-    if (folder / PRIVATE).exists():
-        try:
-            private = load_private_key(folder)
-            yield Check("private key", "ok", str(folder / PRIVATE))
-        except ShuffleDPError as wrong:
-            yield _failed("private key", wrong)
-    else:
-        yield Check("private key", "ok", "not here, as it should be everywhere but on the analyzer")
-    try:
-        public = load_public_key(folder)
-        fits = private is None or private.public == public
-        to_do = "" if fits else "the two are of different pairs: restore the folder, or make new keys"
-        yield Check("public key", "ok" if fits else "fail", public.text, to_do)
-    except ShuffleDPError as wrong:
-        yield _failed("public key", wrong)
-    try:
-        tokens = load_tokens(folder)
-        check_private(folder / TOKENS, "tokens")
-        missing = [role for role in ROLES if role not in tokens.secrets]
-        found = f"for {', '.join(tokens.secrets)}"
-        yield Check("tokens", "warn" if missing else "ok", found, f"none for {', '.join(missing)}" if missing else "")
-    except ShuffleDPError as wrong:
-        yield _failed("tokens", wrong)
-    for role in ROLES:
-        file = folder / token_name(role)
-        if not file.exists():
-            continue
-        try:
-            check_private(file, "token")
-            same = tokens is None or tokens.secrets.get(role) == load_token(file)
-            to_do = "" if same else f"{TOKENS} has another: the servers would refuse it"
-            yield Check(f"{role} token", "ok" if same else "fail", str(file), to_do)
-        except ShuffleDPError as wrong:
-            yield _failed(f"{role} token", wrong)
-    return tokens
-
-
-def _task(file: Path, keys: Path | None) -> Any:
-    """The task's file, and whether its key is the folder's; answers the task."""
-    from shuffledp.errors import ShuffleDPError
-    from shuffledp.service.keys import load_public_key
-    from shuffledp.service.task import Task
-
-    try:
-        task = Task.load(file)
-    except ShuffleDPError as wrong:
-        yield _failed("task", wrong)
-        return None
-    yield Check("task", "ok", task.id)
-    for warning in task.warnings:
-        yield Check("task's method", "warn", warning, "choose a method of bits or coins for people you do not know")
-    if keys is not None:
-        try:
-            same = load_public_key(keys) == task.public_key
-            to_do = "" if same else "the analyzer with these keys cannot read it: create the task again"
-            yield Check("task's key", "ok" if same else "fail", task.public_key.text, to_do)
-        except ShuffleDPError as wrong:
-            yield _failed("task's key", wrong)
-    return task
-
-
-def _failed(name: str, wrong: Exception) -> Check:
-    from shuffledp.errors import ParameterError
-
-    if isinstance(wrong, ParameterError):
-        return Check(name, "fail", f"{wrong.value} {wrong.problem}", wrong.way_out)
-    return Check(name, "fail", str(wrong))
-
-
-# --- stores --------------------------------------------------------------------------------------
-
-
-def _store(path: Path) -> Iterator[Check]:
-    import os
-    import shutil
-    import stat
-
-    name = f"store {path.name}"
-    if not path.is_file():
-        yield Check(name, "fail", f"{path} is no file", "check the path; a server makes its store when it starts")
-        return
-    yield _kind(name, path)
-    yield Check(f"{name} held", "ok", _holder(path))
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if os.name == "posix" and mode & 0o007:
-        yield Check(f"{name} mode", "warn", f"{mode:o}: everybody on this machine may read it", f"chmod 600 {path}")
-    free = shutil.disk_usage(path.resolve().parent).free
-    status = "fail" if free < LEAST_FREE else "warn" if free < LITTLE_FREE else "ok"
-    to_do = "" if status == "ok" else "free some: without room, reports are refused with 503"
-    yield Check(f"{name} disk", status, f"{free / 2**30:,.1f} GB free", to_do)
-
-
-def _kind(name: str, path: Path) -> Check:
-    """What the file says that it is, read without changing it."""
-    import sqlite3
-    from urllib.parse import quote
-
-    to_do = "name a file that a server or a client made"
-    with path.open("rb") as file:
-        if file.read(16) != b"SQLite format 3\0":
-            return Check(name, "fail", "is no SQLite database", to_do)
-    try:
-        db = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, timeout=2)
-        try:
-            label = db.execute("SELECT label FROM store").fetchone()[0]
-            sound = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            db.close()
-    except (sqlite3.Error, TypeError) as broken:
-        return Check(name, "fail", f"is no store of shuffledp ({broken})", to_do)
-    known = _labels()
-    if label not in known:
-        return Check(name, "fail", f"is a {label} store", f"this version reads {', '.join(known)}")
-    return Check(name, "ok" if sound == "ok" else "fail", f"{label}, {sound}", "" if sound == "ok" else "restore it")
-
-
-def _labels() -> list[str]:
-    from shuffledp.service.client import outbox
-    from shuffledp.service.store import sqlite_analyzer, sqlite_shuffler
-
-    return [f"{kind.KIND} {kind.VERSION}" for kind in (sqlite_shuffler, sqlite_analyzer, outbox)]
-
-
-def _holder(path: Path) -> str:
-    """Who holds the store's lock: asked for a moment, shared, so that it is never taken away from anybody."""
-    import fcntl
-
-    lock = Path(path.resolve()).with_name(path.resolve().name + ".lock")
-    try:
-        with lock.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                fcntl.flock(file, fcntl.LOCK_UN)
-            except BlockingIOError:
-                return f"by process {file.read(64).decode('ascii', 'replace').strip() or 'unknown'}"
-    except OSError:
-        return "by nobody: it has no lock file that can be read"
-    return "by nobody"
-
-
-# --- servers -------------------------------------------------------------------------------------
-
-
-def _server(role: str, url: str, task: "Task | None", tokens: "Tokens | None") -> Iterator[Check]:
-    import httpx
-
-    from shuffledp.randomness import RandomBits
-    from shuffledp.service.client.calls import Calls, is_loopback
-    from shuffledp.service.tokens import ENROL, HOP, READ
-
-    if url.startswith("http:") and not is_loopback(url):
-        yield Check(f"{role} TLS", "fail", "the token travels in the clear", "serve with --tls-cert, and use https")
-    with httpx.Client(timeout=5.0) as http:
-
-        def calls(secret: str | None) -> Calls:
-            return Calls(url, secret, http, RandomBits.secure(), patience=0.0)
-
-        try:
-            health = calls(None).once("GET", "/healthz")
-            ready = calls(None).once("GET", "/readyz")
-        except httpx.HTTPError as broken:
-            found = f"{url} cannot be reached ({type(broken).__name__}: {broken})"
-            yield Check(role, "fail", found, "is it running, and is the address right?")
-            return
-        alive = health.is_success and health.text.strip() == "ok"
-        to_do = "" if alive else "something else answers there: check the address and the port"
-        yield Check(role, "ok" if alive else "fail", f"{url} answers {health.status_code}", to_do)
-        to_do = "" if ready.is_success else "it is starting, or its store cannot be written: see its log"
-        yield Check(f"{role} ready", "ok" if ready.is_success else "fail", f"{ready.status_code}", to_do)
-        if task is None:
-            return
-        path = f"/v1/tasks/{task.id}"
-        yield from _refused(calls(None), role, path, "nobody", 401)
-        if tokens is None:
-            return
-        wrong, right = (HOP, ENROL) if role == "shuffler" else (ENROL, READ)
-        if wrong in tokens.secrets:
-            yield from _refused(calls(tokens.secrets[wrong]), role, path, wrong, 403)
-        if right in tokens.secrets:
-            yield from _served(calls(tokens.secrets[right]), role, right, path, task)
-
-
-def _refused(calls: "Calls", role: str, path: str, who: str, expected: int) -> Iterator[Check]:
-    """Those without the role must not get in."""
-    import httpx
-
-    try:
-        status = calls.once("GET", path).status_code
-    except httpx.HTTPError as broken:
-        yield Check(f"{role} refuses {who}", "fail", type(broken).__name__, "try again")
-        return
-    fits = status == expected or status in (401, 403)
-    to_do = "" if fits else "it must not answer: is it a server of shuffledp with its tokens?"
-    if status == 401 and expected == 403:
-        fits, to_do = False, "it does not know this token: it runs with another tokens.json"
-    yield Check(f"{role} refuses {who}", "ok" if fits else "fail", str(status), to_do)
-
-
-def _served(calls: "Calls", role: str, token: str, path: str, task: "Task") -> Iterator[Check]:
-    """The task as the server has it, and its clock."""
-    import time
-
-    from shuffledp.errors import ShuffleDPError
-
-    asked = time.time()
-    try:
-        document = calls.json(path)
-    except ShuffleDPError as wrong:
-        status = getattr(wrong, "status", None)
-        to_do = {
-            401: "the server has other tokens: give it this folder's tokens.json",
-            404: "start the server with --task, or send it the task as admin",
-        }.get(status or 0, "see the server's log")
-        yield Check(f"{role} serves the task", "fail", str(wrong), to_do)
-        return
-    answered = time.time()
-    if role == "shuffler":
-        same = document.get("routing") == task.routing.document()
-        counts = document.get("counts") or {}
-        found = f"{counts.get('reports', '?')} reports, {counts.get('batches_waiting', '?')} batches wait to be sent"
-    else:
-        same = document.get("task") == task.document
-        found = f"{document.get('batches_read', '?')} batches read, {document.get('batches_void', '?')} void"
-    to_do = "" if same else "it has another document under this id: send it the task's file again"
-    yield Check(f"{role} serves the task", "ok" if same else "fail", f"token for {token}; {found}", to_do)
-    there = document.get("time")
-    if not isinstance(there, int | float):
-        yield Check(f"{role} clock", "fail", "the server does not say its time", "is its version this one?")
-        return
-    # The server looked at its clock somewhere between question and answer.
-    skew = max(asked - there, there - answered, 0.0)
-    status = "ok" if skew <= LARGEST_SKEW else "fail"
-    yield Check(f"{role} clock", status, f"off by {skew:.1f} s", "" if status == "ok" else "set both clocks by NTP")

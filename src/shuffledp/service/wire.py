@@ -63,7 +63,7 @@ def pack_messages(payloads: Payloads, labels: Payloads | None, total: int, *, bi
 
 
 def _as_bytes(numbers: Payloads, kind: str) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(numbers.astype(kind)).view(np.uint8).reshape(numbers.size, -1)
+    return np.ascontiguousarray(numbers.astype(kind)).view(np.uint8).reshape(numbers.size, np.dtype(kind).itemsize)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,10 +40,10 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.wire import (
     CIPHERTEXT_BYTES,
+    ID_BYTES,
     MOST_REPORTS_AN_UPLOAD,
     SentReport,
     is_id,
-    new_id,
     pack_upload,
     single_body,
 )
@@ -138,6 +138,9 @@ class Client:
         self.outbox = outbox if isinstance(outbox, Outbox) else Outbox(outbox)
         self._lock = threading.Lock()
         self._path = f"/v1/tasks/{task.id}"
+        # What the routing says, looked up once: the first slot of a batch, and a slot's batches.
+        self._first: dict[str, int] = {}
+        self._of_slot: dict[int, tuple[SeatInBatch, ...]] = {}
         longest = max(1, task.routing.longest_report_bytes)
         self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
         self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES * CIPHERTEXT_BYTES // longest))
@@ -228,7 +231,8 @@ class Client:
             rows = [left[place] for place in range(len(seats))]
             bodies = make_reports(self.task, values[rows], [seat.batches for seat in seats], bits=self._bits)
             reports = [
-                SentReport(new_id(bits=self._bits), seat.seat, body) for seat, body in zip(seats, bodies, strict=True)
+                SentReport(report_id, seat.seat, body)
+                for report_id, seat, body in zip(self._new_ids(len(seats)), seats, bodies, strict=True)
             ]
             self.outbox.put(self.task.id, reports, stream, rows if stream is not None else ())
             for _ in rows:
@@ -275,15 +279,26 @@ class Client:
 
     def _check_seat(self, seat: _TakenSeat) -> None:
         """Only what the task's own routing has: in a batch that is said to be larger, everybody adds less noise."""
+        if not seat.batches:
+            return
         routing = self.task.routing
-        known: tuple[SeatInBatch, ...] | None = ()
-        if seat.batches:
-            found = routing.find(seat.batches[0].batch_id)
-            position = -1 if found is None else found[1] * routing.slot_users + seat.batches[0].seat
-            known = routing.batches_of(position) if 0 <= position < routing.users else None
+        found = routing.find(seat.batches[0].batch_id) if seat.batches[0].batch_id not in self._first else None
+        if found is not None:
+            self._first[seat.batches[0].batch_id] = found[1]
+        position = self._first.get(seat.batches[0].batch_id, routing.users) * routing.slot_users + seat.batches[0].seat
+        known = None
+        if seat.batches[0].seat >= 0 and position < routing.users:
+            slot, within = divmod(position, routing.slot_users)
+            if slot not in self._of_slot:
+                self._of_slot[slot] = routing.batches_of(slot * routing.slot_users)
+            known = tuple(replace(batch, seat=batch.seat + within) for batch in self._of_slot[slot])
         if seat.batches != known:
             words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"
             raise AnswerError(201, "seat-unknown", f"{words} task under this id, or is not to be trusted")
+
+    def _new_ids(self, count: int) -> list[str]:
+        drawn = self._bits.unsigned(count * ID_BYTES, 8).tobytes().hex()
+        return [drawn[start : start + 2 * ID_BYTES] for start in range(0, len(drawn), 2 * ID_BYTES)]
 
     # --- sending -----------------------------------------------------------------------------
 

@@ -6,20 +6,19 @@ are fewer: one a batch instead of one a user.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.errors import RandomnessError
-from shuffledp.messages import Payloads, Reports
+from shuffledp.errors import DataError, RandomnessError
+from shuffledp.messages import Reports
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import binding
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.wire import pack_messages
-
-Piece = tuple[Payloads, Payloads | None]
 
 
 def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], *, bits: RandomBits) -> list[bytes]:
@@ -37,29 +36,21 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
     """
     if not bits.is_secure:
         raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
-    pieces = _counter_pieces if isinstance(task.plan, CounterPlan) else _round_pieces
-    key = task.public_key
     bodies: list[dict[str, bytes]] = [{} for _ in seats]
-    for place, batch, (payloads, labels) in pieces(task, values, seats, bits):
-        packed = pack_messages(payloads, labels, batch.messages, bits=bits)
-        bodies[place][batch.batch_id] = b"".join(key.seal(packed, binding(task.id, batch.batch_id)))
+    plan = task.plan
+    if isinstance(plan, CounterPlan):
+        runs = _counter_runs(plan, values, seats, bits)
+    else:
+        runs = iter([(range(len(seats)), seats[0][0], plan.randomize(values, bits=bits))])
+    for places, batch, reports in runs:
+        for place, sealed in zip(places, _sealed(task, batch, reports, bits), strict=True):
+            bodies[place][batch.batch_id] = sealed
     return [b"".join(body[batch.batch_id] for batch in seat) for body, seat in zip(bodies, seats, strict=True)]
 
 
-def _round_pieces(
-    task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], bits: RandomBits
-) -> Iterator[tuple[int, SeatInBatch, Piece]]:
-    assert not isinstance(task.plan, CounterPlan)
-    reports = task.plan.randomize(values, bits=bits)
-    for place, ((batch,), piece) in enumerate(zip(seats, _split(reports), strict=True)):
-        yield place, batch, piece
-
-
-def _counter_pieces(
-    task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], bits: RandomBits
-) -> Iterator[tuple[int, SeatInBatch, Piece]]:
-    plan = task.plan
-    assert isinstance(plan, CounterPlan)
+def _counter_runs(
+    plan: CounterPlan, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], bits: RandomBits
+) -> Iterator[tuple[Sequence[int], SeatInBatch, Reports]]:
     # Rounded once: all of a user's batches get the same steps.
     steps = plan.domain.to_steps(plan.domain.check_values(values), bits=bits)
     members: defaultdict[str, list[tuple[int, SeatInBatch]]] = defaultdict(list)
@@ -68,11 +59,8 @@ def _counter_pieces(
             members[batch.batch_id].append((place, batch))
     for of_one_batch in members.values():
         for run in _runs(sorted(of_one_batch, key=lambda member: member[1].seat)):
-            first = run[0][1]
-            places = [place for place, _ in run]
-            reports = plan.mechanism(first.size).randomize(steps[places], first.seat, bits=bits)
-            for (place, batch), piece in zip(run, _split(reports), strict=True):
-                yield place, batch, piece
+            places, first = [place for place, _ in run], run[0][1]
+            yield places, first, plan.mechanism(first.size).randomize(steps[places], first.seat, bits=bits)
 
 
 def _runs(members: list[tuple[int, SeatInBatch]]) -> Iterator[list[tuple[int, SeatInBatch]]]:
@@ -84,7 +72,22 @@ def _runs(members: list[tuple[int, SeatInBatch]]) -> Iterator[list[tuple[int, Se
             start = end
 
 
-def _split(reports: Reports) -> Iterator[Piece]:
-    ends = np.cumsum(reports.sizes)
-    for start, end in zip((ends - reports.sizes).tolist(), ends.tolist(), strict=True):
-        yield reports.payloads[start:end], None if reports.labels is None else reports.labels[start:end]
+def _sealed(task: Task, batch: SeatInBatch, reports: Reports, bits: RandomBits) -> Iterator[bytes]:
+    """Each user's ciphertexts for one batch: its messages, and as many that only fill up as are missing."""
+    sizes = reports.sizes.tolist()
+    if max(sizes) > batch.messages:
+        problem = f"must be at most {batch.messages}"
+        raise DataError("messages", max(sizes), problem, "the plan and the routing disagree")
+    made, total = reports.payloads.size, len(sizes) * batch.messages
+    if made:
+        packed_together = pack_messages(reports.payloads, reports.labels, total, bits=bits)
+    else:
+        # Where messages are as many as ones, users may have none; something must be packed, and is left out again.
+        packed_together = pack_messages(np.zeros(1, dtype=np.uint8), None, total + 1, bits=bits)[1:]
+    counted, fillers = iter(packed_together[:made]), iter(packed_together[made:])
+    packed = [
+        message for size in sizes for message in (*islice(counted, size), *islice(fillers, batch.messages - size))
+    ]
+    sealed = task.public_key.seal(packed, binding(task.id, batch.batch_id))
+    for start in range(0, len(sealed), batch.messages):
+        yield b"".join(sealed[start : start + batch.messages])

@@ -51,6 +51,7 @@ class Outbox:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self._closed = False
         self._store: SqliteStore | _Memory
         if path is None:
             self._store = _Memory()
@@ -66,7 +67,13 @@ class Outbox:
 
     def close(self) -> None:
         """Let go of the file."""
+        self._closed = True
         self._store.close()
+
+    def _write(self, work: Work[T]) -> T:
+        if self._closed:
+            raise ParameterError("outbox", str(self.path), "must be open", "it was closed: make a new client")
+        return self._store.write(work)
 
     def put(
         self, task_id: str, reports: Sequence[SentReport], stream: str | None = None, rows: Sequence[int] = ()
@@ -92,7 +99,7 @@ class Outbox:
                 )
             db.executemany("INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?, ?)", new)
 
-        self._store.write(insert)
+        self._write(insert)
 
     def first(self, task_id: str, most: int, most_bytes: int) -> list[SentReport]:
         """Some reports that wait, at least one if there are any."""
@@ -110,13 +117,13 @@ class Outbox:
                 found.append(SentReport(report_id.hex(), seat.hex(), body))
             return found
 
-        return self._store.write(select)
+        return self._write(select)
 
     def remove(self, report_ids: Sequence[str]) -> None:
         """These were acknowledged."""
         ids = [(bytes.fromhex(report_id),) for report_id in report_ids]
         if ids:
-            self._store.write(lambda db: db.executemany("DELETE FROM reports WHERE report_id = ?", ids))
+            self._write(lambda db: db.executemany("DELETE FROM reports WHERE report_id = ?", ids))
 
     def refuse(self, report_ids: Sequence[str]) -> None:
         """These were refused for good: their bytes go; those of a stream leave their row, to be reported again."""
@@ -127,23 +134,23 @@ class Outbox:
             db.executemany(f"UPDATE reports SET state = '{REFUSED}', body = x'' WHERE report_id = ?", ids)
 
         if ids:
-            self._store.write(update)
+            self._write(update)
 
     def waiting(self, task_id: str) -> int:
         """How many reports wait to be acknowledged."""
         query = "SELECT COUNT(*) FROM reports WHERE task_id = ? AND state = ?"
-        return int(self._store.write(lambda db: db.execute(query, (task_id, WAITING)).fetchone()[0]))
+        return int(self._write(lambda db: db.execute(query, (task_id, WAITING)).fetchone()[0]))
 
     def rows_done(self, task_id: str, stream: str) -> int:
         """So many rows of a stream were randomized before."""
         query = "SELECT done FROM streams WHERE task_id = ? AND stream = ?"
-        row = self._store.write(lambda db: db.execute(query, (task_id, stream)).fetchone())
+        row = self._write(lambda db: db.execute(query, (task_id, stream)).fetchone())
         return 0 if row is None else int(row[0])
 
     def rows_refused(self, task_id: str, stream: str) -> list[int]:
         """Those of them that reached nobody."""
         query = "SELECT row FROM reports WHERE task_id = ? AND state = ? AND stream = ? ORDER BY row"
-        rows = self._store.write(lambda db: db.execute(query, (task_id, REFUSED, stream)).fetchall())
+        rows = self._write(lambda db: db.execute(query, (task_id, REFUSED, stream)).fetchall())
         return [int(row[0]) for row in rows]
 
 

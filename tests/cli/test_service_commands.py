@@ -1,0 +1,429 @@
+"""`shuffledp keys`, `task`, `report`, `estimate` and `doctor`, against both servers in a process of their own."""
+
+import io
+import json
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import numpy as np
+import pytest
+
+from shuffledp import BinarySum, Privacy, VectorSum, cli
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.randomness import RandomBits
+from shuffledp.service.client import Outbox
+from shuffledp.service.keys import load_public_key, make_keys
+from shuffledp.service.task import Task
+from shuffledp.service.wire import SentReport
+
+SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
+USERS = 120
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def asked(run):
+    def call(*words: object, code: int = 0) -> dict[str, Any]:
+        found, out, err = run(*words, "--json")
+        assert found == code and err == "", (found, out, err)
+        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
+
+    return call
+
+
+def written(path: Path, plan: Any) -> Path:
+    path.write_text(json.dumps(plan.document()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("plans")
+    privacy = Privacy(2, 1e-3)
+    return {
+        "coins": written(folder / "coins.json", BinarySum.plan(users=USERS, privacy=privacy, method="coins")),
+        "shares": written(folder / "shares.json", BinarySum.plan(users=USERS, privacy=privacy, method="shares")),
+        "vectors": written(
+            folder / "vectors.json",
+            VectorSum.plan(users=40, privacy=privacy, dimension=2, radius=1.0, method="bits"),
+        ),
+        "counter": written(
+            folder / "counter.json", CounterPlan.plan(users=USERS, shufflers=2, privacy=Privacy(4, 1e-2), noise="coins")
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys") / "keys"
+    make_keys(folder, bits=RandomBits.secure())
+    return folder
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+def test_keys(run, asked, tmp_path: Path) -> None:
+    made = asked("keys", tmp_path / "keys")
+    assert made.keys() == {"schema", "folder", "public_key", "files"} and made["schema"] == 1
+    assert made["public_key"] == load_public_key(tmp_path / "keys").text
+    assert {file.name for file in (tmp_path / "keys").iterdir()} == set(made["files"])
+    error = asked("keys", tmp_path / "keys", code=2)["error"]
+    assert error["parameter"] == "folder" and "never overwritten" in error["message"]
+    code, out, _ = run("keys", tmp_path / "more")
+    assert code == 0 and "never the shuffler" in out and "Next:" in out
+    secrets = [(tmp_path / "more" / name).read_text().strip() for name in ("enrol.token", "admin.token")]
+    assert not any(secret in out for secret in secrets)
+
+
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+TASK_KEYS = {
+    "schema", "task_id", "protocol", "method", "question", "users", "epsilon", "delta", "honest_fraction",
+    "fingerprint", "public_key", "routing", "longest_report_bytes", "who_sees_what", "collusions", "lying_client",
+    "warnings",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["coins", "counter", "vectors"])
+def test_a_task_of_any_plan(run, asked, plans, keys: Path, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "task.json"
+    made = asked("task", "create", "--plan", plans[kind], "--keys", keys, "-o", file)
+    shown = asked("task", "show", file)
+    assert shown.keys() == TASK_KEYS and made == shown | {"out": str(file), "ledger": None}
+    assert shown["task_id"] == Task.load(file).id and shown["warnings"] == []
+    assert shown["collusions"][0]["parties"] == "analyzer alone"
+    code, out, _ = run("task", "show", file)
+    assert code == 0
+    for said in (shown["task_id"][:40], "Who sees what", "the shuffler", "analyzer + ", "epsilon"):
+        assert said in out, said
+    error = asked("task", "create", "--plan", plans[kind], "--keys", keys, "-o", file, code=2)["error"]
+    assert error["parameter"] == "out" and Task.load(file).id == shown["task_id"]
+
+
+def test_two_tasks_of_one_plan_are_different(asked, plans, keys: Path, tmp_path: Path) -> None:
+    first, second = (
+        asked("task", "create", "--plan", plans["coins"], "--keys", keys / "analyzer.pub", "-o", tmp_path / name)
+        for name in ("a.json", "b.json")
+    )
+    assert first["task_id"] != second["task_id"] and first["fingerprint"] == second["fingerprint"]
+
+
+def test_methods_that_one_client_can_spoil_must_be_asked_for(run, asked, plans, keys: Path, tmp_path: Path) -> None:
+    words = ["task", "create", "--plan", plans["shares"], "--keys", keys, "-o", tmp_path / "task.json"]
+    error = asked(*words, code=2)["error"]
+    assert error["parameter"] == "method" and "--allow-unbounded" in error["message"]
+    assert list(tmp_path.iterdir()) == []
+    assert len(asked(*words, "--allow-unbounded")["warnings"]) == 1
+    assert "Warning: One client that lies" in run("task", "show", tmp_path / "task.json")[1].replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", ["coins", "counter"])
+def test_a_task_spends_its_budget(asked, plans, keys: Path, tmp_path: Path, kind: str) -> None:
+    ledger = tmp_path / "ledger.json"
+    plan = cli_plan(plans[kind])
+    epsilon, delta = plan.privacy.epsilon, plan.privacy.delta
+    asked("ledger", "open", ledger, "--population", "panel", "--epsilon", 1.05 * epsilon, "--delta", delta)
+    words = ["task", "create", "--plan", plans[kind], "--keys", keys, "--ledger", ledger, "-o"]
+    made = asked(*words, tmp_path / "first.json")
+    spent = asked("ledger", "show", ledger)
+    (entry,) = spent["entries"]
+    assert made["task_id"][:12] in entry["description"] and spent["version"] == 2
+    if kind == "counter":
+        # One batch's pair would say too little: the whole claim is spent.
+        assert spent["spent"]["epsilon"] == pytest.approx(epsilon) and entry["pair"]["law"] == "claim"
+    before = ledger.read_bytes()
+    error = asked(*words, tmp_path / "second.json", code=2)["error"]
+    assert error["parameter"] == "budget" and "left" in error["message"]
+    assert ledger.read_bytes() == before
+    assert not (tmp_path / "second.json").exists() and not list(tmp_path.glob(".shuffledp*"))
+    assert (
+        asked(*words[:-2], tmp_path / "none.json", "-o", tmp_path / "x.json", code=2)["error"]["parameter"] == "ledger"
+    )
+    asked(*words[:-3], "--ledger", ledger, "-o", tmp_path / "nowhere" / "x.json", code=2)
+    assert ledger.read_bytes() == before
+
+
+def test_what_is_wrong_with_a_task_is_said(asked, plans, keys: Path, tmp_path: Path) -> None:
+    words = ["task", "create", "-o", tmp_path / "t.json"]
+    assert asked(*words, "--plan", "missing.json", "--keys", keys, code=2)["error"]["parameter"] == "plan"
+    assert asked(*words, "--plan", plans["coins"], "--keys", tmp_path, code=2)["error"]["parameter"] == "keys"
+    assert asked("task", "show", "missing.json", code=2)["error"]["parameter"] == "task"
+    assert asked("task", "show", plans["coins"], code=2)["error"]["parameter"] == "task.version"
+    assert not (tmp_path / "t.json").exists()
+
+
+# --- a running service ---------------------------------------------------------------------------
+
+
+class Running(NamedTuple):
+    """Both servers, with a task of each kind."""
+
+    folder: Path
+    keys: Path
+    tasks: dict[str, Path]
+    shuffler: str
+    analyzer: str
+    process: int
+
+    def to_shuffler(self, kind: str = "counter") -> list[object]:
+        return ["--task", self.tasks[kind], "--shuffler", self.shuffler, "--token-file", self.keys / "enrol.token"]
+
+    def to_analyzer(self, kind: str = "counter") -> list[object]:
+        return ["--task", self.tasks[kind], "--analyzer", self.analyzer, "--token-file", self.keys / "read.token"]
+
+
+def two_free_ports() -> int:
+    for port in range(18_000 + int(time.time() * 10) % 20_000, 60_000, 2):
+        try:
+            for each in (port, port + 1):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", each))
+        except OSError:
+            continue
+        return port
+    raise AssertionError("no ports")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, plans, keys: Path) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("service")
+    tasks = {}
+    for kind in ("coins", "counter", "vectors"):
+        plan = cli_plan(plans[kind])
+        tasks[kind] = folder / f"{kind}.task.json"
+        Task.create(plan, load_public_key(keys), bits=RandomBits.secure()).save(tasks[kind])
+    port = two_free_ports()
+    words = [SHUFFLEDP, "serve", "all", "--folder", folder, "--keys", keys, "--port", port]
+    for task in tasks.values():
+        words += ["--task", task]
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
+    made = Running(folder, keys, tasks, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{port + 1}", process.pid)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                if all(httpx.get(f"{url}/readyz").is_success for url in (made.shuffler, made.analyzer)):
+                    break
+            except httpx.HTTPError:
+                pass
+            assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.1)
+        yield made
+    finally:
+        process.terminate()
+        process.wait(30)
+        log.close()
+
+
+def cli_plan(file: Path) -> Any:
+    from shuffledp.cli.counter import load_counter
+    from shuffledp.protocols.catalogue import load_plan
+
+    return load_counter(file) or load_plan(file)
+
+
+REPORT_KEYS = {"schema", "task_id", "values", "reports", "new", "retried", "refused", "waiting", "seconds"}
+
+
+def test_report_and_estimate_from_one_value_to_the_end(
+    run, asked, service: Running, tmp_path: Path, monkeypatch
+) -> None:
+    before = asked("estimate", *service.to_analyzer())
+    assert before["schema"] == 1 and before["estimate"] is None and before["time"] is None
+    assert "none yet" in run("estimate", *service.to_analyzer())[1]
+
+    one = asked("report", "1", *service.to_shuffler())
+    assert one.keys() == REPORT_KEYS and (one["values"], one["reports"], one["new"]) == (1, 1, 1)
+    assert "acknowledged" in run("report", "0", *service.to_shuffler())[1]
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\n0\ntrue\nfalse\n"))
+    assert asked("report", "-", *service.to_shuffler())["new"] == 4
+
+    data = tmp_path / "clicks.csv"
+    data.write_text("clicked,age\n" + "".join(f"{row % 2},{row}\n" for row in range(USERS - 6)))
+    outbox = ["--outbox", tmp_path / "outbox.db"]
+    sent = asked("report", "--file", data, "--column", "clicked", *outbox, *service.to_shuffler())
+    assert (sent["new"], sent["waiting"], sent["refused"]) == (USERS - 6, 0, 0)
+    # The same file again reports nothing again, and says so.
+    assert asked("report", "--file", data, "--column", "clicked", *outbox, *service.to_shuffler())["reports"] == 0
+    code, out, _ = run("report", "--file", data, "--column", "clicked", *outbox, *service.to_shuffler())
+    assert code == 0 and "were reported before" in re.sub(r"\s+", " ", out)
+    full = asked("report", "1", *service.to_shuffler(), code=2)["error"]
+    assert "seats are taken" in full["message"]
+
+    deadline = time.monotonic() + 60
+    while (
+        not (found := asked("estimate", *service.to_analyzer(), "--history"))["releases"] or found["time"] < USERS / 2
+    ):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+    plan = Task.load(service.tasks["counter"]).plan
+    assert abs(found["estimate"] - found["time"] / 2) <= found["bound"] + 3 and found["epsilon"] == plan.privacy.epsilon
+    assert [release["time"] for release in found["releases"]] == sorted({r["time"] for r in found["releases"]})
+    code, out, _ = run("estimate", *service.to_analyzer(), "--history")
+    assert code == 0 and "±" in out and "So far" in out and "confidence" in out
+
+
+def test_vectors(asked, service: Running, tmp_path: Path, monkeypatch) -> None:
+    to = service.to_shuffler("vectors")
+    assert asked("report", "0.5,-0.5", *to)["new"] == 1
+    monkeypatch.setattr(sys, "stdin", io.StringIO("0.1,0.2\n-0.3,0\n"))
+    assert asked("report", "-", *to)["new"] == 2
+    np.save(tmp_path / "v.npy", np.full((5, 2), 0.1))
+    assert asked("report", "--file", tmp_path / "v.npy", *to)["new"] == 5
+    (tmp_path / "v.csv").write_text("a,b,c\n0.1,0.2,9\n")
+    assert asked("report", "--file", tmp_path / "v.csv", "--columns", "a,b", *to)["new"] == 1
+    assert asked("report", "1", *to, code=2)["error"]["message"]
+    assert asked("report", "--file", tmp_path / "v.csv", "--column", "a", *to, code=2)["error"]["parameter"] == "column"
+    assert asked("report", "0.9,0.9", *to, code=2)["error"]["parameter"] == "values"
+
+
+def test_the_outbox_alone_is_flushed(asked, service: Running, tmp_path: Path) -> None:
+    task = Task.load(service.tasks["coins"])
+    box = tmp_path / "outbox.db"
+    with Outbox(box) as outbox:
+        outbox.put(task.id, [SentReport("ab" * 16, "cd" * 16, bytes(task.routing.longest_report_bytes))])
+    sent = asked("report", "--outbox", box, *service.to_shuffler("coins"))
+    assert (sent["values"], sent["reports"], sent["refused"], sent["waiting"]) == (0, 0, 1, 0)
+
+
+def bad_words(service: Running, folder: Path) -> list[tuple[list[object], str]]:
+    to, at = service.to_shuffler("coins"), service.to_analyzer("coins")
+    (folder / "short").write_text("abc")
+    (folder / "bad.csv").write_text("x\n1\n2\n")
+    other = ["--task", service.tasks["coins"], "--token-file", service.keys / "enrol.token"]
+    return [
+        (["report", *to], "value"),
+        (["report", "1", "--file", "x.csv", *to], "value"),
+        (["report", "2", *to], "values"),
+        (["report", "much", *to], "value"),
+        (["report", "1", "--column", "x", *to], "column"),
+        (["report", "--file", "missing.csv", "--column", "x", *to], "file"),
+        (["report", "--file", folder / "bad.csv", *to], "values"),
+        (["report", "1", *other, "--shuffler", "nowhere"], "shuffler"),
+        (["report", "1", *to, "--patience", "-1"], "patience"),
+        (["report", "1", *to[:-1], folder / "short"], "token_file"),
+        (["report", "1", *to[:-1], folder / "missing"], "token_file"),
+        (["report", "1", *to, "--outbox", folder / "no" / "box.db"], "outbox"),
+        (["report", "1", "--task", "missing.json", *to[2:]], "task"),
+        (["estimate", "--task", "missing.json", *at[2:]], "task"),
+        (["estimate", *at[:2], "--analyzer", "nowhere", *at[4:]], "analyzer"),
+        (["doctor", "--shuffler", "nowhere"], "shuffler"),
+    ]
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(run, asked, service: Running, tmp_path: Path) -> None:
+    for words, parameter in bad_words(service, tmp_path):
+        code, out, err = run(*words)
+        lines = err.strip().splitlines()
+        assert code == 2 and out == "" and len(lines) == 1 and lines[0].endswith("."), (words, code, out, err)
+        error = asked(*words, code=2)["error"]
+        assert error.keys() == {"message", "parameter", "value"} and error["parameter"] == parameter, (words, error)
+
+
+def test_servers_that_refuse_or_are_not_there(asked, service: Running) -> None:
+    task = ["--task", service.tasks["coins"]]
+    wrong = ["--token-file", service.keys / "hop.token"]
+    error = asked("report", "1", *task, "--shuffler", service.shuffler, *wrong, code=2)["error"]
+    assert "403 role-wrong" in error["message"] and "0 acknowledged" in error["message"]
+    error = asked("estimate", *task, "--analyzer", service.analyzer, *wrong, code=2)["error"]
+    assert "403" in error["message"]
+    nobody = f"http://127.0.0.1:{two_free_ports()}"
+    right = ["--token-file", service.keys / "enrol.token"]
+    error = asked("report", "1", *task, "--shuffler", nobody, *right, "--patience", "0", code=2)["error"]
+    assert "cannot be reached" in error["message"]
+    error = asked("estimate", *task, "--analyzer", nobody, *right, "--patience", "0", code=2)["error"]
+    assert "cannot be reached" in error["message"]
+
+
+# --- the doctor ----------------------------------------------------------------------------------
+
+
+def by_name(document: dict[str, Any]) -> dict[str, dict[str, str]]:
+    assert document.keys() == {"schema", "checks", "failed"}
+    assert all(check.keys() == {"name", "status", "found", "to_do"} for check in document["checks"])
+    assert document["failed"] == sum(check["status"] == "fail" for check in document["checks"])
+    assert all(check["to_do"] for check in document["checks"] if check["status"] == "fail")
+    return {check["name"]: check for check in document["checks"]}
+
+
+def test_a_healthy_service(run, asked, service: Running) -> None:
+    words = ["doctor", "--keys", service.keys, "--task", service.tasks["coins"], "--shuffler", service.shuffler]
+    words += ["--analyzer", service.analyzer, "--store", service.folder / "shuffler.db"]
+    words += ["--store", service.folder / "analyzer.db"]
+    checks = by_name(asked(*words))
+    assert {check["status"] for name, check in checks.items() if "disk" not in name and "mode" not in name} == {"ok"}
+    for role in ("shuffler", "analyzer"):
+        assert f"by process {service.process}" in checks[f"store {role}.db held"]["found"]
+        assert checks[f"{role} clock"]["found"].startswith("off by 0.")
+        assert f"{role} serves the task" in checks and checks[f"store {role}.db"]["found"] == f"{role} 1, ok"
+    assert {"shuffler refuses nobody", "shuffler refuses hop", "analyzer refuses enrol"} <= checks.keys()
+    code, out, _ = run(*words)
+    assert code == 0 and "All is well." in out
+    assert by_name(asked("doctor")).keys() == {"python", "shuffledp", "sqlite", "cryptography"}
+
+
+def test_the_doctor_finds_what_is_wrong(run, asked, service: Running, plans, tmp_path: Path) -> None:
+    other = tmp_path / "keys"
+    make_keys(other, bits=RandomBits.secure())
+    (other / "analyzer.key").chmod(0o644)
+    (other / "read.token").write_text("x" * 64)
+    (other / "hop.token").chmod(0o644)
+    (tmp_path / "notes.db").write_text("no database")
+    with sqlite3.connect(tmp_path / "foreign.db") as db:
+        db.execute("CREATE TABLE t (x)")
+    db.close()
+    unknown = tmp_path / "task.json"
+    Task.create(cli_plan(plans["coins"]), load_public_key(service.keys), bits=RandomBits.secure()).save(unknown)
+    words = ["doctor", "--keys", other, "--task", unknown, "--shuffler", service.shuffler]
+    words += ["--analyzer", f"http://127.0.0.1:{two_free_ports()}", "--store", tmp_path / "notes.db"]
+    words += ["--store", tmp_path / "foreign.db", "--store", tmp_path / "none.db"]
+    checks = by_name(asked(*words, code=3))
+    failed = {name for name, check in checks.items() if check["status"] == "fail"}
+    assert failed >= {
+        "private key", "read token", "hop token", "task's key", "analyzer", "store notes.db", "store foreign.db",
+        "store none.db", "shuffler refuses hop", "shuffler serves the task",
+    }  # fmt: skip
+    assert "chmod 600" in checks["private key"]["to_do"]
+    assert "another tokens.json" in checks["shuffler refuses hop"]["to_do"]
+    code, out, _ = run(*words)
+    assert code == 3 and "checks failed" in out
+    secret = json.loads((other / "tokens.json").read_text())["admin"]
+    assert secret not in out
+    # With the right keys, the task is what the shuffler does not have.
+    checks = by_name(asked("doctor", "--keys", service.keys, "--task", unknown, "--shuffler", service.shuffler, code=3))
+    assert (
+        "404" in checks["shuffler serves the task"]["found"] and "--task" in checks["shuffler serves the task"]["to_do"]
+    )
+    checks = by_name(asked("doctor", "--shuffler", "http://shuffler.invalid", code=3))
+    assert checks["shuffler TLS"]["status"] == checks["shuffler"]["status"] == "fail"
+    assert by_name(asked("doctor", "--task", plans["coins"], code=3))["task"]["status"] == "fail"
+
+
+def test_a_clock_that_is_off_is_found(asked, service: Running, monkeypatch) -> None:
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 60)
+    words = ["--keys", service.keys, "--task", service.tasks["coins"], "--shuffler", service.shuffler]
+    checks = by_name(asked("doctor", *words, code=3))
+    assert checks["shuffler clock"]["status"] == "fail" and "NTP" in checks["shuffler clock"]["to_do"]

@@ -1,0 +1,390 @@
+"""Small tasks, both servers on files, and desks in memory: what the service's tests share."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from shuffledp.continual.domains import Categories, Reals, Vectors
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.binary_sum import BinarySum
+from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.vector_sum import VectorSum
+from shuffledp.randomness import RandomBits
+from shuffledp.service.analyzer.app import analyzer_app
+from shuffledp.service.analyzer.desk import Desk as AnalyzerDesk
+from shuffledp.service.analyzer.opening import open_here
+from shuffledp.service.analyzer.records import BatchTotal, Release
+from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.clock import SystemClock
+from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.http import BINARY
+from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.desk import Desk as ShufflerDesk
+from shuffledp.service.shuffler.records import Lease, SealedBatch
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.task import AnyPlan, Task
+from shuffledp.service.tokens import Tokens
+from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_upload
+
+COUNTER = {"users": 30, "shufflers": 2, "privacy": Privacy(4, 1e-2), "noise": "coins"}
+# Every bounded protocol, small: a plan, and values that are the extremes of its domain and between.
+PLANS: dict[str, tuple[Callable[[], AnyPlan], list[Any]]] = {
+    **{
+        f"binary {method}": (
+            lambda method=method: BinarySum.plan(users=20, privacy=Privacy(2, 1e-3), method=method),
+            [0, 1],
+        )
+        for method in ("coins", "rr", "poisson-bits")
+    },
+    "bounded bits": (
+        lambda: BoundedSum.plan(users=20, privacy=Privacy(2, 1e-3), low=-1, high=1, method="bits"),
+        [-1.0, -0.3, 0.0, 0.77, 1.0],
+    ),
+    "vector bits": (
+        lambda: VectorSum.plan(users=20, privacy=Privacy(4, 1e-2), dimension=2, radius=1, method="bits"),
+        [[0.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.6, -0.8]],
+    ),
+    "running count": (lambda: CounterPlan.plan(**COUNTER, estimator="combined"), [0, 1]),
+    "running count, completed": (lambda: CounterPlan.plan(**COUNTER, estimator="completed"), [0, 1]),
+    "running sum": (lambda: CounterPlan.plan(**COUNTER, domain=Reals(3)), [0.0, 0.2, 0.5, 1.0]),
+    "running vector sum": (
+        lambda: CounterPlan.plan(users=120, shufflers=2, privacy=Privacy(8, 1e-2), noise="coins", domain=VECTORS),
+        [[0.0, 0.0], [1.0, 0.0], [0.0, -1.0], [-0.6, 0.8]],
+    ),
+    "running histogram": (lambda: CounterPlan.plan(**COUNTER, domain=Categories(3)), [0, 1, 2]),
+}
+VECTORS = Vectors(2, 1.0, 2)
+
+
+@cache
+def small_plan(name: str) -> AnyPlan:
+    return PLANS[name][0]()
+
+
+@pytest.fixture(scope="session", params=PLANS)
+def any_plan(request: pytest.FixtureRequest) -> tuple[AnyPlan, list[Any]]:
+    """Each bounded protocol's plan with values of its domain."""
+    return small_plan(request.param), PLANS[request.param][1]
+
+
+@pytest.fixture(scope="session")
+def plan_named() -> Callable[[str], AnyPlan]:
+    """A small plan by its name."""
+    return small_plan
+
+
+@pytest.fixture(scope="session")
+def key() -> PrivateKey:
+    """The analyzer's key in all tests."""
+    return PrivateKey.generate()
+
+
+@pytest.fixture(scope="session")
+def tokens() -> Tokens:
+    """A token for each role."""
+    return Tokens.generate(bits=RandomBits.secure())
+
+
+@pytest.fixture
+def make_task(key: PrivateKey) -> Callable[..., Task]:
+    """A task of a plan, or of the small plan with this name."""
+
+    def make(plan: AnyPlan | str, **more: Any) -> Task:
+        found = small_plan(plan) if isinstance(plan, str) else plan
+        return Task.create(found, key.public, bits=RandomBits.secure(), **more)
+
+    return make
+
+
+@dataclass
+class SetClock:
+    """A clock that stands still until it is set."""
+
+    time: float = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def set_clock() -> SetClock:
+    """A clock that a test sets."""
+    return SetClock()
+
+
+@dataclass(frozen=True)
+class Here:
+    """Opens ciphertexts in this process."""
+
+    key: PrivateKey
+
+    def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
+        return open_here(self.key, body, task_id, batch_id)
+
+    def close(self) -> None:
+        pass
+
+
+class Loop:
+    """An event loop in a thread of its own, on which applications answer."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def close(self) -> None:
+        self.run(self.loop.shutdown_default_executor())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+@dataclass(frozen=True)
+class OnLoop(httpx.BaseTransport):
+    """Hands requests to an application without a socket."""
+
+    app: Starlette
+    loop: Loop
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self.loop.run(self._answer(request))
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        parts = list(request.stream)
+
+        async def body() -> AsyncIterator[bytes]:
+            for part in parts:
+                yield part
+
+        copy = httpx.Request(request.method, request.url, headers=request.headers.raw, content=body())
+        answer = await httpx.ASGITransport(self.app).handle_async_request(copy)
+        return httpx.Response(answer.status_code, headers=answer.headers.raw, content=await answer.aread())
+
+
+def seats_from(answer: httpx.Response) -> list[tuple[str, tuple[SeatInBatch, ...]]]:
+    """Seats as a client reads them."""
+    assert answer.status_code == 201, answer.text
+    return [(seat["seat"], tuple(SeatInBatch(**each) for each in seat["batches"])) for seat in answer.json()["seats"]]
+
+
+@dataclass
+class Service:
+    """Both servers over ASGI on SQLite files; their chores are done when a test says so."""
+
+    folder: Path
+    key: PrivateKey
+    tokens: Tokens
+    clock: Any = field(default_factory=SystemClock)
+    lease_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        self.bits, self.loop = RandomBits.secure(), Loop()
+        self.analyzer = AnalyzerServer(self.folder / "analyzer.db", key=self.key, opener=Here(self.key))
+        self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
+        self.shuffler = ShufflerServer(
+            self.folder / "shuffler.db", post=self._post, clock=self.clock, lease_seconds=self.lease_seconds
+        )
+        self.shuffler_app = shuffler_app(self.shuffler, self.tokens)
+        self.apps = {"shuffler": self.shuffler_app, "analyzer": self.analyzer_app}
+
+    def _post(self, path: str, body: bytes) -> int:
+        headers = {"Content-Type": BINARY}
+        return self.at("analyzer", "hop").post(path, content=body, headers=headers).status_code
+
+    def at(self, server: str, role: str | None = None) -> httpx.Client:
+        """A client of one server with a role's token."""
+        headers = {} if role is None else {"Authorization": f"Bearer {self.tokens.secrets[role]}"}
+        return httpx.Client(transport=OnLoop(self.apps[server], self.loop), base_url="http://test", headers=headers)
+
+    def add(self, task: Task) -> Task:
+        """Serve a task on both."""
+        self.analyzer.add_task(task.text)
+        self.shuffler.add_task(task.text)
+        return task
+
+    def send(self, task: Task, values: Iterable[Any]) -> list[SentReport]:
+        """Everybody takes a seat and reports, in one upload; answers what was sent, in the order of arrival."""
+        client, listed = self.at("shuffler", "enrol"), list(values)
+        seats = seats_from(client.post(f"/v1/tasks/{task.id}/seats?count={len(listed)}"))
+        sent = [
+            SentReport(new_id(bits=self.bits), seat, task.report(value, batches, bits=self.bits))
+            for value, (seat, batches) in zip(listed, seats, strict=True)
+        ]
+        answer = client.post(
+            f"/v1/tasks/{task.id}/reports", content=pack_upload(sent), headers={"Content-Type": BINARY}
+        )
+        assert {result["status"] for result in answer.json()["results"]} == {201}, answer.text
+        return sent
+
+    def work(self) -> None:
+        """Seal what is full, send it on, and read it."""
+        self.shuffler.seal_full()
+        assert self.shuffler.send_waiting()
+        self.analyzer.read_all()
+
+    def stop(self) -> None:
+        """Let go of both stores."""
+        self.loop.close()
+        self.shuffler.stop()
+        self.analyzer.stop()
+
+
+@pytest.fixture
+def make_service(tmp_path: Path, key: PrivateKey, tokens: Tokens) -> Iterator[Callable[..., Service]]:
+    """Both servers in a folder of their own."""
+    made: list[Service] = []
+
+    def make(**more: Any) -> Service:
+        folder = tmp_path / f"service {len(made)}"
+        folder.mkdir()
+        made.append(Service(folder, key, tokens, **more))
+        return made[-1]
+
+    yield make
+    for service in made:
+        service.stop()
+
+
+class ShufflerMemory:
+    """A shuffler's records of one task, in dictionaries."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.leases: dict[str, Lease] = {}
+        self.accepted: set[str] = set()
+        self.open: dict[str, tuple[int, dict[int, bytes]]] = {}
+        self.unsent: dict[str, SealedBatch] = {}
+
+    def next_position(self, task_id: str) -> int:
+        return self.position
+
+    def take_position(self, task_id: str) -> int:
+        self.position += 1
+        return self.position - 1
+
+    def lease(self, task_id: str, seat: str) -> Lease | None:
+        return self.leases.get(seat)
+
+    def add_lease(self, task_id: str, lease: Lease) -> None:
+        self.leases[lease.seat] = lease
+
+    def drop_lease(self, task_id: str, seat: str) -> None:
+        del self.leases[seat]
+
+    def ended_lease(self, task_id: str, now: float) -> Lease | None:
+        ended = [lease for lease in self.leases.values() if lease.ends <= now]
+        return min(ended, key=lambda lease: lease.position, default=None)
+
+    def was_accepted(self, task_id: str, report_id: str) -> bool:
+        return report_id in self.accepted
+
+    def accept(self, task_id: str, report_id: str) -> None:
+        self.accepted.add(report_id)
+
+    def add_part(self, task_id: str, batch_id: str, seat: int, size: int, body: bytes) -> int:
+        _, parts = self.open.setdefault(batch_id, (size, {}))
+        assert seat not in parts
+        parts[seat] = body
+        return len(parts)
+
+    def full_batches(self) -> list[tuple[str, str]]:
+        return [(TASK, batch_id) for batch_id, (size, parts) in self.open.items() if len(parts) == size]
+
+    def parts(self, task_id: str, batch_id: str) -> list[bytes]:
+        return list(self.open[batch_id][1].values())
+
+    def seal(self, batch: SealedBatch) -> None:
+        del self.open[batch.batch_id]
+        self.unsent[batch.batch_id] = batch
+
+    def waiting_bytes(self) -> int:
+        return sum(len(batch.body) for batch in self.unsent.values())
+
+
+class AnalyzerMemory:
+    """An analyzer's records of one task, in dictionaries."""
+
+    def __init__(self) -> None:
+        self.digests: dict[str, str] = {}
+        self.bodies: dict[str, bytes] = {}
+        self.read: dict[str, BatchTotal] = {}
+        self.kept: Any = None
+        self.released: list[Release] = []
+
+    def digest(self, task_id: str, batch_id: str) -> str | None:
+        return self.digests.get(batch_id)
+
+    def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
+        self.digests[batch_id], self.bodies[batch_id] = digest, body
+
+    def body(self, task_id: str, batch_id: str) -> bytes | None:
+        return self.bodies.get(batch_id)
+
+    def add_total(self, task_id: str, total: BatchTotal) -> None:
+        del self.bodies[total.batch_id]
+        self.read[total.batch_id] = total
+
+    def totals(self, task_id: str, batch_ids: list[str]) -> dict[str, BatchTotal]:
+        return {name: self.read[name] for name in batch_ids if name in self.read}
+
+    def state(self, task_id: str) -> Any:
+        return self.kept
+
+    def set_state(self, task_id: str, state: Any) -> None:
+        self.kept = state
+
+    def add_release(self, task_id: str, release: Release) -> None:
+        self.released.append(release)
+
+
+TASK = "the only task"
+
+
+@dataclass(frozen=True)
+class Desks:
+    """Both desks on records in memory: the whole road of a report without HTTP and without a database."""
+
+    task: Task
+    key: PrivateKey
+    opened: Callable[[Unpacked], Unpacked] = lambda messages: messages
+    """What a wrong twin does to the messages of a batch."""
+
+    def run(self, values: Iterable[Any]) -> list[Release]:
+        """A fresh run of the task with these values: every estimate that is published."""
+        bits = RandomBits.secure()
+        front: Any = ShufflerMemory()
+        back: Any = AnalyzerMemory()
+        shuffler = ShufflerDesk(routings={TASK: self.task.routing}, clock=SystemClock(), bits=bits)
+        analyzer = AnalyzerDesk({TASK: self.task})
+        for value in values:
+            seat = shuffler.take_seat(front, TASK)
+            body = self.task.report(value, seat.batches, bits=bits)
+            shuffler.accept(front, TASK, SentReport(new_id(bits=bits), seat.seat, body))
+            for _, batch_id in front.full_batches():
+                assert shuffler.seal(front, TASK, batch_id)
+                sealed = front.unsent.pop(batch_id)
+                assert analyzer.deliver(back, TASK, batch_id, sealed.body)
+                messages = self.opened(open_here(self.key, sealed.body, self.task.id, batch_id))
+                analyzer.read(back, TASK, batch_id, messages)
+        released: list[Release] = back.released
+        return released
+
+
+@pytest.fixture
+def make_desks(key: PrivateKey) -> Callable[..., Desks]:
+    """Both desks of a task, and what a wrong twin does to opened messages."""
+    return lambda task, *twin: Desks(task, key, *twin)
