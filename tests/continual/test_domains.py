@@ -301,3 +301,12 @@ def test_a_client_that_labels_all_its_messages_alike_moves_what_is_said() -> Non
     assert np.abs(moved - honest).sum() <= mechanism.messages_max
     assert f"{mechanism.messages_max}, all coordinates together" in plan.lying_client
     assert dropped > 0
+
+
+def test_vectors_that_are_never_far_apart_need_less_noise() -> None:
+    asked = {"users": 20_000, "shufflers": 4, "privacy": Privacy(1, 1e-6), "dimension": 5, "radius": math.sqrt(2)}
+    near, far = CounterPlan.plan_vectors(apart=math.sqrt(4.5), **asked), CounterPlan.plan_vectors(**asked)
+    assert 0.7 < near.error_bound / far.error_bound < 0.8
+    assert CounterPlan.from_document(json.loads(json.dumps(near.document()))) == near
+    with pytest.raises(ParameterError, match="apart"):
+        Vectors(5, 1.0, 4, apart=2.5)

@@ -175,18 +175,29 @@ class Reals(Domain):
 
 @dataclass(frozen=True)
 class Vectors(Domain):
-    """Vectors of length at most `radius`, every coordinate rounded at random to a multiple of radius/grid."""
+    """Vectors of length at most `radius`, every coordinate rounded at random to a multiple of radius/grid.
+
+    Where vectors come from a set of which no two are further apart than `apart`, less noise is enough: whoever
+    makes the vectors answers for that, as nothing here can check it. Twice the radius if left out.
+    """
 
     kind: ClassVar[str] = "vectors"
     rounds: ClassVar[bool] = True
     dimension: int
     radius: float
     grid: int
+    apart: float | None = None
 
     def __post_init__(self) -> None:
         check_ball(self.dimension, self.radius)
         _check_grid(self.grid)
         object.__setattr__(self, "radius", float(self.radius))
+        if self.apart is not None:
+            is_number = isinstance(self.apart, int | float) and not isinstance(self.apart, bool)
+            if not is_number or not self.radius <= self.apart <= 2 * self.radius:
+                problem = "must lie between the radius and twice the radius"
+                raise ParameterError("apart", self.apart, problem, "leave it out for twice the radius")
+            object.__setattr__(self, "apart", float(self.apart))
 
     @property
     def coordinates(self) -> int:  # type: ignore[override]
@@ -214,18 +225,19 @@ class Vectors(Domain):
 
     @property
     def diameter(self) -> float:
-        return 2 * self.radius
+        return 2 * self.radius if self.apart is None else self.apart
 
     @property
     def moved(self) -> int | None:
         return 1 if self.dimension == 1 else None
 
     def difference(self, failure: float) -> RoundedDifference:
-        return rounded_difference(2.0 * self.grid, self.dimension, failure)
+        return rounded_difference(self.diameter / self.step, self.dimension, failure)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return {"dimension": self.dimension, "radius": self.radius, "grid": self.grid}
+        apart = {} if self.apart is None else {"apart": self.apart}
+        return {"dimension": self.dimension, "radius": self.radius, "grid": self.grid, **apart}
 
     def check_values(self, values: ArrayLike) -> Floats:
         return Ball(self.dimension, self.radius).check_values(values)

@@ -113,12 +113,14 @@ class CounterPlan(PrivateCount):
         return cls._on_grid(Reals(1 if grid is None else grid), grid is None, asked)
 
     @classmethod
-    def plan_vectors(cls, *, dimension: int, radius: float, grid: int | None = None, **asked: Any) -> Self:
+    def plan_vectors(
+        cls, *, dimension: int, radius: float, grid: int | None = None, apart: float | None = None, **asked: Any
+    ) -> Self:
         """A running sum of vectors of length at most `radius`; the bound holds for every coordinate at once.
 
         Reference: [000] Corollary 3.5.
         """
-        return cls._on_grid(Vectors(dimension, radius, 1 if grid is None else grid), grid is None, asked)
+        return cls._on_grid(Vectors(dimension, radius, 1 if grid is None else grid, apart), grid is None, asked)
 
     @classmethod
     def _on_grid(cls, domain: Domain, fit: bool, asked: dict[str, Any]) -> Self:
