@@ -29,8 +29,9 @@ from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.http import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.desk import Desk as ShufflerDesk
-from shuffledp.service.shuffler.records import Lease, SealedBatch
+from shuffledp.service.shuffler.records import KeptReport, Lease, SealedBatch
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.task import AnyPlan, Task
 from shuffledp.service.tokens import Tokens
@@ -44,7 +45,7 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], list[Any]]] = {
             lambda method=method: BinarySum.plan(users=20, privacy=Privacy(2, 1e-3), method=method),
             [0, 1],
         )
-        for method in ("coins", "rr", "poisson-bits")
+        for method in ("coins", "rr", "zsum", "poisson-bits", "correlated")
     },
     "bounded bits": (
         lambda: BoundedSum.plan(users=20, privacy=Privacy(2, 1e-3), low=-1, high=1, method="bits"),
@@ -264,7 +265,7 @@ class ShufflerMemory:
 
     def __init__(self) -> None:
         self.position = 0
-        self.leases: dict[str, Lease] = {}
+        self.held: dict[str, Lease] = {}
         self.accepted: set[str] = set()
         self.open: dict[str, tuple[int, dict[int, bytes]]] = {}
         self.unsent: dict[str, SealedBatch] = {}
@@ -276,30 +277,30 @@ class ShufflerMemory:
         self.position += 1
         return self.position - 1
 
-    def lease(self, task_id: str, seat: str) -> Lease | None:
-        return self.leases.get(seat)
+    def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        return {seat: self.held[seat] for seat in seats if seat in self.held}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
-        self.leases[lease.seat] = lease
+        self.held[lease.seat] = lease
 
     def drop_lease(self, task_id: str, seat: str) -> None:
-        del self.leases[seat]
+        del self.held[seat]
 
     def ended_lease(self, task_id: str, now: float) -> Lease | None:
-        ended = [lease for lease in self.leases.values() if lease.ends <= now]
+        ended = [lease for lease in self.held.values() if lease.ends <= now]
         return min(ended, key=lambda lease: lease.position, default=None)
 
-    def was_accepted(self, task_id: str, report_id: str) -> bool:
-        return report_id in self.accepted
+    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
+        return self.accepted & set(report_ids)
 
-    def accept(self, task_id: str, report_id: str) -> None:
-        self.accepted.add(report_id)
-
-    def add_part(self, task_id: str, batch_id: str, seat: int, size: int, body: bytes) -> int:
-        _, parts = self.open.setdefault(batch_id, (size, {}))
-        assert seat not in parts
-        parts[seat] = body
-        return len(parts)
+    def keep(self, task_id: str, reports: list[KeptReport]) -> None:
+        for report in reports:
+            self.accepted.add(report.report_id)
+            del self.held[report.seat]
+            for part in report.parts:
+                _, parts = self.open.setdefault(part.batch_id, (part.size, {}))
+                assert part.seat not in parts
+                parts[part.seat] = part.body
 
     def full_batches(self) -> list[tuple[str, str]]:
         return [(TASK, batch_id) for batch_id, (size, parts) in self.open.items() if len(parts) == size]
@@ -373,7 +374,8 @@ class Desks:
         for value in values:
             seat = shuffler.take_seat(front, TASK)
             body = self.task.report(value, seat.batches, bits=bits)
-            shuffler.accept(front, TASK, SentReport(new_id(bits=bits), seat.seat, body))
+            [answer] = shuffler.accept(front, TASK, [SentReport(new_id(bits=bits), seat.seat, body)])
+            assert answer == Accepted(new=True)
             for _, batch_id in front.full_batches():
                 assert shuffler.seal(front, TASK, batch_id)
                 sealed = front.unsent.pop(batch_id)

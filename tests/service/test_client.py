@@ -592,7 +592,7 @@ def test_other_files_are_no_outbox(tmp_path: Path, shuffler: Shuffler, task: Tas
         db.execute("CREATE TABLE store (label TEXT)")
         db.execute("INSERT INTO store VALUES ('shuffler 1')")
     db.close()
-    with pytest.raises(DataError, match="must be a outbox 1 store"):
+    with pytest.raises(DataError, match="must be of outbox 1"):
         Outbox(tmp_path / "other.db")
     with pytest.raises(ParameterError):
         Outbox(tmp_path / "no" / "outbox.db")

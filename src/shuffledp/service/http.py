@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.problems import (
@@ -116,17 +118,20 @@ def problem(refused: RefusedError) -> Response:
 
 async def read_body(request: Request, most: int) -> bytes:
     """The body, refused as soon as it is longer than that."""
-    too_large = RefusedError(TOO_LARGE, f"the body must have at most {most} bytes: send less at a time.")
     announced = request.headers.get("content-length")
-    if announced is not None and (not announced.isdecimal() or int(announced) > most):
-        raise too_large
+    if announced is not None and (not announced.isdecimal() or len(announced) > 15 or int(announced) > most):
+        raise _too_large(most)
     parts, length = [], 0
     async for part in request.stream():
         length += len(part)
         if length > most:
-            raise too_large
+            raise _too_large(most)
         parts.append(part)
     return b"".join(parts)
+
+
+def _too_large(most: int) -> RefusedError:
+    return RefusedError(TOO_LARGE, f"the body must have at most {most} bytes: send less at a time.")
 
 
 def text_of(body: bytes) -> str:
@@ -153,12 +158,13 @@ def _guarded(endpoint: Endpoint, tokens: Tokens, metrics: Metrics) -> Handler:
     """The handler behind its checks; every refusal is a problem document."""
     route = f"{endpoint.method} {endpoint.path}"
     seconds = metrics.seconds.labels(route)
+    counted = cache(lambda status: metrics.requests.labels(route, str(status)))
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
         response = await _checked(request)
         seconds.observe(time.perf_counter() - started)
-        metrics.requests.labels(route, str(response.status_code)).inc()
+        counted(response.status_code).inc()
         return response
 
     async def _checked(request: Request) -> Response:
@@ -186,7 +192,10 @@ def _guarded(endpoint: Endpoint, tokens: Tokens, metrics: Metrics) -> Handler:
 async def _other(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 405:
-        return problem(RefusedError(METHOD_NOT_ALLOWED, "see /openapi.json for what is."))
+        answer = problem(RefusedError(METHOD_NOT_ALLOWED, "see /openapi.json for what is."))
+        # RFC 9110 asks for it.
+        answer.headers["Allow"] = (getattr(error, "headers", None) or {}).get("Allow", "")
+        return answer
     if status == 404:
         return problem(RefusedError(NOT_FOUND, "see /openapi.json for what is there."))
     return problem(RefusedError(BAD_REQUEST if status < 500 else BROKEN, "the request cannot be answered."))
@@ -222,5 +231,42 @@ def build_app(
         Endpoint("GET", "/openapi.json", show_openapi),
     ]
     # One route a path, so that another method on it is 405 and not 404.
-    routes = [Route(e.path, _guarded(e, tokens, metrics), methods=[e.method]) for e in [*endpoints, *common]]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
+    handlers = [(e, _guarded(e, tokens, metrics)) for e in [*endpoints, *common]]
+    routes = [Route(e.path, handler, methods=[e.method]) for e, handler in handlers]
+    app = _Direct(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
+    # A redirect would repeat the Host that the request names, and is in no document.
+    app.router.redirect_slashes = False
+    app.endpoints = {}
+    for e, handler in handlers:
+        names = e.path.split("/")
+        app.endpoints.setdefault((e.method, len(names)), []).append((names, handler))
+    return app
+
+
+class _Direct(Starlette):
+    """Requests for an endpoint go straight to its handler, which lets no exception out; Starlette does the rest.
+
+    Its layers of exception handlers and its router take longer than a report takes to be accepted.
+    """
+
+    endpoints: dict[tuple[str, int], list[tuple[list[str], Handler]]]
+    """By method and number of the path's parts: the parts' names, and the handler."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        found = self._find(scope) if scope["type"] == "http" and not scope.get("root_path") else None
+        if found is None:
+            await super().__call__(scope, receive, send)
+            return
+        handler, scope["path_params"] = found
+        scope["app"] = self
+        response = await handler(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+    def _find(self, scope: Scope) -> tuple[Handler, dict[str, str]] | None:
+        parts = scope["path"].split("/")
+        for names, handler in self.endpoints.get((scope["method"], len(parts)), ()):
+            pairs = list(zip(names, parts, strict=True))
+            if all(part if name.startswith("{") else name == part for name, part in pairs):
+                return handler, {name[1:-1]: part for name, part in pairs if name.startswith("{")}
+        return None

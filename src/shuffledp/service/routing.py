@@ -8,10 +8,13 @@ from functools import cached_property
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.schedules.combinatorial import combinatorial_schedule
+from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.schedules.prefixes import PrefixSchedule
 from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION
+
+# A schedule's table of slots is held in memory.
+_MOST_SLOTS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,15 @@ class Routing:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DataError(f"routing.{name}", value, "must be a whole number >= 1", "create the task again")
+        if self.shufflers > 64 or slots(self.budget, self.shufflers) > _MOST_SLOTS:
+            raise DataError(
+                "routing.budget", self.budget, f"must give at most {_MOST_SLOTS} slots", "plan for fewer users"
+            )
+        if self.users > slots(self.budget, self.shufflers) * self.slot_users:
+            raise DataError("routing.users", self.users, "must fit into the schedule's slots", "create the task again")
         sizes = {size for sizes in self.sizes_by_level for size in sizes}
-        if not isinstance(self.every_slot, bool) or set(self.messages) != sizes or min(self.messages.values()) < 1:
+        counts_are_whole = all(type(count) is int and count >= 1 for count in self.messages.values())
+        if not isinstance(self.every_slot, bool) or set(self.messages) != sizes or not counts_are_whole:
             raise DataError(
                 "routing.messages", sorted(self.messages), f"must be for {sorted(sizes)}", "create it again"
             )
@@ -147,6 +157,8 @@ class Routing:
         try:
             names = ("users", "budget", "shufflers", "slot_users", "every_slot")
             messages = {int(size): count for size, count in document["messages"].items()}
+            if [str(size) for size in messages] != list(document["messages"]):
+                raise ValueError("messages must be by plain sizes")
             return cls(**{name: document[name] for name in names}, messages=messages)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None

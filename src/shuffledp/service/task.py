@@ -24,7 +24,7 @@ from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, binding
 from shuffledp.service.routing import Routing, SeatInBatch
-from shuffledp.service.wire import VERSION, new_id, pack_messages
+from shuffledp.service.wire import VERSION, is_id, new_id, pack_messages
 
 AnyPlan = Plan | CounterPlan
 
@@ -54,16 +54,7 @@ class Task:
                 f"lets one lying client spoil everybody's: it {plan.lying_client}",
                 "choose a method of bits or coins, or allow it (--allow-unbounded)",
             )
-        document = {
-            "version": VERSION,
-            "nonce": new_id(bits=bits),
-            "suite": SUITE_NAME,
-            "public_key": key.text,
-            "routing": routing_of(plan).document(),
-            "plan": plan.document(),
-            "warnings": warnings,
-        }
-        return cls(json.dumps(document, sort_keys=True, separators=(",", ":")))
+        return cls(_text(plan, key, new_id(bits=bits)))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -72,7 +63,9 @@ class Task:
         # Reading is checking: each of these refuses what does not fit.
         if task.routing != routing_of(task.plan):
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
-        _ = task.public_key
+        expected = _text(task.plan, task.public_key, task.document.get("nonce"))
+        if not is_id(task.document.get("nonce")) or text != expected:
+            raise DataError("task", "other fields", "must be what was created, warnings and all", "create it again")
         return task
 
     @classmethod
@@ -96,7 +89,7 @@ class Task:
         again = "create the task again with this version"
         try:
             document: Any = json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DataError("task", "no JSON", "must be a JSON document", again) from None
         version = document.get("version") if isinstance(document, dict) else None
         if version != VERSION or document.get("suite") != SUITE_NAME:
@@ -166,6 +159,20 @@ class Task:
             self.plan.check_values(values)
 
 
+def _text(plan: AnyPlan, key: PublicKey, nonce: Any) -> str:
+    """The one text of a task."""
+    document = {
+        "version": VERSION,
+        "nonce": nonce,
+        "suite": SUITE_NAME,
+        "public_key": key.text,
+        "routing": routing_of(plan).document(),
+        "plan": plan.document(),
+        "warnings": _warnings(plan),
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
 def _only(reports: Reports) -> tuple[Payloads, Payloads | None]:
     return reports.payloads, reports.labels
 
@@ -207,5 +214,5 @@ def _warnings(plan: AnyPlan) -> list[str]:
     if isinstance(plan, CounterPlan):
         bounded = isinstance(plan.mechanism(plan.slot_users), CoinBatch)
     else:
-        bounded = plan.method not in ("shares", "pure")
+        bounded = plan.method != "shares"
     return [] if bounded else [f"One client that lies {plan.lying_client}."]

@@ -18,7 +18,6 @@ from shuffledp.service.http import BINARY, JSON, Endpoint, build_app, read_body,
 from shuffledp.service.openapi import ARROW, analyzer_openapi
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ADMIN, HOP, READ, Tokens
-from shuffledp.service.wire import LARGEST_BATCH_BYTES
 
 _LARGEST_TASK = 1 << 20
 _MOST_RELEASES = 100_000
@@ -39,8 +38,8 @@ def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
 
     async def take_batch(request: Request) -> Response:
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
-        server.task(task_id)
-        body = await read_body(request, LARGEST_BATCH_BYTES)
+        # Somewhat too long is a wrong length, which says more than "too large".
+        body = await read_body(request, 2 * server.batch_bytes(task_id, batch_id))
         new = await asyncio.to_thread(server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
 

@@ -38,16 +38,19 @@ class Desk:
             raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
         return found
 
-    def deliver(self, records: Records, task_id: str, batch_id: str, body: bytes) -> bool:
-        """Keep a batch; False if the same bytes were delivered before."""
+    def batch_bytes(self, task_id: str, batch_id: str) -> int:
+        """How long a batch of a task must be, or a refusal."""
         routing = self.task(task_id).routing
         place = routing.find(batch_id)
         if place is None:
             raise RefusedError(
                 BATCH_UNKNOWN, f"the task's schedule has no batch {batch_id[:40]}: check the task's file."
             )
-        _, first, end = place
-        expected = routing.batch_bytes((end - first) * routing.slot_users)
+        return routing.batch_bytes((place[2] - place[1]) * routing.slot_users)
+
+    def deliver(self, records: Records, task_id: str, batch_id: str, body: bytes) -> bool:
+        """Keep a batch; False if the same bytes were delivered before."""
+        expected = self.batch_bytes(task_id, batch_id)
         if len(body) != expected:
             raise RefusedError(
                 WRONG_LENGTH, f"the batch has {len(body)} bytes and must have {expected}: send it whole."

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import threading
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 from shuffledp.service.crypto import PrivateKey, binding, open_all
 from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, unpack_messages
@@ -16,6 +18,20 @@ _KEY = b""
 def _remember(private_raw: bytes) -> None:
     global _KEY
     _KEY = private_raw
+
+
+def _begin(private_raw: bytes) -> None:
+    """A worker's first act."""
+    _remember(private_raw)
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
+
+
+def _end_with_the_server() -> None:
+    """A server that was killed leaves nobody behind who knows the key."""
+    server = multiprocessing.parent_process()
+    if server is not None:
+        server.join()
+        os._exit(1)
 
 
 def _open_chunk(chunk: bytes, info: bytes) -> tuple[bytes, int]:
@@ -36,13 +52,14 @@ class Opener:
     """
 
     def __init__(self, key: PrivateKey, *, processes: int | None = None) -> None:
+        self._key = key
+        self._processes = processes or os.cpu_count() or 1
+        self._pool = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
         # Not forked: the server has threads.
-        self._pool = ProcessPoolExecutor(
-            processes or os.cpu_count() or 1,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_remember,
-            initargs=(key.raw,),
-        )
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin, initargs=(self._key.raw,))
 
     def __enter__(self) -> "Opener":
         return self
@@ -57,12 +74,21 @@ class Opener:
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
         """All messages of a batch."""
         info = binding(task_id, batch_id)
-        step = _AT_A_TIME * CIPHERTEXT_BYTES
-        work = [self._pool.submit(_open_chunk, body[at : at + step], info) for at in range(0, len(body), step)]
-        parts = [future.result() for future in work]
+        try:
+            parts = self._opened(body, info)
+        except BrokenProcessPool:
+            # A worker was killed, by the system perhaps when memory was short: once more with new ones.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = self._start()
+            parts = self._opened(body, info)
         unpacked = unpack_messages(b"".join(plain for plain, _ in parts))
         unopened = sum(failed for _, failed in parts)
         return Unpacked(unpacked.payloads, unpacked.labels, unpacked.fillers, unpacked.malformed + unopened)
+
+    def _opened(self, body: bytes, info: bytes) -> list[tuple[bytes, int]]:
+        step = _AT_A_TIME * CIPHERTEXT_BYTES
+        work = [self._pool.submit(_open_chunk, body[at : at + step], info) for at in range(0, len(body), step)]
+        return [future.result() for future in work]
 
 
 def open_here(key: PrivateKey, body: bytes, task_id: str, batch_id: str) -> Unpacked:

@@ -87,6 +87,10 @@ class AnalyzerServer:
         """The task, or a refusal."""
         return self.desk.task(task_id)
 
+    def batch_bytes(self, task_id: str, batch_id: str) -> int:
+        """How long the batch must be, or a refusal."""
+        return self.desk.batch_bytes(task_id, batch_id)
+
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
         new = self._store.write(lambda db: self.desk.deliver(SqliteRecords(db), task_id, batch_id, body))

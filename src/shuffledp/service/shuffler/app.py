@@ -2,10 +2,12 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,18 +16,24 @@ from starlette.responses import JSONResponse, Response
 from shuffledp.service.http import BINARY, JSON, Endpoint, build_app, read_body, text_of, whole_query
 from shuffledp.service.openapi import shuffler_openapi
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
+from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Seat
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.tokens import ADMIN, ENROL, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
+T = TypeVar("T")
+
 _LARGEST_TASK = 1 << 20
 _LARGEST_UPLOAD = 64 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
+_NEW, _KNOWN = b'{"new":true}', b'{"new":false}'
+_BATCH = tuple(each.name for each in fields(SeatInBatch))
 
 
 def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
     """The application that serves this shuffler."""
+    commits = _Commits()
 
     async def create_task(request: Request) -> Response:
         body = await read_body(request, _LARGEST_TASK)
@@ -50,9 +58,8 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
-        answer = await asyncio.wrap_future(server.accept(task_id, SentReport(report_id, seat, body)))
-        server.accepted(answer)
-        return JSONResponse({"new": answer.new}, 201 if answer.new else 200)
+        answer = await commits.result(server.accept(task_id, SentReport(report_id, seat, body)))
+        return Response(*((_NEW, 201) if answer.new else (_KNOWN, 200)), media_type=JSON)
 
     async def post_reports(request: Request) -> Response:
         task_id = request.path_params["task_id"]
@@ -61,18 +68,19 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         reports = list(unpack_upload(body))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
-        waiting = [asyncio.wrap_future(server.accept(task_id, report)) for report in reports]
-        answers = await asyncio.gather(*waiting, return_exceptions=True)
+        answers = [server.accept(task_id, report) for report in reports]
+        # The last one is done last: the others are seldom waited for.
+        for waiting in reversed(answers):
+            await commits.until_done(waiting)
         results = []
         for report, answer in zip(reports, answers, strict=True):
             result: dict[str, Any] = {"report_id": report.report_id}
-            if isinstance(answer, RefusedError):
-                result |= {"status": answer.kind.status, "problem": answer.document()}
-            elif isinstance(answer, BaseException):
-                raise answer
+            try:
+                accepted = answer.result()
+            except RefusedError as refused:
+                result |= {"status": refused.kind.status, "problem": refused.document()}
             else:
-                server.accepted(answer)
-                result["status"] = 201 if answer.new else 200
+                result["status"] = 201 if accepted.new else 200
             results.append(result)
         return JSONResponse({"results": results})
 
@@ -92,6 +100,50 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
     return build_app(endpoints, tokens, server.metrics, shuffler_openapi(), lifespan=lifespan)
 
 
+class _Commits:
+    """Hands what the store's thread has done to the event loop: one wake-up for all that one commit answers."""
+
+    def __init__(self) -> None:
+        self._done: deque[asyncio.Future[None]] = deque()
+        self._is_waking = False
+
+    async def result(self, future: "Future[T]") -> T:
+        """Its result, once it is there."""
+        await self.until_done(future)
+        return future.result()
+
+    async def until_done(self, future: "Future[Any]") -> None:
+        """Wait for it; who is cancelled meanwhile gives it up."""
+        if future.done():
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        future.add_done_callback(lambda _: self._wake(loop, waiter))
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+
+    def _wake(self, loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:
+        self._done.append(waiter)
+        if not self._is_waking:
+            self._is_waking = True
+            try:
+                loop.call_soon_threadsafe(self._hand_over)
+            except RuntimeError:
+                # The loop was closed: nobody waits any more.
+                self._is_waking = False
+
+    def _hand_over(self) -> None:
+        # Before looking: what is appended from here on wakes the loop again.
+        self._is_waking = False
+        while self._done:
+            waiter = self._done.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+
 def _seat(seat: Seat) -> dict[str, Any]:
-    batches = [asdict(batch) for batch in seat.batches]
+    batches = [{name: getattr(batch, name) for name in _BATCH} for batch in seat.batches]
     return {"seat": seat.seat, "lease_seconds": seat.lease_seconds, "batches": batches}

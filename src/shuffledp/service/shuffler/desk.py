@@ -6,7 +6,7 @@ batches, its seat is gone and its id remembered, in one step; sealing permutes, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.clock import Clock
 from shuffledp.service.problems import BUSY, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, SeatInBatch
-from shuffledp.service.shuffler.records import Lease, Records, SealedBatch
+from shuffledp.service.shuffler.records import KeptReport, Lease, Part, Records, SealedBatch
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
 
 LEASE_SECONDS = 60.0
 # New reports are refused while more than this waits to be sent on.
 MOST_WAITING_BYTES = 1 << 30
+# Slots whose batches are remembered: people sit side by side.
+_MOST_SLOTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +36,9 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Whether a report was new, and whether it filled a batch."""
+    """Whether a report was new; its answer was lost if it was not."""
 
     new: bool
-    fills: bool
-
-
-class SeatGoneError(RefusedError):
-    """A refusal after which the client may randomize again: what it changed is kept, so that it holds for good."""
-
-    is_kept = True
-
-    def __init__(self) -> None:
-        super().__init__(SEAT_GONE, "the seat's lease ran out, and this report was not kept: take a new seat.")
 
 
 @dataclass(frozen=True)
@@ -58,6 +50,9 @@ class Desk:
     bits: RandomBits
     lease_seconds: float = LEASE_SECONDS
     most_waiting_bytes: int = MOST_WAITING_BYTES
+    _slots: dict[tuple[str, int], tuple[SeatInBatch, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def routing(self, task_id: str) -> Routing:
         """The task's routing, or a refusal."""
@@ -69,7 +64,8 @@ class Desk:
     def take_seat(self, records: Records, task_id: str) -> Seat:
         """The lowest place that is free: one whose lease ran out, or the next."""
         routing = self.routing(task_id)
-        self._check_room(records)
+        if refused := self._refuse_without_room(records):
+            raise refused
         now = self.clock.now()
         ended = records.ended_lease(task_id, now)
         if ended is not None:
@@ -82,39 +78,66 @@ class Desk:
             raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
         seat = new_id(bits=self.bits)
         records.add_lease(task_id, Lease(seat, position, now + self.lease_seconds))
-        return Seat(seat, self.lease_seconds, routing.batches_of(position))
+        within = position % routing.slot_users
+        batches = tuple(replace(b, seat=b.seat + within) for b in self._slot(task_id, routing, position))
+        return Seat(seat, self.lease_seconds, batches)
 
-    def accept(self, records: Records, task_id: str, report: SentReport) -> Accepted:
-        """Put a report's ciphertexts into its batches, unless that was done before. Full batches wait for `seal`."""
+    def accept(self, records: Records, task_id: str, reports: list[SentReport]) -> list[Accepted | RefusedError]:
+        """Put reports' ciphertexts into their batches, unless that was done before; an answer for each.
+
+        All are looked at before anything is written. Full batches wait for `seal`.
+        """
         routing = self.routing(task_id)
         # First of all: a retry whose answer was lost must not be refused.
-        if records.was_accepted(task_id, report.report_id):
-            return Accepted(new=False, fills=False)
-        self._check_room(records)
-        lease = records.lease(task_id, report.seat)
-        if lease is None:
-            raise SeatGoneError
-        if lease.ends <= self.clock.now():
-            # A clock that is set back must not let a copy in later: the place waits under a name that nobody has.
-            records.drop_lease(task_id, lease.seat)
-            records.add_lease(task_id, Lease(new_id(bits=self.bits), lease.position, 0.0))
-            raise SeatGoneError
-        batches = routing.batches_of(lease.position)
-        expected = sum(batch.messages for batch in batches) * CIPHERTEXT_BYTES
-        if len(report.body) != expected:
-            raise RefusedError(
-                WRONG_LENGTH,
-                f"the report has {len(report.body)} bytes, its seat needs {expected}: send it whole.",
-            )
-        records.drop_lease(task_id, report.seat)
-        records.accept(task_id, report.report_id)
-        start, fills = 0, False
-        for batch in batches:
+        known = records.accepted_among(task_id, [report.report_id for report in reports])
+        leases = records.leases(task_id, [report.seat for report in reports])
+        room, now = self._refuse_without_room(records), self.clock.now()
+        kept: list[KeptReport] = []
+        answers: list[Accepted | RefusedError] = []
+        for report in reports:
+            if report.report_id in known:
+                answers.append(Accepted(new=False))
+                continue
+            lease = leases.get(report.seat)
+            refused = room or self._refuse(task_id, routing, report, lease, now)
+            if refused is not None or lease is None:
+                answers.append(refused or _seat_gone())
+                if lease is not None and lease.ends <= now and room is None:
+                    self._retire(records, task_id, leases.pop(report.seat))
+                continue
+            # A second report of the same upload finds the first one's id known and its seat gone.
+            known.add(report.report_id)
+            del leases[report.seat]
+            kept.append(KeptReport(report.report_id, report.seat, self._parts(task_id, routing, report, lease)))
+            answers.append(Accepted(new=True))
+        records.keep(task_id, kept)
+        return answers
+
+    def _refuse(
+        self, task_id: str, routing: Routing, report: SentReport, lease: Lease | None, now: float
+    ) -> RefusedError | None:
+        """Why a new report cannot be accepted, if it cannot."""
+        if lease is None or lease.ends <= now:
+            return _seat_gone()
+        expected = sum(batch.messages for batch in self._slot(task_id, routing, lease.position)) * CIPHERTEXT_BYTES
+        if len(report.body) == expected:
+            return None
+        return RefusedError(
+            WRONG_LENGTH, f"the report has {len(report.body)} bytes, its seat needs {expected}: send it whole."
+        )
+
+    def _retire(self, records: Records, task_id: str, lease: Lease) -> None:
+        """A clock that is set back must not let a refused report in later: its place waits under nobody's name."""
+        records.drop_lease(task_id, lease.seat)
+        records.add_lease(task_id, Lease(new_id(bits=self.bits), lease.position, 0.0))
+
+    def _parts(self, task_id: str, routing: Routing, report: SentReport, lease: Lease) -> tuple[Part, ...]:
+        within, start, parts = lease.position % routing.slot_users, 0, []
+        for batch in self._slot(task_id, routing, lease.position):
             end = start + batch.messages * CIPHERTEXT_BYTES
-            filled = records.add_part(task_id, batch.batch_id, batch.seat, batch.size, report.body[start:end])
-            fills |= filled == batch.size
+            parts.append(Part(batch.batch_id, batch.seat + within, batch.size, report.body[start:end]))
             start = end
-        return Accepted(new=True, fills=fills)
+        return tuple(parts)
 
     def seal(self, records: Records, task_id: str, batch_id: str) -> bool:
         """Permute a full batch, once and for all; False if it is not full, or was sealed before."""
@@ -123,9 +146,25 @@ class Desk:
         records.seal(SealedBatch(task_id, batch_id, permuted(records.parts(task_id, batch_id), bits=self.bits)))
         return True
 
-    def _check_room(self, records: Records) -> None:
-        if records.waiting_bytes() > self.most_waiting_bytes:
-            raise RefusedError(BUSY, "too many batches wait to be sent on: try again later.", retry_after=10)
+    def _slot(self, task_id: str, routing: Routing, position: int) -> tuple[SeatInBatch, ...]:
+        """The batches of the first user of this position's slot: the others differ in their seats only."""
+        slot = position // routing.slot_users
+        found = self._slots.get((task_id, slot))
+        if found is None:
+            if len(self._slots) >= _MOST_SLOTS:
+                self._slots.clear()
+            found = self._slots[task_id, slot] = routing.batches_of(slot * routing.slot_users)
+        return found
+
+    def _refuse_without_room(self, records: Records) -> RefusedError | None:
+        if records.waiting_bytes() <= self.most_waiting_bytes:
+            return None
+        return RefusedError(BUSY, "too many batches wait to be sent on: try again later.", retry_after=10)
+
+
+def _seat_gone() -> RefusedError:
+    """The one refusal after which a client may randomize again: it holds for good."""
+    return RefusedError(SEAT_GONE, "the seat's lease ran out, and this report was not kept: take a new seat.")
 
 
 def permuted(parts: list[bytes], *, bits: RandomBits) -> bytes:

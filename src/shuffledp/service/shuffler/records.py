@@ -34,6 +34,25 @@ class Counts:
     batches_sent: int
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One report's ciphertexts for one batch; `seat` counts the batch's users from 0."""
+
+    batch_id: str
+    seat: int
+    size: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReport:
+    """A report that is accepted: its own id, its seat, and its part of every batch."""
+
+    report_id: str
+    seat: str
+    parts: tuple[Part, ...]
+
+
 class Records(Protocol):
     """Reads and writes inside one transaction: all of them happen, or none."""
 
@@ -52,8 +71,8 @@ class Records(Protocol):
     def take_position(self, task_id: str) -> int:
         """Take it."""
 
-    def lease(self, task_id: str, seat: str) -> Lease | None:
-        """The lease of a seat, if it is still one."""
+    def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        """The leases of those seats that still have one."""
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
         """Give out a seat."""
@@ -64,14 +83,11 @@ class Records(Protocol):
     def ended_lease(self, task_id: str, now: float) -> Lease | None:
         """The lease with the lowest position whose time ran out."""
 
-    def was_accepted(self, task_id: str, report_id: str) -> bool:
-        """Whether this report is in the task's batches, or was."""
+    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
+        """Which of these reports are in the task's batches, or were."""
 
-    def accept(self, task_id: str, report_id: str) -> None:
-        """Remember that it is."""
-
-    def add_part(self, task_id: str, batch_id: str, seat: int, size: int, body: bytes) -> int:
-        """One report's ciphertexts for one batch; answers how many reports the batch now has."""
+    def keep(self, task_id: str, reports: list[KeptReport]) -> None:
+        """Remember the reports' ids, end their seats' leases, and put their parts into their batches."""
 
     def full_batches(self) -> list[tuple[str, str]]:
         """Task and id of every batch that is full and not sealed."""

@@ -67,6 +67,8 @@ class ShufflerServer:
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
         self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
+        self._arriving = threading.Lock()
+        self._arrived: list[tuple[str, SentReport, Future[Accepted]]] = []
         self._wake, self._stop = threading.Event(), threading.Event()
         self._chores = threading.Thread(target=self._run, name="seal and send", daemon=True)
         self._load()
@@ -120,15 +122,47 @@ class ShufflerServer:
         return self._store.submit(take)
 
     def accept(self, task_id: str, report: SentReport) -> "Future[Accepted]":
-        """One report, on disk when the future is done."""
-        return self._store.submit(lambda db: self.desk.accept(SqliteRecords(db), task_id, report))
+        """One report, on disk when the future is done; all that wait go into one piece of work."""
+        future: Future[Accepted] = Future()
+        with self._arriving:
+            self._arrived.append((task_id, report, future))
+            is_first = len(self._arrived) == 1
+        if is_first:
+            self._accept_together()
+        return future
 
-    def accepted(self, answer: Accepted) -> None:
-        """Count it, and wake the chores if it filled a batch."""
-        if answer.new:
-            self.reports.inc()
-        if answer.fills:
-            self._wake.set()
+    def _accept_together(self) -> None:
+        """Accept all reports that have arrived when the store comes to it; answer each after the commit."""
+        taken: list[tuple[str, SentReport, Future[Accepted]]] = []
+        fills: list[bool] = []
+
+        def accept(db: Any) -> list[Accepted | RefusedError]:
+            with self._arriving:
+                taken[:], self._arrived = self._arrived, []
+            records, answers = SqliteRecords(db), dict[int, Accepted | RefusedError]()
+            for task_id in {task_id for task_id, _, _ in taken}:
+                places = [place for place, each in enumerate(taken) if each[0] == task_id]
+                said = self.desk.accept(records, task_id, [taken[place][1] for place in places])
+                answers |= dict(zip(places, said, strict=True))
+            if records.full_batches():
+                fills.append(True)
+            return [answers[place] for place in range(len(taken))]
+
+        def answer(done: "Future[list[Accepted | RefusedError]]") -> None:
+            failed = done.exception()
+            answers = [failed] * len(taken) if failed is not None else done.result()
+            for (_, _, future), said in zip(taken, answers, strict=True):
+                if not future.set_running_or_notify_cancel():
+                    continue
+                if isinstance(said, BaseException):
+                    future.set_exception(said)
+                else:
+                    future.set_result(said)
+            self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in answers))
+            if fills:
+                self._wake.set()
+
+        self._store.submit(accept).add_done_callback(answer)
 
     def counts(self, task_id: str) -> dict[str, Any]:
         """How far a task has come."""

@@ -5,11 +5,12 @@ savepoint of its own, and commits them together (synchronous=FULL): a request's 
 commit that holds it, never before. What is deleted is overwritten (secure_delete), and `forget` empties the log.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,13 +26,15 @@ Work = Callable[[sqlite3.Connection], T]
 # Requests in one commit: more would only make the first of them wait.
 _MOST_TOGETHER = 512
 _PRAGMAS = (
+    # A report's rows fit on their pages.
+    "PRAGMA page_size=8192",
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA secure_delete=ON",
     "PRAGMA foreign_keys=ON",
     "PRAGMA temp_store=MEMORY",
     # The log is emptied by hand, after what was in it was purged.
-    "PRAGMA wal_autocheckpoint=1000",
+    "PRAGMA wal_autocheckpoint=4000",
 )
 
 
@@ -54,6 +57,10 @@ class SqliteStore:
         try:
             self._writer = self._connect()
             self._create(schema, f"{kind} {version}")
+            # A process that was killed may have left in the log what it had deleted; where there is no room to
+            # empty it, the next `forget` does.
+            with suppress(sqlite3.OperationalError):
+                _truncate(self._writer)
         except BaseException:
             self._held.close()
             raise
@@ -76,15 +83,19 @@ class SqliteStore:
         self._closed = True
         self._waiting.put(None)
         self._thread.join()
+        with suppress(sqlite3.Error):
+            _truncate(self._writer)
         self._writer.close()
         self._held.close()
 
     def _connect(self) -> sqlite3.Connection:
         try:
+            # Made with its mode: at no time can anybody else read it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
-        except sqlite3.DatabaseError as broken:
+        except (sqlite3.DatabaseError, OSError) as broken:
             problem = "must be a store's file in a directory that can be written"
             raise ParameterError("store", str(self.path), problem, f"name another ({broken})") from None
         return connection
@@ -104,8 +115,8 @@ class SqliteStore:
         if found != label:
             raise DataError(
                 "store",
-                f"a {found} store",
-                f"must be a {label} store",
+                f"a store of {found}",
+                f"must be of {label}",
                 "name another file, or use its own version",
             )
 
@@ -114,6 +125,9 @@ class SqliteStore:
     def submit(self, work: Work[T]) -> "Future[T]":
         """Run this in the next commit; the future has its result once that is on disk."""
         future: Future[T] = Future()
+        if self._closed:
+            future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
+            return future
         self._waiting.put((work, future))
         return future
 
@@ -151,12 +165,13 @@ class SqliteStore:
                 try:
                     with _savepoint(self._writer):
                         result = act(self._writer)
-                    answers.append(partial(future.set_result, result))
                 except sqlite3.OperationalError:
                     raise
                 except Exception as refused:
                     # Refusals wait for the commit, too: they may rest on what it holds.
                     answers.append(partial(future.set_exception, refused))
+                else:
+                    answers.append(partial(future.set_result, result))
             self._writer.execute("COMMIT")
         except sqlite3.Error as broken:
             if self._writer.in_transaction:
@@ -185,19 +200,19 @@ def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("SAVEPOINT request")
     try:
         yield
-    except BaseException as stopped:
+    except BaseException:
         # A full disk may have rolled everything back already.
         if connection.in_transaction:
-            # A refusal that holds for good is a change itself.
-            if not getattr(stopped, "is_kept", False):
-                connection.execute("ROLLBACK TO request")
+            connection.execute("ROLLBACK TO request")
             connection.execute("RELEASE request")
         raise
     connection.execute("RELEASE request")
 
 
 def _truncate(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("the log is being read: it is emptied the next time")
 
 
 def _settle(future: "Future[Any]", act: Callable[[], Any]) -> None:

@@ -1,8 +1,10 @@
 """A shuffler's records in SQLite."""
 
+import json
 import sqlite3
+from collections import Counter
 
-from shuffledp.service.shuffler.records import Counts, Lease, SealedBatch
+from shuffledp.service.shuffler.records import Counts, KeptReport, Lease, SealedBatch
 
 KIND, VERSION = "shuffler", 1
 
@@ -20,10 +22,14 @@ CREATE INDEX ends ON leases (task_id, ends);
 CREATE TABLE accepted (
     task_id TEXT NOT NULL, report_id BLOB NOT NULL, PRIMARY KEY (task_id, report_id)
 ) WITHOUT ROWID;
+CREATE TABLE arrived (
+    task_id TEXT NOT NULL, report_id BLOB NOT NULL, PRIMARY KEY (task_id, report_id)
+) WITHOUT ROWID;
 CREATE TABLE batches (
     task_id TEXT NOT NULL, batch_id TEXT NOT NULL, size INTEGER NOT NULL, filled INTEGER NOT NULL,
     PRIMARY KEY (task_id, batch_id)
 ) WITHOUT ROWID;
+CREATE INDEX full_ones ON batches (task_id, batch_id) WHERE filled = size;
 CREATE TABLE parts (
     task_id TEXT NOT NULL, batch_id TEXT NOT NULL, seat INTEGER NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (task_id, batch_id, seat)
@@ -59,11 +65,12 @@ class SqliteRecords:
         self._db.execute("UPDATE tasks SET next_position = next_position + 1 WHERE task_id = ?", (task_id,))
         return self.next_position(task_id) - 1
 
-    def lease(self, task_id: str, seat: str) -> Lease | None:
-        row = self._db.execute(
-            "SELECT seat, position, ends FROM leases WHERE task_id = ? AND seat = ?", (task_id, seat)
-        ).fetchone()
-        return None if row is None else Lease(*row)
+    def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        rows = self._db.execute(
+            "SELECT seat, position, ends FROM leases WHERE task_id = ? AND seat IN (SELECT value FROM json_each(?))",
+            (task_id, json.dumps(seats)),
+        )
+        return {row[0]: Lease(*row) for row in rows}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
         self._db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.seat, lease.position, lease.ends))
@@ -80,24 +87,33 @@ class SqliteRecords:
         ).fetchone()
         return None if row is None else Lease(*row)
 
-    def was_accepted(self, task_id: str, report_id: str) -> bool:
-        row = self._db.execute(
-            "SELECT 1 FROM accepted WHERE task_id = ? AND report_id = ?", (task_id, bytes.fromhex(report_id))
-        ).fetchone()
-        return row is not None
+    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
+        known = set()
+        for table in ("arrived", "accepted"):
+            query = f"SELECT 1 FROM {table} WHERE task_id = ? AND report_id = ?"
+            known |= {e for e in report_ids if self._db.execute(query, (task_id, bytes.fromhex(e))).fetchone()}
+        return known
 
-    def accept(self, task_id: str, report_id: str) -> None:
-        self._db.execute("INSERT INTO accepted VALUES (?, ?)", (task_id, bytes.fromhex(report_id)))
-        self._db.execute("UPDATE tasks SET reports = reports + 1 WHERE task_id = ?", (task_id,))
-
-    def add_part(self, task_id: str, batch_id: str, seat: int, size: int, body: bytes) -> int:
-        self._db.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (task_id, batch_id, seat, body))
-        row = self._db.execute(
-            "INSERT INTO batches VALUES (?, ?, ?, 1) "
-            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + 1 RETURNING filled",
-            (task_id, batch_id, size),
-        ).fetchone()
-        return int(row[0])
+    def keep(self, task_id: str, reports: list[KeptReport]) -> None:
+        if not reports:
+            return
+        # In the order of the keys: pages are touched once.
+        parts = sorted((part.batch_id, part.seat, part.body) for report in reports for part in report.parts)
+        ids = sorted(bytes.fromhex(report.report_id) for report in reports)
+        sizes = {part.batch_id: part.size for report in reports for part in report.parts}
+        filled = Counter(batch_id for batch_id, _, _ in parts)
+        self._db.executemany("INSERT INTO arrived VALUES (?, ?)", ((task_id, each) for each in ids))
+        self._db.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", ((task_id, *part) for part in parts))
+        self._db.executemany(
+            "INSERT INTO batches VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled",
+            [(task_id, batch_id, sizes[batch_id], count) for batch_id, count in filled.items()],
+        )
+        self._db.execute(
+            "DELETE FROM leases WHERE task_id = ? AND seat IN (SELECT value FROM json_each(?))",
+            (task_id, json.dumps([report.seat for report in reports])),
+        )
+        self._db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(reports), task_id))
 
     def full_batches(self) -> list[tuple[str, str]]:
         return self._db.execute("SELECT task_id, batch_id FROM batches WHERE filled = size").fetchall()
@@ -111,6 +127,10 @@ class SqliteRecords:
         self._db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?)", (*key, len(batch.body), batch.body))
         self._db.execute("DELETE FROM parts WHERE task_id = ? AND batch_id = ?", key)
         self._db.execute("DELETE FROM batches WHERE task_id = ? AND batch_id = ?", key)
+        # SQLite lays rows down in a page as they come: ids leave the order of arrival behind with their batch.
+        one = (batch.task_id,)
+        self._db.execute("INSERT INTO accepted SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id", one)
+        self._db.execute("DELETE FROM arrived WHERE task_id = ?", one)
 
     def waiting(self, most: int) -> list[tuple[str, str]]:
         return self._db.execute(

@@ -1,0 +1,478 @@
+"""The service on this machine: reports accepted a second beside a bare handler, end to end, opening, sealing.
+
+Servers run in processes of their own; this process sends requests that were made before the clock starts.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import uvloop
+from report import figure, report
+
+from shuffledp import Privacy, RandomBits
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.schedules.combinatorial import combinatorial_schedule
+from shuffledp.service.analyzer.app import analyzer_app
+from shuffledp.service.analyzer.opening import Opener
+from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.clock import SystemClock
+from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
+from shuffledp.service.routing import Routing, SeatInBatch
+from shuffledp.service.serving import Address, uvicorn_server
+from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.desk import Desk
+from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.sqlite_shuffler import KIND, SCHEMA, VERSION, SqliteRecords
+from shuffledp.service.task import Task
+from shuffledp.service.tokens import Tokens
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
+
+SPAWN = multiprocessing.get_context("spawn")
+CONNECTIONS = 32
+UPLOAD = 100
+UPLOADING = 8
+LEASE_SECONDS = 3600.0
+
+
+# --- servers, each in its own process --------------------------------------------------------
+
+
+async def bare(scope, receive, send) -> None:
+    """Reads the body and answers 201: what uvicorn can do at most."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 201, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+def serve_bare(port: int) -> None:
+    uvicorn_server(bare, Address(port=port), lifespan="off").run()
+
+
+def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:
+    # Without an analyzer whatever is sealed is taken at once: only the shuffler is measured.
+    post = post_to(analyzer, tokens.secrets["hop"]) if analyzer else lambda path, body: 201
+    server = ShufflerServer(folder / f"shuffler-{port}.db", post=post, lease_seconds=LEASE_SECONDS)
+    server.add_task(text)
+    commit, commits = server._store._commit, 0
+
+    def counted(work) -> None:
+        nonlocal commits
+        commits += bool(work)
+        commit(work)
+
+    server._store._commit = counted
+    app = shuffler_app(server, tokens)
+
+    async def with_commits(scope, receive, send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/commits":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": str(commits).encode()})
+        else:
+            await app(scope, receive, send)
+
+    uvicorn_server(with_commits, Address(port=port)).run()
+
+
+def serve_analyzer(port: int, folder: Path, text: str, tokens: Tokens, key: PrivateKey) -> None:
+    server = AnalyzerServer(folder / f"analyzer-{port}.db", key=key, opener=Opener(key, processes=2))
+    server.add_task(text)
+    uvicorn_server(analyzer_app(server, tokens), Address(port=port)).run()
+
+
+@contextmanager
+def served(serve, *arguments) -> Iterator[int]:
+    """A server's port, once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = SPAWN.Process(target=serve, args=(port, *arguments))
+    process.start()
+    try:
+        for _ in range(300):
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.join(30)
+
+
+# --- load ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a round of requests took."""
+
+    seconds: float
+    latencies: list[float]
+    bodies: list[bytes]
+
+    @property
+    def p99(self) -> float:
+        return statistics.quantiles(self.latencies, n=100)[98] * 1e3
+
+
+class _Connection(asyncio.Protocol):
+    """Sends the next request as soon as the last one is answered."""
+
+    def __init__(self, waiting: Iterator[bytes], load: Load, done: asyncio.Future) -> None:
+        self.waiting, self.load, self.done = waiting, load, done
+        self.received = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self.send()
+
+    def send(self) -> None:
+        request = next(self.waiting, None)
+        if request is None:
+            self.done.set_result(None)
+            self.transport.close()
+            return
+        self.started = time.perf_counter()
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        head, found, body = self.received.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+        if len(body) < length:
+            return
+        self.load.latencies.append(time.perf_counter() - self.started)
+        self.load.bodies.append(head[9:12] + body)
+        self.received = b""
+        self.send()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.done.done():
+            self.done.set_exception(error or ConnectionResetError("the server closed"))
+
+
+def send_all(port: int, requests: list[bytes], connections: int) -> Load:
+    async def run() -> Load:
+        loop = asyncio.get_running_loop()
+        waiting, load = iter(requests), Load(0.0, [], [])
+        finished = [loop.create_future() for _ in range(connections)]
+        started = time.perf_counter()
+        for done in finished:
+            await loop.create_connection(lambda done=done: _Connection(waiting, load, done), "127.0.0.1", port)
+        await asyncio.gather(*finished)
+        return Load(time.perf_counter() - started, load.latencies, load.bodies)
+
+    return uvloop.run(run())
+
+
+def request(method: str, path: str, body: bytes, token: str) -> bytes:
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/octet-stream\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+# --- accepting -------------------------------------------------------------------------------
+
+
+def four_levels(slot_users: int) -> Routing:
+    """As a running count's: four batches a report, 26 ciphertexts or a little less, 2 kB."""
+    budget, shufflers = 4, 4
+    schedule = combinatorial_schedule(budget, shufflers, 1)
+    sizes = {int(size) for ends in schedule.ends_by_level for size in ends - schedule.parents[ends]} | {1}
+    return Routing(
+        users=schedule.slots * slot_users - slot_users,
+        budget=budget,
+        shufflers=shufflers,
+        slot_users=slot_users,
+        every_slot=True,
+        messages={size * slot_users: 14 if size == 1 else 4 for size in sizes},
+    )
+
+
+def reports_for(port: int, task_id: str, tokens: Tokens, count: int) -> list[SentReport]:
+    """Take seats, and make reports of random bytes for them: the shuffler cannot tell."""
+    made = []
+    headers = {"Authorization": f"Bearer {tokens.secrets['enrol']}"}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client:
+        while len(made) < count:
+            answer = client.post(f"/v1/tasks/{task_id}/seats?count={min(1000, count - len(made))}")
+            for seat in answer.raise_for_status().json()["seats"]:
+                length = sum(batch["messages"] for batch in seat["batches"]) * CIPHERTEXT_BYTES
+                made.append(SentReport(os.urandom(16).hex(), seat["seat"], os.urandom(length)))
+    return made
+
+
+def commits_at(port: int) -> int:
+    return int(httpx.get(f"http://127.0.0.1:{port}/commits").text)
+
+
+@contextmanager
+def shuffler_of(folder: Path, slot_users: int) -> Iterator[tuple[int, str, Tokens]]:
+    """A shuffler's port, its task and its tokens."""
+    tokens = Tokens.generate(bits=RandomBits.secure())
+    text = json.dumps({"routing": four_levels(slot_users).document()})
+    with served(serve_shuffler, folder, text, tokens, None) as port:
+        yield port, hashlib.sha256(text.encode()).hexdigest(), tokens
+
+
+def singles(reports: list[SentReport], task_id: str, tokens: Tokens) -> list[bytes]:
+    path = f"/v1/tasks/{task_id}/reports"
+    return [
+        request("PUT", f"{path}/{one.report_id}", single_body(one.seat, one.body), tokens.secrets["enrol"])
+        for one in reports
+    ]
+
+
+def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]:
+    """A task of a million users, of whose batches only the smallest fill while this runs."""
+    rows = []
+    users = rounds * (alone + uploads * UPLOAD)
+    with served(serve_bare) as ceiling, shuffler_of(folder, 14_500) as (port, task_id, tokens):
+        reports = reports_for(port, task_id, tokens, users)
+        size = statistics.mean(len(one.body) for one in reports)
+        print(f"{users} reports of {size:.0f} bytes are made")
+        one_by_one = singles(reports[: rounds * alone], task_id, tokens)
+        together = [
+            request(
+                "POST",
+                f"/v1/tasks/{task_id}/reports",
+                pack_upload(reports[start : start + UPLOAD]),
+                tokens.secrets["enrol"],
+            )
+            for start in range(rounds * alone, users, UPLOAD)
+        ]
+        del reports
+        for name, requests, each, connections, least in (
+            ("PUT", one_by_one, 1, CONNECTIONS, 2000),
+            (f"POST of {UPLOAD}", together, UPLOAD, UPLOADING, 5000),
+        ):
+            step = len(requests) // rounds
+            loads, ceilings, commits = [], [], []
+            for start in range(0, len(requests), step):
+                part = requests[start : start + step]
+                ceilings.append(send_all(ceiling, part, connections))
+                before = commits_at(port)
+                loads.append(send_all(port, part, connections))
+                commits.append((commits_at(port) - before) / loads[-1].seconds)
+            check(loads, each)
+            rates = [step * each / load.seconds for load in loads]
+            tops = [step * each / load.seconds for load in ceilings]
+            best = rates.index(max(rates))
+            note = f"best of {', '.join(f'{rate:,.0f}' for rate in rates)}; {connections} connections"
+            rows.append(figure(f"{name}: reports a second", max(rates), ">=", least, note))
+            note = f"a bare handler's {', '.join(f'{top:,.0f}' for top in tops)}"
+            rows.append(figure(f"{name}: share of the ceiling", max(rates) / max(tops), ">=", 0.5, note))
+            # Of all rounds together: the slowest ones count.
+            whole = Load(0.0, [one for load in loads for one in load.latencies], [])
+            note = f"{', '.join(f'{load.p99:.0f}' for load in loads)}; a bare handler's {ceilings[best].p99:.1f}"
+            rows.append(figure(f"{name}: p99, milliseconds", whole.p99, "<=", 250, note))
+            note = f"{commits[best]:,.0f} commits a second"
+            rows.append(figure(f"{name}: reports a commit", rates[best] / commits[best], ">=", 1, note))
+        headers = {"Authorization": f"Bearer {tokens.secrets['enrol']}"}
+        counts = httpx.get(f"http://127.0.0.1:{port}/v1/tasks/{task_id}", headers=headers).json()["counts"]
+        rows.append(figure("reports on disk / acknowledged", counts["reports"] / users, ">=", 1, ""))
+    return rows
+
+
+def filling(folder: Path, count: int) -> list[dict]:
+    """The same where a batch fills, is sealed, sent and purged every hundred reports."""
+    with shuffler_of(folder, 100) as (port, task_id, tokens):
+        requests = singles(reports_for(port, task_id, tokens, count), task_id, tokens)
+        load = send_all(port, requests, CONNECTIONS)
+    check([load], 1)
+    note = f"p99 {load.p99:.0f} ms; every batch permuted, sent, purged"
+    return [figure("PUT while batches of 100 fill: reports a second", count / load.seconds, ">=", 500, note)]
+
+
+def check(loads: list[Load], each: int) -> None:
+    for load in loads:
+        for body in load.bodies:
+            good = body.startswith(b"201") if each == 1 else body.count(b'"status":201') == each
+            if not good:
+                raise SystemExit(f"refused: {body[:300]!r}")
+
+
+# --- the disk, end to end, opening, sealing --------------------------------------------------
+
+
+def disk(folder: Path) -> list[dict]:
+    """An fsync that takes no time would make every other figure a lie."""
+    seconds = []
+    with (folder / "fsync").open("wb", buffering=0) as file:
+        for _ in range(200):
+            file.write(bytes(1 << 16))
+            started = time.perf_counter()
+            os.fdatasync(file.fileno())
+            seconds.append(time.perf_counter() - started)
+    median = statistics.median(seconds)
+    note = f"64 kB each: at most {1 / median:,.0f} commits a second, {CONNECTIONS / median:,.0f} single reports"
+    return [figure("fsync, milliseconds", 1e3 * median, ">=", 0.02, note)]
+
+
+def send_part(url: str, text: str, token: str, values: list[int]) -> float:
+    """Some clients: seats, reports, uploads; answers the seconds of this core that sealing took."""
+    seal, sealing = PublicKey.seal, 0.0
+
+    def timed(key: PublicKey, messages: list[bytes], info: bytes) -> list[bytes]:
+        nonlocal sealing
+        started = time.thread_time()
+        sealed = seal(key, messages, info)
+        sealing += time.thread_time() - started
+        return sealed
+
+    PublicKey.seal = timed
+    bits, task = RandomBits.secure(), Task.from_text(text)
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+        for start in range(0, len(values), UPLOAD):
+            part = values[start : start + UPLOAD]
+            seats = client.post(f"/v1/tasks/{task.id}/seats?count={len(part)}").raise_for_status().json()["seats"]
+            made = []
+            for value, seat in zip(part, seats, strict=True):
+                batches = tuple(SeatInBatch(**batch) for batch in seat["batches"])
+                made.append(SentReport(new_id(bits=bits), seat["seat"], task.report(value, batches, bits=bits)))
+            headers = {"Content-Type": "application/octet-stream"}
+            answer = client.post(f"/v1/tasks/{task.id}/reports", content=pack_upload(made), headers=headers)
+            if {one["status"] for one in answer.raise_for_status().json()["results"]} != {201}:
+                raise SystemExit(f"refused: {answer.text[:300]}")
+    return sealing
+
+
+def full_batches(routing: Routing) -> dict[str, int]:
+    """The batches that all users together fill, and how many messages each holds."""
+    slots = range(routing.users // routing.slot_users)
+    joined = [batch for slot in slots for batch in routing.batches_of(slot * routing.slot_users)]
+    seen: dict[str, int] = {}
+    for batch in joined:
+        seen[batch.batch_id] = seen.get(batch.batch_id, 0) + routing.slot_users
+    return {batch.batch_id: batch.size * batch.messages for batch in joined if seen[batch.batch_id] == batch.size}
+
+
+def end_to_end(folder: Path, users: int, open_seconds: float) -> list[dict]:
+    plan = CounterPlan.plan(users=users, shufflers=4, privacy=Privacy(1, 1e-6), noise="coins")
+    key, bits = PrivateKey.generate(), RandomBits.secure()
+    tokens, task = Tokens.generate(bits=bits), Task.create(plan, key.public, bits=bits)
+    batches = full_batches(task.routing)
+    with (
+        served(serve_analyzer, folder, task.text, tokens, key) as back,
+        served(serve_shuffler, folder, task.text, tokens, f"http://127.0.0.1:{back}") as front,
+        ProcessPoolExecutor(2, mp_context=SPAWN) as clients,
+    ):
+        list(clients.map(abs, range(8)))
+        headers = {"Authorization": f"Bearer {tokens.secrets['read']}"}
+        values = (bits.unsigned(users, 8) & 1).tolist()
+        arguments = (f"http://127.0.0.1:{front}", task.text, tokens.secrets["enrol"])
+        started = time.perf_counter()
+        parts = [clients.submit(send_part, *arguments, values[half::2]) for half in range(2)]
+        sealing = sum(part.result() for part in parts)
+        sent = time.perf_counter() - started
+        url = f"http://127.0.0.1:{back}/v1/tasks/{task.id}"
+        while httpx.get(url, headers=headers).json()["batches_read"] < len(batches):
+            if time.perf_counter() - started > 90:
+                raise SystemExit("the analyzer does not come to an end")
+            time.sleep(0.05)
+        seconds = time.perf_counter() - started
+        estimate = httpx.get(f"{url}/estimate", headers=headers).json()
+    messages = sum(batches.values())
+    share = (sealing + messages * open_seconds) / (2 * seconds)
+    note = (
+        f"{users} users, k 4, coins: {messages / users:.1f} messages a user; sent after {sent:.1f} s of {seconds:.1f}"
+    )
+    off = abs(estimate["estimate"] - sum(values[: estimate["time"]]))
+    return [
+        figure("end to end: reports a second", users / seconds, ">=", 100, note),
+        figure("HPKE's share of two cores", share, "<=", 1, f"{sealing:.1f} s sealing, the rest opening"),
+        figure("its last estimate: error / bound", off / estimate["bound"], "<=", 1.5, f"at user {estimate['time']}"),
+    ]
+
+
+def opening(messages: int) -> tuple[list[dict], float]:
+    """Also answers the seconds of a core that one message takes."""
+    key, bits = PrivateKey.generate(), RandomBits.secure()
+    info = binding("t", "1.0.1")
+    empty = bits.unsigned(0, 8)
+    sealed = key.public.seal(pack_messages(empty, None, messages, bits=bits), info)
+    started = time.thread_time()
+    open_all(key.raw, sealed[:2000], info)
+    one = (time.thread_time() - started) / 2000
+    # Copies take as long to open; that they are dropped afterwards is no matter here.
+    body = b"".join(sealed) * 5
+    with Opener(key, processes=2) as opener:
+        opener.open(body[: 8000 * CIPHERTEXT_BYTES], "t", "1.0.1")
+        rates = []
+        for _ in range(3):
+            started = time.perf_counter()
+            opener.open(body, "t", "1.0.1")
+            rates.append(5 * messages / (time.perf_counter() - started))
+    note = f"best of {', '.join(f'{rate:,.0f}' for rate in rates)}; a core alone {1 / one:,.0f}"
+    return [figure("opening, 2 processes: messages a second", max(rates), ">=", 20_000, note)], one
+
+
+def sealing(folder: Path) -> list[dict]:
+    """A batch of 50,000 reports with two messages each, from full to permuted and on disk."""
+    users, messages = 50_000, 2
+    routing = Routing(
+        users=users, budget=1, shufflers=1, slot_users=users, every_slot=False, messages={users: messages}
+    )
+    batch = routing.batches_of(0)[0]
+    desk = Desk(routings={"t": routing}, clock=SystemClock(), bits=RandomBits.secure())
+    body = os.urandom(users * messages * CIPHERTEXT_BYTES)
+    step = messages * CIPHERTEXT_BYTES
+
+    def fill(db) -> None:
+        records = SqliteRecords(db)
+        for seat in range(users):
+            records.add_part("t", batch.batch_id, seat, users, body[seat * step : (seat + 1) * step])
+
+    with SqliteStore(folder / "sealing.db", SCHEMA, kind=KIND, version=VERSION) as store:
+        store.write(fill)
+        started = time.perf_counter()
+        done = store.write(lambda db: desk.seal(SqliteRecords(db), "t", batch.batch_id))
+        seconds = time.perf_counter() - started
+        kept = store.read(lambda db: SqliteRecords(db).sealed("t", batch.batch_id))
+    if not done or kept is None or len(kept.body) != len(body) or kept.body == body:
+        raise SystemExit("the batch was not sealed")
+    return [figure("sealing 100,000 messages: seconds", seconds, "<=", 3, f"{len(body) / 1e6:.1f} MB, 50,000 reports")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer reports and one round of each")
+    quick = parser.parse_args().quick
+    # Ended from outside, the servers are ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = disk(folder) + sealing(folder)
+        found, open_seconds = opening(4000 if quick else 12_000)
+        rows += found
+        rows += accepting(folder, 1 if quick else 3, 3000 if quick else 5000, 40 if quick else 60)
+        rows += filling(folder, 2000 if quick else 5000)
+        rows += end_to_end(folder, 600 if quick else 4000, open_seconds)
+    return report("Service", rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

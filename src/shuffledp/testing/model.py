@@ -1,0 +1,200 @@
+"""Where every report of a small service must be: what must hold after whatever happened.
+
+The model knows every ciphertext that was ever made, so it can say of each report where it is: a count of 2 is a
+duplicate and a count of 0 a loss.
+"""
+
+import hashlib
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.task import Task
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
+from shuffledp.testing.service import MadeReport, World, ciphertexts
+
+
+class WrongError(AssertionError):
+    """Something that must never happen did."""
+
+
+def must(truth: bool, words: str) -> None:
+    """Fail with these words unless it is true."""
+    if not truth:
+        raise WrongError(words)
+
+
+@dataclass
+class Place:
+    """A seat as the client that took it knows it."""
+
+    task: Task
+    seat: str
+    batches: tuple[SeatInBatch, ...]
+    ends: float
+    was_late: bool = False
+    gone: bool = False
+    """Somebody else has its place, or its report came, or was refused: nothing may be accepted for it."""
+
+    @property
+    def spot(self) -> tuple[str, tuple[tuple[str, int], ...]]:
+        return self.task.id, tuple((batch.batch_id, batch.seat) for batch in self.batches)
+
+
+@dataclass
+class Sent:
+    """A report: acknowledged, refused, or sent without an answer that arrived."""
+
+    report_id: str
+    place: Place
+    made: MadeReport
+    status: str = "unknown"
+
+    @property
+    def as_sent(self) -> SentReport:
+        return SentReport(self.report_id, self.place.seat, self.made.body)
+
+
+@dataclass
+class Seen:
+    """A sealed batch as it was first seen: it must stay so."""
+
+    body: bytes
+    reports: tuple[str, ...]
+    ones: int
+
+
+@dataclass
+class Model:
+    """What clients were told, compared with what both servers have on disk."""
+
+    world: World
+    seed: int
+    places: list[Place] = field(default_factory=list)
+    reports: dict[str, Sent] = field(default_factory=dict)
+    owner: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    tasks: list[Task] = field(default_factory=list)
+    told: Counter[str] = field(default_factory=Counter)
+    checked_sent: int = 0
+    """How much of what was sent has been looked at."""
+
+    def check(self) -> None:
+        found: dict[str, Counter[str]] = {report_id: Counter() for report_id in self.reports}
+        parts, sealed, accepted = self.world.shuffler._store.read(_shuffler_rows)
+        live = {task.id: task for task in self.tasks}
+        filled: Counter[tuple[str, str]] = Counter()
+        for task_id, batch_id, seat, body in parts:
+            report_id = self._owner_of_part(batch_id, body)
+            batch = next(b for b in self.reports[report_id].place.batches if b.batch_id == batch_id)
+            must(self.reports[report_id].place.task.id == task_id, "a part is in another task")
+            must(batch.seat == seat, "a part is in another seat")
+            found[report_id][batch_id] += 1
+            filled[task_id, batch_id] += 1
+        on_their_way = self.world.network.sent[self.checked_sent :]
+        for task_id, batch_id, body in [(t, b, body) for t, b, body in sealed if body is not None] + on_their_way:
+            self._see(live.get(task_id), task_id, batch_id, body)
+        self.checked_sent = len(self.world.network.sent)
+        for task_id, batch_id, body in sealed:
+            if task_id not in live:
+                continue
+            must((task_id, batch_id) not in filled, "a batch is sealed and has parts")
+            for report_id in self.seen[task_id, batch_id].reports:
+                found[report_id][batch_id] += 1
+            if body is None:
+                must(self.kept(task_id, batch_id) is not None, "a batch was purged and the analyzer does not have it")
+        self._check_reports(found, accepted)
+        self._check_analyzer({(task_id, batch_id) for task_id, batch_id, _ in sealed})
+
+    def _owner_of_part(self, batch_id: str, body: bytes) -> str:
+        report_id, batch = self.owner[body[:CIPHERTEXT_BYTES]]
+        must(batch == batch_id and b"".join(self.reports[report_id].made.pieces[batch]) == body, "a part was altered")
+        return report_id
+
+    def _see(self, task: Task | None, task_id: str, batch_id: str, body: bytes) -> None:
+        """A sealed or sent body: the first of its batch is looked into, all others must be the same bytes."""
+        known = self.seen.get((task_id, batch_id))
+        if known is not None:
+            must(known.body == body, "a batch was permuted twice")
+            return
+        assert task is not None
+        each = Counter(ciphertexts(body))
+        must(max(each.values()) == 1, "a batch has a message twice")
+        owners = {self.owner[ciphertext] for ciphertext in each}
+        must({batch for _, batch in owners} == {batch_id}, "a batch has another's message")
+        reports = tuple(report_id for report_id, _ in owners)
+        size = next(b.size for b in self.reports[reports[0]].place.batches if b.batch_id == batch_id)
+        must(len(reports) == size, f"a batch of {size} left with {len(reports)} reports")
+        made = [self.reports[report_id].made for report_id in reports]
+        must(
+            sum(len(one.pieces[batch_id]) for one in made) == len(each), "a batch has only some of a report's messages"
+        )
+        must(len({_seat(self.reports[report_id], batch_id) for report_id in reports}) == size, "a seat was used twice")
+        in_order = b"".join(
+            b"".join(self.reports[report_id].made.pieces[batch_id])
+            for report_id in sorted(reports, key=lambda one: _seat(self.reports[one], batch_id))
+        )
+        # Three reports of three messages are in order by chance once in 362,880 times; three such batches never are.
+        self.told["in order"] += in_order == body
+        must(self.told["in order"] < 3, "batches are not permuted")
+        self.seen[task_id, batch_id] = Seen(body, reports, sum(one.ones[batch_id] for one in made))
+        self.told["sealed"] += 1
+
+    def _check_reports(self, found: dict[str, Counter[str]], accepted: set[str]) -> None:
+        for report_id, report in self.reports.items():
+            counts = {found[report_id][batch.batch_id] for batch in report.place.batches} or {0, 1}
+            must(max(counts) <= 1, f"a report ({report.status}) is in a batch twice")
+            if report.status == "acknowledged":
+                must(1 in counts and (0 not in counts or not report.place.batches), "an acknowledged report is lost")
+                must(report_id in accepted, "an acknowledged report is forgotten")
+            elif report.status == "refused":
+                must(report_id not in accepted, "a refused report was kept")
+                must(1 not in counts or not report.place.batches, "a report refused with 410 is in a batch")
+            else:
+                must(len(counts) == 1 or not report.place.batches, "a report is in some of its batches")
+
+    def _check_analyzer(self, sealed: set[tuple[str, str]]) -> None:
+        for task_id, batch_id, digest, body, total, dropped, void in self.world.analyzer._store.read(_analyzer_rows):
+            known = self.seen.get((task_id, batch_id))
+            if known is None:
+                continue
+            must((task_id, batch_id) in sealed, "the analyzer has a batch that is not sealed")
+            must(digest == hashlib.sha256(known.body).hexdigest(), "the analyzer has another batch")
+            must(body is None or body == known.body, "the analyzer has other bytes")
+            if body is None:
+                task = next(task for task in self.tasks if task.id == task_id)
+                must((int(total), dropped, void) == (known.ones - _half(task, batch_id), 0, 0), "a wrong total")
+
+    def kept(self, task_id: str, batch_id: str) -> Any:
+        return self.world.analyzer._store.read(lambda db: _digest(db, task_id, batch_id))
+
+
+def _seat(report: Sent, batch_id: str) -> int:
+    return next(batch.seat for batch in report.place.batches if batch.batch_id == batch_id)
+
+
+@cache
+def _half(task: Task, batch_id: str) -> int:
+    place = task.routing.find(batch_id)
+    assert place is not None and isinstance(task.plan, CounterPlan)
+    mechanism: Any = task.plan.mechanism((place[2] - place[1]) * task.plan.slot_users)
+    return int(mechanism.coins) // 2
+
+
+def _shuffler_rows(db: sqlite3.Connection) -> tuple[list[Any], list[Any], set[str]]:
+    parts = db.execute("SELECT task_id, batch_id, seat, body FROM parts").fetchall()
+    sealed = db.execute("SELECT task_id, batch_id, body FROM sealed").fetchall()
+    ids = "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted"
+    return parts, sealed, {row[0].hex() for row in db.execute(ids)}
+
+
+def _analyzer_rows(db: sqlite3.Connection) -> list[Any]:
+    return db.execute("SELECT task_id, batch_id, digest, body, total, dropped, void FROM batches").fetchall()
+
+
+def _digest(db: sqlite3.Connection, task_id: str, batch_id: str) -> Any:
+    return db.execute("SELECT digest FROM batches WHERE task_id = ? AND batch_id = ?", (task_id, batch_id)).fetchone()

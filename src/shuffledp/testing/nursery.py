@@ -1,0 +1,191 @@
+"""Servers as processes of their own that start quickly: one that has imported everything forks them.
+
+Run with `python -m shuffledp.testing.nursery`, it forks a server for each line that it is sent, a JSON object, and
+answers the new process's id. When the lines end, so do the servers.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from shuffledp.service.analyzer.app import analyzer_app
+from shuffledp.service.analyzer.opening import Opener
+from shuffledp.service.analyzer.server import AnalyzerServer, Opening
+from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.serving import Address, uvicorn_server
+from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.task import Task
+from shuffledp.service.tokens import Tokens
+from shuffledp.service.wire import Unpacked
+from shuffledp.testing.service import OpenerHere, ciphertexts
+
+ROLES = ("shuffler", "analyzer")
+_PATIENCE = 30.0
+
+
+# --- in the test -----------------------------------------------------------------------------
+
+
+@dataclass
+class Servers:
+    """A shuffler and an analyzer that can be killed and started again."""
+
+    folder: Path
+    key: PrivateKey
+    tokens: Tokens
+    nursery: "subprocess.Popen[str]"
+    orders: dict[str, dict[str, Any]]
+    pids: dict[str, int] = field(default_factory=dict)
+
+    def start(self, role: str) -> None:
+        """Start a server; it may take a moment until it answers."""
+        assert self.nursery.stdin is not None and self.nursery.stdout is not None
+        self.nursery.stdin.write(json.dumps(self.orders[role]) + "\n")
+        self.nursery.stdin.flush()
+        self.pids[role] = int(self.nursery.stdout.readline())
+
+    def kill(self, role: str) -> None:
+        """End a server with SIGKILL, and wait until the system has taken its port and its lock away."""
+        pid = self.pids.pop(role)
+        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            while True:
+                os.kill(pid, 0)
+                time.sleep(0.001)
+
+    def store(self, role: str) -> Path:
+        """A server's store."""
+        return self.folder / f"{role}.db"
+
+    def url(self, role: str) -> str:
+        """A server's address."""
+        return f"http://127.0.0.1:{self.orders[role]['port']}"
+
+    def client(self, role: str, token: str, **more: Any) -> httpx.Client:
+        """A client of a server, with one role's token."""
+        header = {"Authorization": f"Bearer {self.tokens.secrets[token]}"}
+        return httpx.Client(base_url=self.url(role), headers=header, **more)
+
+    def add_task(self, task: Task) -> None:
+        """Serve a task at both, as soon as they answer."""
+        deadline = time.monotonic() + _PATIENCE
+        for role in ROLES:
+            with self.client(role, "admin") as client:
+                while True:
+                    try:
+                        answer = client.post(
+                            "/v1/tasks", content=task.text, headers={"Content-Type": "application/json"}
+                        )
+                        answer.raise_for_status()
+                        break
+                    except httpx.TransportError:
+                        assert time.monotonic() < deadline, f"the {role} does not come up"
+                        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def servers(folder: Path, key: PrivateKey, tokens: Tokens, **shuffler: Any) -> Iterator[Servers]:
+    """Both servers on loopback, with stores in this folder; `opened` there tells what the analyzer opened."""
+    ports = {role: _free_port() for role in ROLES}
+    orders: dict[str, dict[str, Any]] = {
+        "shuffler": {"next": f"http://127.0.0.1:{ports['analyzer']}", **shuffler},
+        "analyzer": {"key": key.text, "opened": str(folder / "opened")},
+    }
+    for role, order in orders.items():
+        store = str(folder / f"{role}.db")
+        order |= {"role": role, "port": ports[role], "store": store, "tokens": dict(tokens.secrets)}
+    command = [sys.executable, "-m", "shuffledp.testing.nursery"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+        assert nursery.stdin is not None and nursery.stdout is not None
+        assert nursery.stdout.readline() == "ready\n"
+        made = Servers(folder, key, tokens, nursery, orders)
+        try:
+            for role in ROLES:
+                made.start(role)
+            yield made
+        finally:
+            nursery.stdin.close()
+            nursery.wait(timeout=_PATIENCE)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# --- in the nursery --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WritingDown:
+    """Opens in the server's own process, and writes down which ciphertexts the batch had, and in which order."""
+
+    opener: Opening
+    file: Path
+
+    def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
+        """All messages of a batch."""
+        content = hashlib.sha256(b"".join(sorted(ciphertexts(body)))).hexdigest()
+        with self.file.open("a") as file:
+            file.write(f"{task_id} {batch_id} {content} {hashlib.sha256(body).hexdigest()}\n")
+        return self.opener.open(body, task_id, batch_id)
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        self.opener.close()
+
+
+def _serve(order: dict[str, Any]) -> None:
+    tokens, store, address = Tokens(order["tokens"]), Path(order["store"]), Address(port=order["port"])
+    if order["role"] == "shuffler":
+        limits = {name: order[name] for name in ("lease_seconds", "most_waiting_bytes") if name in order}
+        app = shuffler_app(ShufflerServer(store, post=post_to(order["next"], tokens.secrets["hop"]), **limits), tokens)
+    else:
+        key = PrivateKey.from_text(order["key"])
+        opener: Opening = Opener(key, processes=1) if order.get("workers") else OpenerHere(key)
+        opener = WritingDown(opener, Path(order["opened"]))
+        app = analyzer_app(AnalyzerServer(store, key=key, opener=opener), tokens)
+    uvicorn_server(app, address).run()
+
+
+def _main() -> None:
+    # Only failures: of these there should be none.
+    logging.basicConfig(level=logging.CRITICAL)
+    # Children that were killed are nobody's business.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    started: list[int] = []
+    print("ready", flush=True)
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            try:
+                _serve(json.loads(line))
+            except BaseException:
+                logging.critical("did not serve", exc_info=True)
+            os._exit(0)
+        started.append(pid)
+        print(pid, flush=True)
+    for pid in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,305 @@
+"""A shuffler and an analyzer in one process, with a clock, a network and crashes that a test decides on.
+
+A kill is an image of the store's files between two statements of its writer, or with half of a commit written: a
+new server starts from the image, and whatever the old one did afterwards never happened.
+"""
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import numpy as np
+
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.service.analyzer.opening import open_here
+from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.crypto import PrivateKey, PublicKey, binding
+from shuffledp.service.problems import RefusedError
+from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.task import Task
+from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, new_id, pack_messages
+from shuffledp.testing.clock import MockClock
+
+
+def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins") -> Task:
+    """A running count of a few users, in batches of three and more: quick to fill, private in name only.
+
+    >>> task = small_task(PrivateKey.generate().public)
+    >>> task.routing.users, [batch.size for batch in task.routing.batches_of(0)]
+    (24, [3, 9, 18])
+    """
+    plan = CounterPlan.plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), noise=noise)
+    return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True)
+
+
+@dataclass(frozen=True)
+class MadeReport:
+    """A report whose every ciphertext the test knows, and how many ones it tells each batch."""
+
+    body: bytes
+    pieces: dict[str, tuple[bytes, ...]]
+    ones: dict[str, int]
+
+
+def made_report(task: Task, batches: Iterable[SeatInBatch], *, bits: RandomBits) -> MadeReport:
+    """What a client would send, with bits that the test can add up: as many as the seat's part of the batch is."""
+    pieces, ones = {}, {}
+    for batch in batches:
+        plan = task.plan
+        assert isinstance(plan, CounterPlan)
+        count = plan.mechanism(batch.size).randomize(np.zeros(1, dtype=np.int64), batch.seat, bits=bits).payloads.size
+        payloads = (bits.unsigned(count, 8) & 1).astype(np.uint8)
+        packed = pack_messages(payloads, None, batch.messages, bits=bits)
+        pieces[batch.batch_id] = tuple(task.public_key.seal(packed, binding(task.id, batch.batch_id)))
+        ones[batch.batch_id] = int(payloads.sum())
+    return MadeReport(b"".join(b"".join(piece) for piece in pieces.values()), pieces, ones)
+
+
+def ciphertexts(body: bytes) -> list[bytes]:
+    """A body's ciphertexts, in their order."""
+    return [body[at : at + CIPHERTEXT_BYTES] for at in range(0, len(body), CIPHERTEXT_BYTES)]
+
+
+@dataclass(frozen=True)
+class OpenerHere:
+    """Opens in this process."""
+
+    key: PrivateKey
+
+    def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
+        """All messages of a batch."""
+        return open_here(self.key, body, task_id, batch_id)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+# --- kills -----------------------------------------------------------------------------------
+
+
+class Watched:
+    """A store's writing connection that stops for a moment before a statement: there its files are copied."""
+
+    def __init__(self, inner: sqlite3.Connection) -> None:
+        self._inner = inner
+        self.kill: Kill | None = None
+
+    def execute(self, statement: str, *given: Any) -> sqlite3.Cursor:
+        """The statement, and the kill if this is its moment."""
+        if self.kill is not None and self.kill.is_due():
+            return self.kill.around(statement, lambda: self._inner.execute(statement, *given))
+        return self._inner.execute(statement, *given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def watch(store: SqliteStore) -> Watched:
+    """Put a watched connection in the place of the store's own."""
+    watched = Watched(store._writer)
+    store.write(lambda db: setattr(store, "_writer", watched))
+    return watched
+
+
+@dataclass
+class Kill:
+    """At this statement of its writer a server dies: `image` holds what a new one will find."""
+
+    path: Path
+    image: Path
+    statement: int
+    choice: Random
+    dies: Callable[[], None] = lambda: None
+    """Called at that moment: who has been answered by then was answered."""
+    happened: bool = False
+
+    def is_due(self) -> bool:
+        """Whether this statement is the one."""
+        self.statement -= 1
+        return self.statement == 0
+
+    def around(self, statement: str, act: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        """Copy the files before the statement, after it, or with a part of the commit."""
+        moment = self.choice.choice(("before", "after", "torn")) if statement == "COMMIT" else "before"
+        if moment == "before":
+            self.now()
+            return act()
+        database = self.path.read_bytes()
+        before = self._log.stat().st_size if self._log.exists() else 0
+        done = act()
+        if moment == "after":
+            self.now()
+            return done
+        # The commit was being appended to the log, and nothing was moved from there to the database yet.
+        self.now()
+        (self.image / self.path.name).write_bytes(database)
+        log = self._log.read_bytes()
+        (self.image / self._log.name).write_bytes(log[: self.choice.randint(min(before, len(log)), len(log))])
+        return done
+
+    def now(self) -> None:
+        """The moment: only what is in the files remains."""
+        if self.happened:
+            return
+        self.happened = True
+        self.image.mkdir(parents=True)
+        for file in (self.path, self._log):
+            if file.exists():
+                shutil.copy(file, self.image / file.name)
+        self.dies()
+
+    @property
+    def _log(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
+
+
+def together(store: SqliteStore, submit: Callable[[], Any]) -> Any:
+    """Hold the store's writer until `submit` has put all its requests into the queue: they share a commit."""
+    begun, go = threading.Event(), threading.Event()
+
+    def wait(db: Any) -> None:
+        begun.set()
+        go.wait()
+
+    held = store.submit(wait)
+    begun.wait()
+    try:
+        return submit()
+    finally:
+        go.set()
+        held.result()
+
+
+# --- the network -----------------------------------------------------------------------------
+
+
+@dataclass
+class Network:
+    """What a shuffler posts, and its fate: delivered, lost, answer lost, twice, or refused."""
+
+    deliver: Callable[[str, str, bytes], bool]
+    fate: Callable[[], str] = lambda: "delivered"
+    sent: list[tuple[str, str, bytes]] = field(default_factory=list)
+    """Every body that left the shuffler: task, batch, bytes."""
+    dead: set[str] = field(default_factory=set)
+    """Servers that died in this step: nothing leaves them, nothing reaches them."""
+
+    def post(self, path: str, body: bytes) -> int:
+        """One request of the shuffler."""
+        task_id, batch_id = path.split("/")[3], path.split("/")[5]
+        if "shuffler" in self.dead:
+            raise httpx.ConnectError("the sender is dead")
+        self.sent.append((task_id, batch_id, body))
+        fate = "lost" if self.dead else self.fate()
+        if fate == "lost":
+            raise httpx.ConnectError("lost")
+        if fate == "refused":
+            return 503
+        try:
+            new = [self.deliver(task_id, batch_id, body) for _ in range(2 if fate == "twice" else 1)]
+        except RefusedError as refused:
+            return refused.kind.status
+        if fate == "answer lost" or self.dead:
+            raise httpx.ReadTimeout("answer lost")
+        return 201 if new[-1] else 200
+
+
+@dataclass
+class World:
+    """Both servers on stores of their own, without threads of chores: each step is the test's."""
+
+    folder: Path
+    lease_seconds: float = 60.0
+    most_waiting_bytes: int = 1 << 20
+    make_shuffler: Callable[..., ShufflerServer] = ShufflerServer
+    clock: MockClock = field(default_factory=MockClock)
+    key: PrivateKey = field(default_factory=PrivateKey.generate)
+
+    def __post_init__(self) -> None:
+        self.bits = RandomBits.secure()
+        self.network = Network(lambda task_id, batch_id, body: self.analyzer.deliver(task_id, batch_id, body))
+        self._lives = 0
+        self._start_shuffler(self._new_folder() / "s.db")
+        self._start_analyzer(self._new_folder() / "a.db")
+
+    def _new_folder(self) -> Path:
+        self._lives += 1
+        folder = self.folder / f"life-{self._lives}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def _start_shuffler(self, path: Path) -> None:
+        self.shuffler = self.make_shuffler(
+            path,
+            post=self.network.post,
+            clock=self.clock,
+            lease_seconds=self.lease_seconds,
+            most_waiting_bytes=self.most_waiting_bytes,
+        )
+        self.shuffler_writer = watch(self.shuffler._store)
+
+    def _start_analyzer(self, path: Path) -> None:
+        self.analyzer = AnalyzerServer(path, key=self.key, opener=OpenerHere(self.key))
+        self.analyzer_writer = watch(self.analyzer._store)
+
+    def plan_kill(self, role: str, statement: int, choice: Random, dies: Callable[[], None] = lambda: None) -> Kill:
+        """Let a server die at this statement of its writer, at the latest when it is restarted."""
+        self._lives += 1
+
+        def die() -> None:
+            self.network.dead.add(role)
+            dies()
+
+        kill = Kill(self._store(role).path, self.folder / f"life-{self._lives}", statement, choice, die)
+        self._writer(role).kill = kill
+        return kill
+
+    def restart(self, role: str, kill: Kill) -> None:
+        """A new process on what the dead one left."""
+        self._writer(role).kill = None
+        self._store(role).write(lambda db: kill.now())
+        old = self._store(role)
+        _close(old)
+        shutil.rmtree(old.path.parent)
+        self.network.dead.discard(role)
+        if role == "shuffler":
+            self._start_shuffler(kill.image / old.path.name)
+        else:
+            self._start_analyzer(kill.image / old.path.name)
+
+    def _store(self, role: str) -> SqliteStore:
+        return self.shuffler._store if role == "shuffler" else self.analyzer._store
+
+    def _writer(self, role: str) -> Watched:
+        return self.shuffler_writer if role == "shuffler" else self.analyzer_writer
+
+    def add_task(self, task: Task) -> None:
+        """Serve a task at both."""
+        self.shuffler.add_task(task.text)
+        self.analyzer.add_task(task.text)
+
+    def new_id(self) -> str:
+        """An id as clients draw them."""
+        return new_id(bits=self.bits)
+
+    def close(self) -> None:
+        """Stop both servers."""
+        _close(self.shuffler._store)
+        _close(self.analyzer._store)
+
+
+def _close(store: SqliteStore) -> None:
+    reader = getattr(store._readers, "connection", None)
+    if reader is not None:
+        reader.close()
+    store.close()

@@ -1,0 +1,104 @@
+"""Servers under everything that can happen to them (`shuffledp.testing.machine`); those wrong on purpose are caught."""
+
+import sqlite3
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shuffledp.randomness import RandomBits
+from shuffledp.service.problems import RefusedError
+from shuffledp.service.shuffler import desk as shuffler_desk
+from shuffledp.service.shuffler import server as shuffler_server
+from shuffledp.service.shuffler.desk import Desk, permuted
+from shuffledp.service.shuffler.server import Post, ShufflerServer
+from shuffledp.service.store.sqlite import SqliteStore, Work
+from shuffledp.service.store.sqlite_shuffler import SqliteRecords
+from shuffledp.testing.machine import run
+from shuffledp.testing.model import WrongError
+
+SEEDS, STEPS = 6, 600
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_is_lost_doubled_or_permuted_again_whatever_happens(tmp_path: Path, seed: int) -> None:
+    told = run(tmp_path, seed, STEPS).told
+    # A run in which nothing happened would prove nothing.
+    assert told["acknowledged"] > 30 and told["sealed"] > 8 and told["tasks finished"] > 0, told
+    assert min(told["refused"], told["retried"], told["stray"]) > 0, told
+    assert sum(count for words, count in told.items() if "killed" in words) > 20, told
+
+
+# --- wrong on purpose ------------------------------------------------------------------------
+
+
+class PermutesWhenSending(ShufflerServer):
+    """Every try to send a batch has an order of its own."""
+
+    def __init__(self, store: Path, *, post: Post, **more: Any) -> None:
+        bits = RandomBits.secure()
+        super().__init__(store, post=lambda path, body: post(path, permuted([body], bits=bits)), **more)
+
+
+class PurgesBeforeSending(ShufflerServer):
+    """A batch is deleted when it leaves, not when it has arrived."""
+
+    def _send(self, task_id: str, batch_id: str) -> bool:
+        batch = self._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch_id))
+        self._store.write(lambda db: SqliteRecords(db).mark_sent(task_id, batch_id))
+        if batch is not None:
+            self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
+        return True
+
+
+class AnswersBeforeCommit(SqliteStore):
+    """A request is answered when its statements have run."""
+
+    def _commit(self, work: "list[tuple[Work[Any], Future[Any]]]") -> None:
+        super()._commit([(_at_once(act, future), Future()) for act, future in work])
+
+
+def _at_once(act: "Work[Any]", future: "Future[Any]") -> "Work[Any]":
+    def both(db: sqlite3.Connection) -> None:
+        try:
+            future.set_result(act(db))
+        except RefusedError as refused:
+            future.set_exception(refused)
+
+    return both
+
+
+def _almost_full(records: SqliteRecords) -> list[tuple[str, str]]:
+    return records._db.execute("SELECT task_id, batch_id FROM batches WHERE filled >= size - 1").fetchall()
+
+
+TWINS: dict[str, tuple[Any, str, Any, str]] = {
+    "answers before the commit": (shuffler_server, "SqliteStore", AnswersBeforeCommit, "lost|forgotten"),
+    "seals early": (SqliteRecords, "full_batches", _almost_full, "left with"),
+    "forgets its refusals": (Desk, "_retire", lambda *_: None, "refused with 410 and later accepted|kept"),
+    "forgets report ids": (SqliteRecords, "accepted_among", lambda *_: set(), "acknowledged report was refused"),
+    "does not permute": (shuffler_desk, "permuted", lambda parts, *, bits: b"".join(parts), "not permuted"),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_shuffler_that_is_wrong_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    where, attribute, wrong, words = TWINS[name]
+    monkeypatch.setattr(where, attribute, wrong)
+    with pytest.raises(WrongError, match=words):
+        run_until_wrong(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("twin", "words"), [(PermutesWhenSending, "permuted twice"), (PurgesBeforeSending, "purged|unreachable")]
+)
+def test_a_shuffler_that_sends_wrongly_is_caught(tmp_path: Path, twin: Any, words: str) -> None:
+    with pytest.raises(WrongError, match=words):
+        run_until_wrong(tmp_path, make_shuffler=twin)
+
+
+def run_until_wrong(folder: Path, **world: Any) -> None:
+    """The same runs as those that pass."""
+    for seed in range(SEEDS):
+        run(folder, seed, STEPS, **world)

@@ -1,0 +1,183 @@
+"""Routing: the batches that the counter asks for, position by position, and nothing that a shuffler need not know."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shuffledp.continual.counter import Counter
+from shuffledp.continual.domains import Categories
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.schedules.combinatorial import slots
+from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
+from shuffledp.service.task import routing_of
+from shuffledp.service.wire import CIPHERTEXT_BYTES
+
+COUNTERS: list[dict[str, Any]] = [
+    {"users": 30, "shufflers": 2, "privacy": Privacy(4, 1e-2)},
+    {"users": 31, "shufflers": 2, "privacy": Privacy(4, 1e-2)},
+    {"users": 600, "shufflers": 3, "privacy": Privacy(4, 1e-2)},
+    {"users": 1000, "shufflers": 4, "privacy": Privacy(1, 1e-6)},
+    {"users": 500, "shufflers": 1, "privacy": Privacy(2, 1e-3)},
+    {"users": 400, "shufflers": 3, "privacy": Privacy(4, 1e-2), "domain": Categories(3)},
+    {"users": 400, "shufflers": 2, "privacy": Privacy(2, 1e-3), "honest_fraction": 0.7},
+]
+
+
+@st.composite
+def routings(draw: st.DrawFn) -> Routing:
+    """Any small schedule with any counts of messages."""
+    budget, shufflers, slot_users = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    every_slot = draw(st.booleans())
+    users = draw(st.integers(1, min(60, slots(budget, shufflers) * slot_users)))
+    shape = {"users": users, "budget": budget, "shufflers": shufflers, "slot_users": slot_users}
+    try:
+        Routing(**shape, every_slot=every_slot, messages={0: 1})
+    except DataError as refused:
+        sizes = json.loads(refused.problem.removeprefix("must be for "))
+    messages = {size: draw(st.integers(1, 4)) for size in sizes}
+    return Routing(**shape, every_slot=every_slot, messages=messages)
+
+
+# Two opinions need two shufflers and users who are all honest.
+BOTH = [
+    (asked, estimator)
+    for asked in COUNTERS
+    for estimator in ("completed", "combined")
+    if estimator == "completed" or (asked["shufflers"] > 1 and "honest_fraction" not in asked)
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "estimator"), BOTH, ids=lambda part: str(part.get("users", "")) if isinstance(part, dict) else part
+)
+def test_routing_is_what_the_counter_asks(asked: dict[str, Any], estimator: str) -> None:
+    plan = CounterPlan.plan(**asked, noise="coins", estimator=estimator)
+    routing, counter = routing_of(plan), Counter(plan)
+    state = counter.start()
+    while state.users < plan.users:
+        cohort = counter.ask(state)
+        for user in range(cohort.users):
+            expected = tuple(
+                SeatInBatch(
+                    level=batch.level,
+                    batch_id=batch_id(
+                        batch.level, batch.first_slot, batch.first_slot + batch.mechanism.users // plan.slot_users
+                    ),
+                    size=batch.mechanism.users,
+                    seat=batch.first_seat + user,
+                    messages=batch.mechanism.messages_max,
+                )
+                for batch in cohort.batches
+            )
+            assert routing.batches_of(state.users + user) == expected
+        due = [b.level for b in cohort.batches if b.first_seat + cohort.users == b.mechanism.users]
+        nothing = state.prefixes[max(state.prefixes)] * 0
+        state = counter.tell(state, cohort.users, dict.fromkeys(due, nothing))
+
+
+@settings(deadline=None)
+@given(routings())
+def test_every_positions_batches_are_consistent(routing: Routing) -> None:
+    members: dict[str, list[SeatInBatch]] = defaultdict(list)
+    for position in range(routing.users):
+        joined = routing.batches_of(position)
+        levels = [batch.level for batch in joined]
+        assert levels == sorted(set(levels)) and set(levels) <= set(range(1, routing.shufflers + 1))
+        for batch in joined:
+            members[batch.batch_id].append(batch)
+        assert routing.report_bytes(position) == sum(batch.messages for batch in joined) * CIPHERTEXT_BYTES
+        assert routing.report_bytes(position) <= routing.longest_report_bytes
+    for name, seats in members.items():
+        assert len({(seat.level, seat.size, seat.messages) for seat in seats}) == 1
+        assert seats[0].messages == routing.messages[seats[0].size]
+        # Seats are given out in order: a batch is full with its last one, and never fuller.
+        assert [seat.seat for seat in seats] == list(range(len(seats))) and len(seats) <= seats[0].size
+        place = routing.find(name)
+        assert place is not None and batch_id(*place) == name
+        assert (place[2] - place[1]) * routing.slot_users == seats[0].size
+        assert routing.batch_bytes(seats[0].size) == seats[0].size * seats[0].messages * CIPHERTEXT_BYTES
+
+
+@settings(deadline=None)
+@given(routings(), st.one_of(st.text(max_size=12), st.from_regex(r"\A[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\Z")))
+def test_names_of_no_batch_are_not_found(routing: Routing, name: str) -> None:
+    place = routing.find(name)
+    assert place is None or batch_id(*place) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "1.0", "1.0.1.1", "01.0.1", "1.0.1 ", "-1.0.1", "1.1.0", "0.0.1", "9.0.1", "1.0.2", "1.0.1e0", "²..",
+     "1.0.99999999999", "1.0.999999999999999999999999", "٣.0.1"],
+)  # fmt: skip
+def test_a_batch_has_one_name(plan_named: Callable[[str], Any], name: str) -> None:
+    routing = routing_of(plan_named("running count"))
+    assert routing.find("1.0.1") == (1, 0, 1)
+    assert routing.find(name) is None
+
+
+@settings(deadline=None)
+@given(routings())
+def test_documents_come_back(routing: Routing) -> None:
+    again = Routing.from_document(json.loads(json.dumps(routing.document())))
+    assert again == routing
+    assert [again.batches_of(p) for p in range(routing.users)] == [routing.batches_of(p) for p in range(routing.users)]
+
+
+def test_the_shuffler_is_told_nothing_else(make_task: Callable[..., Any]) -> None:
+    task = make_task("running histogram")
+    task_id, routing = routing_of_task(task.text)
+    assert task_id == task.id and routing == task.routing
+    assert set(routing.document()) == {
+        "version", "users", "budget", "shufflers", "slot_users", "every_slot", "messages", "ciphertext_bytes",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["version", "users", "budget", "shufflers", "slot_users", "every_slot", "messages",
+                                   "ciphertext_bytes"])  # fmt: skip
+@pytest.mark.parametrize("value", [None, -1, 0, "x", [], {}, 0.5], ids=repr)
+def test_a_field_with_nonsense_is_refused(plan_named: Callable[[str], Any], field: str, value: Any) -> None:
+    document = routing_of(plan_named("running count")).document()
+    for broken in (document | {field: value}, {name: kept for name, kept in document.items() if name != field}):
+        with pytest.raises(DataError, match=r"routing.*: create"):
+            Routing.from_document(broken)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_another_version_is_refused_with_a_sentence(plan_named: Callable[[str], Any], version: Any) -> None:
+    document = routing_of(plan_named("running count")).document() | {"version": version}
+    with pytest.raises(DataError, match=f"routing.version must be 1, got {version}: create the task again with this"):
+        Routing.from_document(document)
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "7", '"x"', "{", "{}", '{"routing": 1}', "[" * 100_000])
+def test_what_is_no_task_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"must be .*: (send|create) the task"):
+        routing_of_task(text)
+
+
+@pytest.mark.parametrize("position", [-1, 30, 10**9])
+def test_positions_end_with_the_task(plan_named: Callable[[str], Any], position: int) -> None:
+    with pytest.raises(ParameterError, match=r"position must lie in 0\.\.29.*the task is full"):
+        routing_of(plan_named("running count")).batches_of(position)
+
+
+def test_a_batch_that_cannot_travel_in_one_piece_is_refused() -> None:
+    with pytest.raises(
+        ParameterError, match=r"make a batch of 734 MB, more than 256, got 1000000: plan for fewer users"
+    ):
+        Routing(users=10**6, budget=1, shufflers=1, slot_users=10**6, every_slot=False, messages={10**6: 10})
+
+
+def test_one_round_is_one_batch_of_everybody(plan_named: Callable[[str], Any]) -> None:
+    routing = routing_of(plan_named("binary coins"))
+    assert [routing.batches_of(p) for p in (0, 19)] == [
+        (SeatInBatch(1, "1.0.1", 20, seat, 2),) for seat in (0, 19)
+    ]  # fmt: skip
