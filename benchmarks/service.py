@@ -24,6 +24,8 @@ from pathlib import Path
 import httpx
 import uvloop
 from report import figure, report
+from starlette.requests import Request
+from starlette.responses import Response
 
 from shuffledp import Privacy, RandomBits
 from shuffledp.continual.plan import CounterPlan
@@ -33,15 +35,17 @@ from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
+from shuffledp.service.http import BINARY, JSON, Endpoint, Metrics, build_app, read_body
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Desk
+from shuffledp.service.shuffler.records import KeptReport, Part
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
 from shuffledp.service.store.sqlite import SqliteStore
 from shuffledp.service.store.sqlite_shuffler import KIND, SCHEMA, VERSION, SqliteRecords
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import Tokens
+from shuffledp.service.tokens import ENROL, Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -54,16 +58,18 @@ LEASE_SECONDS = 3600.0
 # --- servers, each in its own process --------------------------------------------------------
 
 
-async def bare(scope, receive, send) -> None:
-    """Reads the body and answers 201: what uvicorn can do at most."""
-    while (await receive()).get("more_body"):
-        pass
-    await send({"type": "http.response.start", "status": 201, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"{}"})
+def serve_bare(port: int, tokens: Tokens) -> None:
+    """The same server with an empty handler: checks the token, reads the body, answers 201."""
 
+    async def empty(request: Request) -> Response:
+        await read_body(request, 1 << 26)
+        return Response(b"{}", 201, media_type=JSON)
 
-def serve_bare(port: int) -> None:
-    uvicorn_server(bare, Address(port=port), lifespan="off").run()
+    endpoints = [
+        Endpoint("PUT", "/v1/tasks/{task_id}/reports/{report_id}", empty, (ENROL,), BINARY),
+        Endpoint("POST", "/v1/tasks/{task_id}/reports", empty, (ENROL,), BINARY),
+    ]
+    uvicorn_server(build_app(endpoints, tokens, Metrics("bare"), {}), Address(port=port)).run()
 
 
 def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:
@@ -250,7 +256,7 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
     """A task of a million users, of whose batches only the smallest fill while this runs."""
     rows = []
     users = rounds * (alone + uploads * UPLOAD)
-    with served(serve_bare) as ceiling, shuffler_of(folder, 14_500) as (port, task_id, tokens):
+    with shuffler_of(folder, 14_500) as (port, task_id, tokens), served(serve_bare, tokens) as ceiling:
         reports = reports_for(port, task_id, tokens, users)
         size = statistics.mean(len(one.body) for one in reports)
         print(f"{users} reports of {size:.0f} bytes are made")
@@ -443,8 +449,8 @@ def sealing(folder: Path) -> list[dict]:
 
     def fill(db) -> None:
         records = SqliteRecords(db)
-        for seat in range(users):
-            records.add_part("t", batch.batch_id, seat, users, body[seat * step : (seat + 1) * step])
+        parts = (Part(batch.batch_id, seat, users, body[seat * step : (seat + 1) * step]) for seat in range(users))
+        records.keep("t", [KeptReport(f"{seat:032x}", f"{seat:032x}", (part,)) for seat, part in enumerate(parts)])
 
     with SqliteStore(folder / "sealing.db", SCHEMA, kind=KIND, version=VERSION) as store:
         store.write(fill)

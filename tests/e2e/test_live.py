@@ -1,7 +1,6 @@
 """The live service as its users meet it: real processes, real ports, the commands of the how-to page."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -95,4 +94,4 @@ def test_three_commands_of_the_how_to(tmp_path: Path) -> None:
             [*COMMAND, "serve", "all", *words[1:-1], str(shuffler + 2)], capture_output=True, text=True, check=False
         )
         assert held.returncode == 2 and "process" in held.stderr
-    assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
+    assert not list(tmp_path.glob("*.part"))

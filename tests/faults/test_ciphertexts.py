@@ -19,7 +19,7 @@ from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, ID_BYTES, MESSAGE_BYTES, SentReport, pack_messages
-from shuffledp.testing.service import MadeReport, World, made_report, small_task
+from shuffledp.testing.service import MadeReport, World, accept_one, made_report, small_task
 
 Alter = Callable[[int, tuple[SeatInBatch, ...], MadeReport], bytes]
 
@@ -37,7 +37,7 @@ def fill(world: World, task: Task, alter: Alter, make: Callable[..., MadeReport]
     for number, seat in enumerate(world.shuffler.take_seats(task.id, task.routing.users).result()):
         made.append(make(task, seat.batches, bits=world.bits))
         body = alter(number, seat.batches, made[-1])
-        world.shuffler.accept(task.id, SentReport(world.new_id(), seat.seat, body)).result()
+        accept_one(world.shuffler, task.id, SentReport(world.new_id(), seat.seat, body)).result()
     world.shuffler.seal_full()
     assert world.shuffler.send_waiting()
     world.analyzer.read_all()
@@ -184,7 +184,7 @@ def test_a_batch_under_anothers_id_says_nothing(world: World) -> None:
     world.add_task(task)
     for seat in world.shuffler.take_seats(task.id, 9).result():
         report = made_report(task, seat.batches, bits=world.bits)
-        world.shuffler.accept(task.id, SentReport(world.new_id(), seat.seat, report.body)).result()
+        accept_one(world.shuffler, task.id, SentReport(world.new_id(), seat.seat, report.body)).result()
     world.shuffler.seal_full()
     world.network.fate = lambda: "lost"
     world.shuffler.send_waiting()

@@ -20,7 +20,16 @@ from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store.sqlite import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
-from shuffledp.testing.service import OpenerHere, Watched, World, ciphertexts, made_report, small_task, together
+from shuffledp.testing.service import (
+    OpenerHere,
+    Watched,
+    World,
+    accept_one,
+    ciphertexts,
+    made_report,
+    small_task,
+    together,
+)
 
 
 @pytest.fixture
@@ -80,7 +89,7 @@ def allow_pages(store: SqliteStore, more: int | None) -> None:
 
 
 def accept(world: World, task: Task, sent: list[SentReport]) -> "list[Future[Any]]":
-    return [world.shuffler.accept(task.id, report) for report in sent]
+    return [accept_one(world.shuffler, task.id, report) for report in sent]
 
 
 def statuses(futures: "list[Future[Any]]") -> list[int]:
@@ -101,13 +110,13 @@ def test_a_full_disk_refuses_changes_nothing_and_recovers(world: World) -> None:
     allow_pages(world.shuffler._store, 1)
     answers, before = [], everything(world.shuffler._store)
     for report in sent:
-        answers += statuses([world.shuffler.accept(task.id, report)])
+        answers += statuses([accept_one(world.shuffler, task.id, report)])
         after = everything(world.shuffler._store)
         assert (after == before) == (answers[-1] == 503)
         before = after
     assert set(answers) == {201, 503}
     allow_pages(world.shuffler._store, None)
-    again = statuses([world.shuffler.accept(task.id, report) for report in sent])
+    again = statuses([accept_one(world.shuffler, task.id, report) for report in sent])
     assert again == [200 if answer == 201 else 201 for answer in answers]
 
 
@@ -119,11 +128,11 @@ def test_a_full_disk_refuses_all_requests_of_a_commit(world: World) -> None:
     sent.append(SentReport(world.new_id(), sent[0].seat, sent[0].body))
     allow_pages(world.shuffler._store, 1)
     before = everything(world.shuffler._store)
-    futures = together(world.shuffler._store, lambda: [world.shuffler.accept(task.id, each) for each in sent])
+    futures = together(world.shuffler._store, lambda: [accept_one(world.shuffler, task.id, each) for each in sent])
     assert statuses(futures) == [503] * 41
     assert everything(world.shuffler._store) == before
     allow_pages(world.shuffler._store, None)
-    assert statuses([world.shuffler.accept(task.id, each) for each in sent]) == [201] * 40 + [410]
+    assert statuses([accept_one(world.shuffler, task.id, each) for each in sent]) == [201] * 40 + [410]
 
 
 @contextmanager
@@ -163,7 +172,7 @@ def test_sealing_waits_for_room(world: World, statement: str) -> None:
     task = small_task(world.key.public)
     world.add_task(task)
     for report in reports(world, task, 24):
-        world.shuffler.accept(task.id, report).result()
+        accept_one(world.shuffler, task.id, report).result()
     before = world.shuffler._store.read(held)
     with no_room_for(world.shuffler_writer, statement), pytest.raises(RefusedError, match="cannot be written"):
         world.shuffler.seal_full()
@@ -179,7 +188,7 @@ def test_keeping_and_reading_a_batch_wait_for_room(world: World, statement: str)
     task = small_task(world.key.public)
     world.add_task(task)
     for report in reports(world, task, 24):
-        world.shuffler.accept(task.id, report).result()
+        accept_one(world.shuffler, task.id, report).result()
     world.shuffler.seal_full()
     for keeping in ("INSERT INTO batches", "COMMIT"):
         with no_room_for(world.analyzer_writer, keeping):
@@ -206,10 +215,10 @@ def test_a_disk_that_really_is_full(tiny_disk: Path, tmp_path: Path) -> None:
         with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
             while True:
                 file.write(bytes(4096))
-        answers = statuses([made.shuffler.accept(task.id, report) for report in sent])
+        answers = statuses([accept_one(made.shuffler, task.id, report) for report in sent])
         assert 503 in answers
         ballast.unlink()
-        again = statuses([made.shuffler.accept(task.id, report) for report in sent])
+        again = statuses([accept_one(made.shuffler, task.id, report) for report in sent])
         assert again == [200 if answer == 201 else 201 for answer in answers]
     finally:
         made.close()
@@ -272,7 +281,7 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
     world.add_task(task)
     sent = reports(world, task, 24)
     for report in sent:
-        world.shuffler.accept(task.id, report).result()
+        accept_one(world.shuffler, task.id, report).result()
     world.shuffler.seal_full()
     counts = world.shuffler.counts(task.id)
     query = "SELECT batch_id, body FROM sealed"

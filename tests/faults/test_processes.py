@@ -58,6 +58,9 @@ def send(client: httpx.Client, task: Task, sent: list[SentReport]) -> list[int]:
     answer = client.post(
         f"/v1/tasks/{task.id}/reports", content=pack_upload(sent), headers={"Content-Type": "application/octet-stream"}
     )
+    if answer.status_code == 503:
+        # A commit that fails refuses the whole upload.
+        return [503] * len(sent)
     return [result["status"] for result in answer.raise_for_status().json()["results"]]
 
 

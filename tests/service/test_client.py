@@ -28,7 +28,7 @@ from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
-from shuffledp.service.wire import CIPHERTEXT_BYTES, split_single_body, unpack_messages, unpack_upload
+from shuffledp.service.wire import CIPHERTEXT_BYTES, position_of, split_single_body, unpack_messages, unpack_upload
 
 KEY = PrivateKey.generate()
 TOKENS = Tokens.generate(bits=RandomBits.secure())
@@ -454,7 +454,7 @@ def killed_at(request_name: str, folder: Path, task: Task) -> None:
 
         task = Task.load(Path({str(folder / "task.json")!r}))
         seats = [
-            {{"seat": os.urandom(16).hex(), "lease_seconds": 60.0, "batches": [
+            {{"seat": f"{{place:012x}}" + os.urandom(10).hex(), "lease_seconds": 60.0, "batches": [
                 {{"level": b.level, "batch_id": b.batch_id, "size": b.size, "seat": b.seat, "messages": b.messages}}
                 for b in task.routing.batches_of(place)]}}
             for place in range(10)
@@ -480,9 +480,9 @@ def lease_what_waits(shuffler: Shuffler, task: Task, box: Path) -> None:
     db.close()
 
     def add(store) -> None:
-        for position, seat in enumerate(seats):
+        for seat in seats:
             ends = shuffler.clock.now() + 60
-            store.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task.id, seat, position, ends))
+            store.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task.id, position_of(seat), seat, ends))
 
     shuffler.server._store.write(add)
 

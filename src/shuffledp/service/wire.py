@@ -39,6 +39,20 @@ def new_id(*, bits: RandomBits) -> str:
     return bits.unsigned(ID_BYTES, 8).tobytes().hex()
 
 
+def new_seat(position: int, *, bits: RandomBits) -> str:
+    """A seat's id: its position, which its client learns anyway, and 10 random bytes that nobody can guess.
+
+    >>> position_of(new_seat(42, bits=RandomBits.seeded(1)))
+    42
+    """
+    return f"{position:012x}{bits.unsigned(10, 8).tobytes().hex()}"
+
+
+def position_of(seat: str) -> int:
+    """The position that a seat's id claims."""
+    return int(seat[:12], 16)
+
+
 def is_id(text: Any) -> bool:
     """Whether this is an id as `new_id` makes them."""
     return isinstance(text, str) and len(text) == 2 * ID_BYTES and all(c in "0123456789abcdef" for c in text)

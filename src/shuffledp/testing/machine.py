@@ -19,7 +19,7 @@ from shuffledp.service.store.sqlite import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 from shuffledp.testing.model import Model, Place, Sent, WrongError, must
-from shuffledp.testing.service import OpenerHere, World, made_report, small_task, together
+from shuffledp.testing.service import OpenerHere, World, accept_one, made_report, small_task, together
 
 LEASE = 60.0
 SHAPES = ((24, 3), (12, 3))
@@ -126,7 +126,7 @@ class Machine(Model):
         )
         store, shuffler = self.world.shuffler._store, self.world.shuffler
         submit = [(report.place.task.id, report.as_sent) for report in chosen]
-        together(store, lambda: asked.extend(shuffler.accept(*each) for each in submit))
+        together(store, lambda: asked.extend(accept_one(shuffler, *each) for each in submit))
         outcomes = [_outcome(future) for future in asked]
         if done_at_kill:
             # What was not answered when the server died never was.

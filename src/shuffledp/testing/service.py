@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -24,10 +25,11 @@ from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store.sqlite import SqliteStore
 from shuffledp.service.task import Task
-from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, new_id, pack_messages
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
 from shuffledp.testing.clock import MockClock
 
 
@@ -82,6 +84,24 @@ class OpenerHere:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def accept_one(shuffler: ShufflerServer, task_id: str, report: SentReport) -> "Future[Accepted]":
+    """What becomes of one report: a future of its own answer."""
+    own: Future[Accepted] = Future()
+
+    def unwrap(done: "Future[list[Accepted | RefusedError]]") -> None:
+        if not own.set_running_or_notify_cancel():
+            return
+        failed = done.exception()
+        answer = failed if failed is not None else done.result()[0]
+        if isinstance(answer, BaseException):
+            own.set_exception(answer)
+        else:
+            own.set_result(answer)
+
+    shuffler.accept(task_id, [report]).add_done_callback(unwrap)
+    return own
 
 
 # --- kills -----------------------------------------------------------------------------------

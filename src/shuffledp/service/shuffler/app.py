@@ -58,7 +58,9 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
-        answer = await commits.result(server.accept(task_id, SentReport(report_id, seat, body)))
+        [answer] = await commits.result(server.accept(task_id, [SentReport(report_id, seat, body)]))
+        if isinstance(answer, RefusedError):
+            raise answer
         return Response(*((_NEW, 201) if answer.new else (_KNOWN, 200)), media_type=JSON)
 
     async def post_reports(request: Request) -> Response:
@@ -68,19 +70,14 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         reports = list(unpack_upload(body))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
-        answers = [server.accept(task_id, report) for report in reports]
-        # The last one is done last: the others are seldom waited for.
-        for waiting in reversed(answers):
-            await commits.until_done(waiting)
+        answers = await commits.result(server.accept(task_id, reports))
         results = []
         for report, answer in zip(reports, answers, strict=True):
             result: dict[str, Any] = {"report_id": report.report_id}
-            try:
-                accepted = answer.result()
-            except RefusedError as refused:
-                result |= {"status": refused.kind.status, "problem": refused.document()}
+            if isinstance(answer, RefusedError):
+                result |= {"status": answer.kind.status, "problem": answer.document()}
             else:
-                result["status"] = 201 if accepted.new else 200
+                result["status"] = 201 if answer.new else 200
             results.append(result)
         return JSONResponse({"results": results})
 

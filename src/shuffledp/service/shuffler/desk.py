@@ -16,7 +16,7 @@ from shuffledp.service.clock import Clock
 from shuffledp.service.problems import BUSY, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.shuffler.records import KeptReport, Lease, Part, Records, SealedBatch
-from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
 LEASE_SECONDS = 60.0
 # New reports are refused while more than this waits to be sent on.
@@ -76,7 +76,7 @@ class Desk:
             position = records.take_position(task_id)
         else:
             raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
-        seat = new_id(bits=self.bits)
+        seat = new_seat(position, bits=self.bits)
         records.add_lease(task_id, Lease(seat, position, now + self.lease_seconds))
         within = position % routing.slot_users
         batches = tuple(replace(b, seat=b.seat + within) for b in self._slot(task_id, routing, position))
@@ -129,7 +129,7 @@ class Desk:
     def _retire(self, records: Records, task_id: str, lease: Lease) -> None:
         """A clock that is set back must not let a refused report in later: its place waits under nobody's name."""
         records.drop_lease(task_id, lease.seat)
-        records.add_lease(task_id, Lease(new_id(bits=self.bits), lease.position, 0.0))
+        records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
 
     def _parts(self, task_id: str, routing: Routing, report: SentReport, lease: Lease) -> tuple[Part, ...]:
         within, start, parts = lease.position % routing.slot_users, 0, []

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from shuffledp.service.wire import SentReport
 
 Post = Callable[[str, bytes], int]
 """Sends a body to a path of the next hop; answers the HTTP status."""
+
+Answer = Accepted | RefusedError
+Upload = tuple[str, list[SentReport], "Future[list[Answer]]"]
 
 # Between tries to send on: doubled up to the second.
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
@@ -68,7 +72,7 @@ class ShufflerServer:
         self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving = threading.Lock()
-        self._arrived: list[tuple[str, SentReport, Future[Accepted]]] = []
+        self._arrived: list[Upload] = []
         self._wake, self._stop = threading.Event(), threading.Event()
         self._chores = threading.Thread(target=self._run, name="seal and send", daemon=True)
         self._load()
@@ -121,44 +125,46 @@ class ShufflerServer:
 
         return self._store.submit(take)
 
-    def accept(self, task_id: str, report: SentReport) -> "Future[Accepted]":
-        """One report, on disk when the future is done; all that wait go into one piece of work."""
-        future: Future[Accepted] = Future()
+    def accept(self, task_id: str, reports: list[SentReport]) -> "Future[list[Answer]]":
+        """Reports, on disk when the future is done; all that wait go into one piece of work."""
+        future: Future[list[Answer]] = Future()
         with self._arriving:
-            self._arrived.append((task_id, report, future))
+            self._arrived.append((task_id, reports, future))
             is_first = len(self._arrived) == 1
         if is_first:
             self._accept_together()
         return future
 
     def _accept_together(self) -> None:
-        """Accept all reports that have arrived when the store comes to it; answer each after the commit."""
-        taken: list[tuple[str, SentReport, Future[Accepted]]] = []
+        """Accept all reports that have arrived when the store comes to it; answer after the commit."""
+        taken: list[Upload] = []
         fills: list[bool] = []
 
-        def accept(db: Any) -> list[Accepted | RefusedError]:
+        def accept(db: Any) -> list[Answer]:
             with self._arriving:
                 taken[:], self._arrived = self._arrived, []
-            records, answers = SqliteRecords(db), dict[int, Accepted | RefusedError]()
-            for task_id in {task_id for task_id, _, _ in taken}:
-                places = [place for place, each in enumerate(taken) if each[0] == task_id]
-                said = self.desk.accept(records, task_id, [taken[place][1] for place in places])
-                answers |= dict(zip(places, said, strict=True))
+            records = SqliteRecords(db)
+            # By task: a stable sort, so that the answers are in the order of `taken`.
+            taken.sort(key=lambda upload: upload[0])
+            answers: list[Answer] = []
+            for task_id, uploads in groupby(taken, key=lambda upload: upload[0]):
+                answers += self.desk.accept(records, task_id, [report for _, some, _ in uploads for report in some])
             if records.full_batches():
                 fills.append(True)
-            return [answers[place] for place in range(len(taken))]
+            return answers
 
-        def answer(done: "Future[list[Accepted | RefusedError]]") -> None:
+        def answer(done: "Future[list[Answer]]") -> None:
             failed = done.exception()
-            answers = [failed] * len(taken) if failed is not None else done.result()
-            for (_, _, future), said in zip(taken, answers, strict=True):
+            answers = iter(() if failed is not None else done.result())
+            for _, reports, future in taken:
+                own = list(islice(answers, len(reports)))
                 if not future.set_running_or_notify_cancel():
                     continue
-                if isinstance(said, BaseException):
-                    future.set_exception(said)
-                else:
-                    future.set_result(said)
-            self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in answers))
+                if failed is not None:
+                    future.set_exception(failed)
+                    continue
+                future.set_result(own)
+                self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in own))
             if fills:
                 self._wake.set()
 

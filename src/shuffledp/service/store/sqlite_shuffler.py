@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 
 from shuffledp.service.shuffler.records import Counts, KeptReport, Lease, SealedBatch
+from shuffledp.service.wire import position_of
 
 KIND, VERSION = "shuffler", 1
 
@@ -14,10 +15,9 @@ CREATE TABLE tasks (
     task_id TEXT PRIMARY KEY, routing TEXT NOT NULL, next_position INTEGER NOT NULL, reports INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE leases (
-    task_id TEXT NOT NULL, seat TEXT NOT NULL, position INTEGER NOT NULL, ends REAL NOT NULL,
-    PRIMARY KEY (task_id, seat)
+    task_id TEXT NOT NULL, position INTEGER NOT NULL, seat TEXT NOT NULL, ends REAL NOT NULL,
+    PRIMARY KEY (task_id, position)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX positions ON leases (task_id, position);
 CREATE INDEX ends ON leases (task_id, ends);
 CREATE TABLE accepted (
     task_id TEXT NOT NULL, report_id BLOB NOT NULL, PRIMARY KEY (task_id, report_id)
@@ -66,17 +66,21 @@ class SqliteRecords:
         return self.next_position(task_id) - 1
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        # People sit side by side: looked up by position, they are on few pages.
         rows = self._db.execute(
-            "SELECT seat, position, ends FROM leases WHERE task_id = ? AND seat IN (SELECT value FROM json_each(?))",
-            (task_id, json.dumps(seats)),
+            "SELECT seat, position, ends FROM leases "
+            "WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
+            (task_id, json.dumps([position_of(seat) for seat in seats])),
         )
-        return {row[0]: Lease(*row) for row in rows}
+        asked = set(seats)
+        return {row[0]: Lease(*row) for row in rows if row[0] in asked}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
-        self._db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.seat, lease.position, lease.ends))
+        self._db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.position, lease.seat, lease.ends))
 
     def drop_lease(self, task_id: str, seat: str) -> None:
-        self._db.execute("DELETE FROM leases WHERE task_id = ? AND seat = ?", (task_id, seat))
+        place = (task_id, position_of(seat), seat)
+        self._db.execute("DELETE FROM leases WHERE task_id = ? AND position = ? AND seat = ?", place)
 
     def ended_lease(self, task_id: str, now: float) -> Lease | None:
         row = self._db.execute(
@@ -110,8 +114,8 @@ class SqliteRecords:
             [(task_id, batch_id, sizes[batch_id], count) for batch_id, count in filled.items()],
         )
         self._db.execute(
-            "DELETE FROM leases WHERE task_id = ? AND seat IN (SELECT value FROM json_each(?))",
-            (task_id, json.dumps([report.seat for report in reports])),
+            "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
+            (task_id, json.dumps([position_of(report.seat) for report in reports])),
         )
         self._db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(reports), task_id))
 
