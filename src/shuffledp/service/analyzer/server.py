@@ -1,6 +1,5 @@
 """An analyzer on its store: what HTTP calls, and the chore in the background, reading batches."""
 
-import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -9,15 +8,13 @@ from typing import Any, Protocol
 from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.desk import Desk
 from shuffledp.service.analyzer.records import Progress, Release
+from shuffledp.service.chores import Chores
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.http import Metrics, log
-from shuffledp.service.problems import RefusedError
 from shuffledp.service.store.sqlite import SqliteStore
 from shuffledp.service.store.sqlite_analyzer import KIND, SCHEMA, VERSION, SqliteRecords
 from shuffledp.service.task import Task
 from shuffledp.service.wire import Unpacked
-
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 
 
 class Opening(Protocol):
@@ -46,23 +43,18 @@ class AnalyzerServer:
         self.messages = self.metrics.counter("messages_opened", "Ciphertexts opened.")
         self.opening_seconds = self.metrics.counter("opening_seconds", "Time spent opening.")
         self.released = self.metrics.counter("releases", "Estimates published.")
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._chores = threading.Thread(target=self._run, name="read batches", daemon=True)
+        self._chores = Chores("read batches", lambda: self.read_all() >= 0)
         for text in self._store.read(_task_texts):
             task = Task.from_text(text)
             self._tasks[task.id] = task
 
     def start(self) -> None:
         """Begin to read; what an earlier process left comes first."""
-        self._wake.set()
         self._chores.start()
 
     def stop(self) -> None:
         """Finish the batch at hand and let go of the store."""
-        self._stop.set()
-        self._wake.set()
-        if self._chores.is_alive():
-            self._chores.join()
+        self._chores.stop()
         self._opener.close()
         self._store.close()
 
@@ -96,7 +88,7 @@ class AnalyzerServer:
         new = self._store.write(lambda db: self.desk.deliver(SqliteRecords(db), task_id, batch_id, body))
         if new:
             self.received.inc()
-            self._wake.set()
+            self._chores.wake()
         return new
 
     def progress(self, task_id: str) -> Progress:
@@ -122,27 +114,12 @@ class AnalyzerServer:
 
     # --- the chore ---------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        wait = _FIRST_WAIT
-        while not self._stop.is_set():
-            self._wake.wait(timeout=wait)
-            self._wake.clear()
-            try:
-                self.read_all()
-                wait = _LONGEST_WAIT
-            except RefusedError as refused:
-                log("store refused", level=40, detail=refused.detail)
-                wait = min(2 * wait, _LONGEST_WAIT)
-            except Exception as failed:
-                log("chore failed", level=40, error=type(failed).__name__)
-                wait = min(2 * wait, _LONGEST_WAIT)
-
     def read_all(self) -> int:
         """Open and add up every batch that is kept and not read."""
         count = 0
         while unread := self._store.read(lambda db: SqliteRecords(db).unread(100)):
             for task_id, batch_id in unread:
-                if self._stop.is_set():
+                if self._chores.is_stopping:
                     return count
                 self._read(task_id, batch_id)
                 count += 1

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from shuffledp.randomness import RandomBits
+from shuffledp.service.chores import Chores
 from shuffledp.service.clock import Clock, SystemClock
 from shuffledp.service.http import BINARY, Metrics, log
 from shuffledp.service.problems import RefusedError
@@ -28,8 +29,6 @@ Post = Callable[[str, bytes], int]
 Answer = Accepted | RefusedError
 Upload = tuple[str, list[SentReport], "Future[list[Answer]]"]
 
-# Between tries to send on: doubled up to the second.
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
 _MOST_AT_A_TIME = 100
 
 
@@ -73,8 +72,7 @@ class ShufflerServer:
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving = threading.Lock()
         self._arrived: list[Upload] = []
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._chores = threading.Thread(target=self._run, name="seal and send", daemon=True)
+        self._chores = Chores("seal and send", self._seal_and_send)
         self._load()
 
     def _load(self) -> None:
@@ -87,15 +85,11 @@ class ShufflerServer:
 
     def start(self) -> None:
         """Begin the chores; what an earlier process left is done first."""
-        self._wake.set()
         self._chores.start()
 
     def stop(self) -> None:
         """Finish the chore at hand and let go of the store."""
-        self._stop.set()
-        self._wake.set()
-        if self._chores.is_alive():
-            self._chores.join()
+        self._chores.stop()
         self._store.close()
 
     # --- what HTTP calls ---------------------------------------------------------------------
@@ -166,7 +160,7 @@ class ShufflerServer:
                 future.set_result(own)
                 self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in own))
             if fills:
-                self._wake.set()
+                self._chores.wake()
 
         self._store.submit(accept).add_done_callback(answer)
 
@@ -186,24 +180,9 @@ class ShufflerServer:
 
     # --- the chores --------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        wait = _FIRST_WAIT
-        while not self._stop.is_set():
-            self._wake.wait(timeout=wait)
-            self._wake.clear()
-            try:
-                self.seal_full()
-                all_sent = self.send_waiting()
-            except RefusedError as refused:
-                log("store refused", level=40, detail=refused.detail)
-                all_sent = False
-            except Exception as failed:
-                log("chore failed", level=40, error=type(failed).__name__)
-                all_sent = False
-            wait = _LONGEST_WAIT if all_sent else min(2 * wait, _LONGEST_WAIT)
-            if not all_sent:
-                # A wake-up must not turn a server that is down into a busy loop.
-                self._stop.wait(min(wait, 1.0))
+    def _seal_and_send(self) -> bool:
+        self.seal_full()
+        return self.send_waiting()
 
     def seal_full(self) -> int:
         """Permute and keep every full batch, a transaction each."""
@@ -227,7 +206,7 @@ class ShufflerServer:
         sent = 0
         try:
             for task_id, batch_id in waiting:
-                if self._stop.is_set():
+                if self._chores.is_stopping:
                     break
                 sent += self._send(task_id, batch_id)
         except httpx.HTTPError as failed:
