@@ -1,9 +1,9 @@
 """The command line's contract: exit codes, one JSON object, errors in one sentence, help everywhere."""
 
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +44,12 @@ def data(tmp_path) -> dict[str, str]:
 def test_help_answers_in_half_a_second() -> None:
     subprocess.run([SHUFFLEDP, "--help"], capture_output=True, check=True)
     seconds: list[float] = []
-    # The rest of the suite keeps the machine busy: one quick answer shows that it can be.
-    while len(seconds) < 12 and min(seconds, default=1.0) >= 0.5:
-        started = time.perf_counter()
+    # The rest of the suite keeps the machine busy: counted is the time that the command itself takes.
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         out = subprocess.run([SHUFFLEDP, "--help"], capture_output=True, check=True, text=True).stdout
-        seconds.append(time.perf_counter() - started)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(seconds) < 0.5, seconds
     assert all(word in out for word in ("plan", "simulate", "explain"))
 

@@ -56,9 +56,11 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     """Send the service's log to standard error, a JSON object a line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    _LOG.handlers[:] = [handler]
-    _LOG.setLevel(level)
-    _LOG.propagate = False
+    # What uvicorn has to say goes the same way; it knows addresses, so only its warnings do.
+    for logger, least in ((_LOG, level), (logging.getLogger("uvicorn"), logging.WARNING)):
+        logger.handlers[:] = [handler]
+        logger.setLevel(least)
+        logger.propagate = False
 
 
 def log(event: str, *, level: int = logging.INFO, **facts: Any) -> None:

@@ -54,7 +54,8 @@ def uvicorn_server(app: Starlette, address: Address, **more: Any) -> uvicorn.Ser
         host=address.host,
         port=address.port,
         access_log=False,
-        log_level="warning",
+        # Its own configuration would reset every other logger of the process; see `log_to_stderr`.
+        log_config=None,
         server_header=False,
         ssl_certfile=address.tls_cert,
         ssl_keyfile=address.tls_key,
