@@ -299,3 +299,40 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
             # Any part of a ciphertext would do: a row may be cut into pages.
             left = sum(ciphertext[8:24] in content for ciphertext in purged)
             assert not left, f"{left} of {len(purged)} ciphertexts that were purged are still in {file.name}"
+
+
+def test_uploads_go_on_after_a_commit_that_never_came_to_them(world: World) -> None:
+    """A commit that fails before it comes to the uploads refuses them, and the next ones are accepted."""
+    task = small_task(world.key.public)
+    world.add_task(task)
+    store = world.shuffler._store
+    seats = world.shuffler.take_seats(task.id, 3).result()
+    sent = [
+        SentReport(world.new_id(), seat.seat, made_report(task, seat.batches, bits=world.bits).body) for seat in seats
+    ]
+
+    def fails(db: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    asked: list[Future[Any]] = []
+    together(store, lambda: (asked.append(store.submit(fails)), asked.append(world.shuffler.accept(task.id, sent[:1]))))
+    for each in asked:
+        with pytest.raises(RefusedError, match="cannot be written"):
+            each.result(timeout=10)
+    with no_room_for(world.shuffler_writer, "BEGIN"), pytest.raises(RefusedError, match="cannot be written"):
+        world.shuffler.accept(task.id, sent[1:2]).result(timeout=10)
+    assert [answer.new for answer in world.shuffler.accept(task.id, sent).result(timeout=10)] == [True] * 3
+
+
+def test_a_log_that_was_being_read_is_emptied_later(world: World) -> None:
+    store = world.shuffler._store
+    reader = sqlite3.connect(store.path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM tasks").fetchall()
+    store.write(lambda db: db.execute("CREATE TABLE more (x)"))
+    with pytest.raises(sqlite3.OperationalError, match="being read"):
+        store.forget_deleted()
+    reader.execute("COMMIT")
+    reader.close()
+    store.forget_deleted()
+    assert Path(f"{store.path}-wal").stat().st_size == 0

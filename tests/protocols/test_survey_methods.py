@@ -234,3 +234,16 @@ def test_lemma_25_many_messages_are_dominated() -> None:
 def test_most_multi_message_protocols_leave_nothing(kind) -> None:
     plan = kind.plan(users=200, privacy=TARGET)
     assert plan.local_epsilon is None and plan.local_delta is None
+
+
+@pytest.mark.parametrize("method", ["rr", "pure"])
+def test_lost_messages_widen_the_bound_by_what_they_move(method: str) -> None:
+    """An answer counts 1 / (1 - the part that is random), so that is what losing one can move."""
+    kind = {"rr": Response, "pure": Pure}[method]
+    plan = kind.plan(users=1000, privacy=Privacy(0.3, 1e-6))
+    ones = plan.randomize(np.ones(1000, dtype=np.uint8), bits=RandomBits.seeded(1)).payloads
+    whole = plan.analyze(Batch(ones, 1000))
+    lost = np.flatnonzero(ones == 1)[:100]
+    fewer = plan.analyze(Batch(np.delete(ones, lost), 1000))
+    assert fewer.dropped == 100
+    assert abs(whole.value - fewer.value) <= (fewer.bound - whole.bound) * (1 + 1e-9)

@@ -32,7 +32,7 @@ from shuffledp.service.wire import CIPHERTEXT_BYTES, position_of, split_single_b
 
 KEY = PrivateKey.generate()
 TOKENS = Tokens.generate(bits=RandomBits.secure())
-URL = "http://shuffler.test"
+URL = "https://shuffler.test"
 
 Forward = Callable[[httpx.Request], httpx.Response]
 Fault = Callable[[httpx.Request, Forward], httpx.Response]
@@ -233,7 +233,10 @@ def test_reports_made_together_are_those_made_alone(kind: str) -> None:
     seats = [counting.routing.batches_of(position) for position in positions]
     made = making.make_reports(counting, values, seats, bits=bits)
 
-    def read(body: bytes, seat) -> list[tuple[int, int, list[int]]]:
+    domain = counting.plan.domain
+    steps = domain.to_steps(domain.check_values(values), bits=bits).reshape(40, domain.coordinates)
+
+    def read(body: bytes, seat, own: np.ndarray) -> list[tuple[int, int, list[int]]]:
         found = []
         for batch in seat:
             part, body = body[: batch.messages * CIPHERTEXT_BYTES], body[batch.messages * CIPHERTEXT_BYTES :]
@@ -241,13 +244,16 @@ def test_reports_made_together_are_those_made_alone(kind: str) -> None:
             opened = [KEY.open(piece, binding(counting.id, batch.batch_id)) for piece in pieces]
             messages = unpack_messages(b"".join(opened))
             mechanism = counting.plan.mechanism(batch.size)
-            per_coordinate = messages.payloads.size // mechanism.coordinates
-            shown = messages.payloads.reshape(mechanism.coordinates, per_coordinate)[:, : mechanism.length]
-            found.append((messages.payloads.size, messages.fillers, shown.sum(axis=1).tolist()))
+            coins = messages.payloads.size // mechanism.coordinates - mechanism.length
+            # In random order: coins cannot be told from the value's own bits, and only bounds are left.
+            ones = np.bincount(messages.labels[messages.payloads == 1], minlength=mechanism.coordinates)
+            least = own - mechanism.lowest
+            assert ((least <= ones) & (ones <= least + coins)).all()
+            found.append((messages.payloads.size, messages.fillers, np.sort(messages.labels).tolist()))
         return found
 
-    for body, value, seat in zip(made, values, seats, strict=True):
-        assert read(body, seat) == read(counting.report(value, seat, bits=bits), seat)
+    for body, value, seat, own in zip(made, values, seats, steps, strict=True):
+        assert read(body, seat, own) == read(counting.report(value, seat, bits=bits), seat, own)
     with pytest.raises(RandomnessError):
         making.make_reports(counting, values, seats, bits=RandomBits.seeded(1))
 
@@ -466,7 +472,7 @@ def killed_at(request_name: str, folder: Path, task: Task) -> None:
             return httpx.Response(201, json={{"seats": seats}})
 
         http = httpx.Client(transport=httpx.MockTransport(handle))
-        with Client(task, "http://x", "t" * 64, Path({str(folder / "outbox.db")!r}), http) as client:
+        with Client(task, "https://x", "t" * 64, Path({str(folder / "outbox.db")!r}), http) as client:
             client.report_many([1] * 10, stream="rows")
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=60, check=False)

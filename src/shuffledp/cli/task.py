@@ -159,7 +159,7 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         ("task", task.id),
         ("asked", asked_of(plan)),
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}"),
-        ("counted on", f"{plan.honest_fraction:.0%} of the users of every batch follow the protocol"),
+        ("counted on", f"{plan.honest_fraction:.0%} of {_counted_on(plan)} of every batch follow the protocol"),
         ("batches", f"{batches}; each user is in {_levels(routing.shufflers)}"),
         (
             "a report",
@@ -201,3 +201,8 @@ def _messages(task: "Task") -> int:
     from shuffledp.service.wire import CIPHERTEXT_BYTES
 
     return task.routing.longest_report_bytes // CIPHERTEXT_BYTES
+
+
+def _counted_on(plan: Any) -> str:
+    """Whose honest fraction a plan means: a counter deals coins out by seat."""
+    return "the coins" if getattr(plan.noise, "family", None) == "coins" else "the users"

@@ -72,7 +72,7 @@ class Routing:
             raise ParameterError(
                 "users",
                 self.users,
-                f"make a batch of {largest / 2**20:.0f} MB, more than {LARGEST_BATCH_BYTES >> 20}",
+                f"make a batch of {largest >> 20} MB, more than {LARGEST_BATCH_BYTES >> 20}",
                 "plan for fewer users, more shufflers, or a method with fewer messages",
             )
 

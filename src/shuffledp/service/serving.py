@@ -1,6 +1,5 @@
 """Servers as processes: uvicorn on loopback, or on another address with TLS."""
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,10 @@ import uvicorn
 from starlette.applications import Starlette
 
 from shuffledp.errors import ParameterError
+from shuffledp.service.addresses import is_loopback
 
 LOOPBACK = "127.0.0.1"
+_MOST_CONNECTIONS = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +28,10 @@ class Address:
             raise ParameterError("port", self.port, "must lie in 0..65535", "8001 is a common choice")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ParameterError("tls_cert", self.tls_cert, "and tls_key go together", "give both or none")
-        if self.tls_cert is None and not self._is_loopback:
+        if self.tls_cert is None and not is_loopback(self.host):
             raise ParameterError(
                 "host", self.host, "must be this machine itself without TLS", "give --tls-cert and --tls-key"
             )
-
-    @property
-    def _is_loopback(self) -> bool:
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
 
     @property
     def url(self) -> str:
@@ -61,6 +53,9 @@ def uvicorn_server(app: Starlette, address: Address, **more: Any) -> uvicorn.Ser
         ssl_keyfile=address.tls_key,
         # Nothing that a proxy says about where a request came from is looked at.
         proxy_headers=False,
+        # A body of 64 MB from each of many connections would be all the memory there is.
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=10,
         **more,
     )
     return uvicorn.Server(config)

@@ -22,6 +22,7 @@ from shuffledp.messages import Payloads, Reports
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.randomness import RandomBits
+from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, binding
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.wire import VERSION, is_id, new_id, pack_messages
@@ -51,8 +52,8 @@ class Task:
             raise ParameterError(
                 "method",
                 plan.method,
-                f"lets one lying client spoil everybody's: it {plan.lying_client}",
-                "choose a method of bits or coins, or allow it (--allow-unbounded)",
+                f"must not let a few spoil it for everybody ({' '.join(warnings).rstrip('.')})",
+                "choose bits, or coins with an honest fraction of 1, or allow it (--allow-unbounded)",
             )
         return cls(_text(plan, key, new_id(bits=bits)))
 
@@ -134,6 +135,8 @@ class Task:
         sealed: list[bytes] = []
         for batch, (payloads, labels) in zip(batches, self._randomized(value, batches, bits), strict=True):
             packed = pack_messages(payloads, labels, batch.messages, bits=bits)
+            # In random order: a message's place must not say whether it is a value, a coin or a filler.
+            packed = [packed[place] for place in uniform_permutation(len(packed), bits=bits)]
             sealed += self.public_key.seal(packed, binding(self.id, batch.batch_id))
         return b"".join(sealed)
 
@@ -211,8 +214,14 @@ class _CounterRouting:
 
 def _warnings(plan: AnyPlan) -> list[str]:
     """In words: what one client that lies can do, where that is not bounded."""
-    if isinstance(plan, CounterPlan):
-        bounded = isinstance(plan.mechanism(plan.slot_users), CoinBatch)
-    else:
-        bounded = plan.method != "shares"
-    return [] if bounded else [f"One client that lies {plan.lying_client}."]
+    if not isinstance(plan, CounterPlan):
+        return [] if plan.method != "shares" else [f"One client that lies {plan.lying_client}."]
+    if not isinstance(plan.mechanism(plan.slot_users), CoinBatch):
+        return [f"One client that lies {plan.lying_client}."]
+    # Coins are dealt out by seat: whoever may choose seats may hold all of them.
+    if plan.honest_fraction < 1:
+        return [
+            f"The plan counts on {plan.honest_fraction:.0%} of every batch's coins, not of its users: in a large batch "
+            "few seats hold coins, and users who choose their seats may hold them all."
+        ]
+    return []

@@ -45,6 +45,8 @@ class Tokens:
             raise DataError(
                 "tokens", "a short secret", f"must have at least {_BYTES} characters each", "make keys again"
             )
+        if len(set(document.values())) < len(document):
+            raise DataError("tokens", "one secret twice", "must differ for every role", "make keys again")
         return cls(dict(document))
 
     def check(self, authorization: str | None, role: str) -> None:

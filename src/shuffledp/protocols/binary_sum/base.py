@@ -121,11 +121,17 @@ class BinarySumPlan(Plan):
         self.check_reports(array.size)
         return array
 
+    @property
+    def message_influence(self) -> float:
+        """How far one message that is missing moves the estimate, at most."""
+        # Randomized response divides by the part of answers that are not random.
+        return 1 / (1 - getattr(self, "random_probability", 0.0))
+
     def _estimate(self, value: float, *, dropped: int = 0, simulated: bool = False) -> Estimate:
         return Estimate(
             value=value,
             standard_error=self.standard_error,
-            bound=_error_bound(self) + dropped,
+            bound=_error_bound(self) + dropped * self.message_influence,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,

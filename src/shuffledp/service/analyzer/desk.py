@@ -160,7 +160,8 @@ def _counted(task: Task, plan: CounterPlan, batch_id: str, messages: Unpacked) -
         middle = round(size * plan.domain.middle / plan.domain.step)
         total = middle if plan.domain.coordinates == 1 else [middle] * plan.domain.coordinates
         return BatchTotal(batch_id, total, messages.malformed, True)
-    return BatchTotal(batch_id, np.asarray(total).tolist(), dropped, False)
+    # A lost message and a filler that counts may hide each other: what did not open is missing in any case.
+    return BatchTotal(batch_id, np.asarray(total).tolist(), max(dropped, messages.malformed), False)
 
 
 def _as_total(stored: Any) -> Any:

@@ -123,8 +123,8 @@ class AnalyzerServer:
                     return count
                 self._read(task_id, batch_id)
                 count += 1
-            # What was deleted is still in the log: empty it.
-            self._store.forget()
+        # What was deleted is still in the log: empty it.
+        self._store.forget_deleted()
         return count
 
     def _read(self, task_id: str, batch_id: str) -> None:

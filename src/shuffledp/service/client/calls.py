@@ -17,6 +17,7 @@ import httpx
 
 from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.randomness import RandomBits
+from shuffledp.service.addresses import refuse_plain_http
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class Answer:
     tries: int
 
 
-def check_url(url: str, parameter: str) -> str:
+def check_url(url: str, parameter: str, *, insist_on_tls: bool = True) -> str:
     """A server's address without a slash at its end, or an error that names the parameter."""
     try:
         parsed = httpx.URL(url.strip())
@@ -64,6 +65,8 @@ def check_url(url: str, parameter: str) -> str:
         fits = False
     if not fits or parsed.userinfo:
         raise ParameterError(parameter, url, "must be an address", "for instance https://shuffler.example:8443")
+    if insist_on_tls:
+        refuse_plain_http(str(parsed), parameter)
     return str(parsed).rstrip("/")
 
 

@@ -15,6 +15,7 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, RandomnessError
 from shuffledp.messages import Reports
 from shuffledp.randomness import RandomBits
+from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.crypto import binding
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
@@ -88,6 +89,9 @@ def _sealed(task: Task, batch: SeatInBatch, reports: Reports, bits: RandomBits) 
     packed = [
         message for size in sizes for message in (*islice(counted, size), *islice(fillers, batch.messages - size))
     ]
+    # Each user's in random order: a message's place must not say whether it is a value, a coin or a filler.
+    mixed = uniform_permutation(total, bits=bits)
+    packed = [packed[place] for place in mixed[np.argsort(mixed // batch.messages, kind="stable")]]
     sealed = task.public_key.seal(packed, binding(task.id, batch.batch_id))
     for start in range(0, len(sealed), batch.messages):
         yield b"".join(sealed[start : start + batch.messages])

@@ -124,6 +124,7 @@ class Outbox:
         ids = [(bytes.fromhex(report_id),) for report_id in report_ids]
         if ids:
             self._write(lambda db: db.executemany("DELETE FROM reports WHERE report_id = ?", ids))
+            self._store.forget_deleted()
 
     def refuse(self, report_ids: Sequence[str]) -> None:
         """These were refused for good: their bytes go; those of a stream leave their row, to be reported again."""
@@ -177,6 +178,9 @@ class _Memory:
     def write(self, work: Work[T]) -> T:
         with self._lock, self._db:
             return work(self._db)
+
+    def forget_deleted(self) -> None:
+        """Nothing of it is on any disk."""
 
     def close(self) -> None:
         self._db.close()

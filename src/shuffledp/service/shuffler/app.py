@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import fields
+from itertools import islice
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -67,7 +68,7 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         task_id = request.path_params["task_id"]
         longest = server.routing(task_id).longest_report_bytes + _FRAME_BYTES
         body = await read_body(request, min(_LARGEST_UPLOAD, MOST_REPORTS_AN_UPLOAD * longest))
-        reports = list(unpack_upload(body))
+        reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
         answers = await commits.result(server.accept(task_id, reports))

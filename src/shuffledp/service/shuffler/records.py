@@ -81,7 +81,7 @@ class Records(Protocol):
         """The seat has reported, or its time ran out: it is nobody's any more."""
 
     def ended_lease(self, task_id: str, now: float) -> Lease | None:
-        """The lease with the lowest position whose time ran out."""
+        """The lease whose time ran out first."""
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         """Which of these reports are in the task's batches, or were."""
@@ -98,7 +98,7 @@ class Records(Protocol):
     def seal(self, batch: SealedBatch) -> None:
         """Keep the permuted batch and delete its parts."""
 
-    def waiting(self, most: int) -> list[tuple[str, str]]:
+    def waiting(self) -> list[tuple[str, str]]:
         """Task and id of sealed batches that were not sent yet."""
 
     def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from shuffledp.randomness import RandomBits
+from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.chores import Chores
 from shuffledp.service.clock import Clock, SystemClock
 from shuffledp.service.http import BINARY, Metrics, log
@@ -29,11 +30,10 @@ Post = Callable[[str, bytes], int]
 Answer = Accepted | RefusedError
 Upload = tuple[str, list[SentReport], "Future[list[Answer]]"]
 
-_MOST_AT_A_TIME = 100
-
 
 def post_to(url: str, token: str) -> Post:
     """Sends to the server at this address, over one connection."""
+    refuse_plain_http(url, "analyzer")
     client = httpx.Client(base_url=url, timeout=60.0, headers={"Authorization": f"Bearer {token}"})
 
     def post(path: str, body: bytes) -> int:
@@ -134,9 +134,12 @@ class ShufflerServer:
         taken: list[Upload] = []
         fills: list[bool] = []
 
-        def accept(db: Any) -> list[Answer]:
+        def take() -> None:
             with self._arriving:
                 taken[:], self._arrived = self._arrived, []
+
+        def accept(db: Any) -> list[Answer]:
+            take()
             records = SqliteRecords(db)
             # By task: a stable sort, so that the answers are in the order of `taken`.
             taken.sort(key=lambda upload: upload[0])
@@ -149,6 +152,9 @@ class ShufflerServer:
 
         def answer(done: "Future[list[Answer]]") -> None:
             failed = done.exception()
+            if failed is not None and not taken:
+                # The commit ended before it came to this: all that wait are refused, and the next is the first again.
+                take()
             answers = iter(() if failed is not None else done.result())
             for _, reports, future in taken:
                 own = list(islice(answers, len(reports)))
@@ -181,8 +187,12 @@ class ShufflerServer:
     # --- the chores --------------------------------------------------------------------------
 
     def _seal_and_send(self) -> bool:
-        self.seal_full()
-        return self.send_waiting()
+        try:
+            self.seal_full()
+        finally:
+            # Sending makes room, which sealing may lack.
+            all_sent = self.send_waiting()
+        return all_sent
 
     def seal_full(self) -> int:
         """Permute and keep every full batch, a transaction each."""
@@ -202,20 +212,20 @@ class ShufflerServer:
 
         A batch that is refused waits, and does not hold up the others.
         """
-        waiting = self._store.read(lambda db: SqliteRecords(db).waiting(_MOST_AT_A_TIME))
-        sent = 0
+        refused = False
         try:
-            for task_id, batch_id in waiting:
+            for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).waiting()):
                 if self._chores.is_stopping:
-                    break
-                sent += self._send(task_id, batch_id)
+                    return False
+                if not self._send(task_id, batch_id):
+                    refused = True
         except httpx.HTTPError as failed:
             log("next hop unreachable", level=30, error=type(failed).__name__)
-        if sent:
-            # What was deleted is still in the log: empty it.
-            self._store.forget()
+            refused = True
         self.waiting.set(self._store.read(lambda db: SqliteRecords(db).waiting_bytes()))
-        return sent == len(waiting) < _MOST_AT_A_TIME
+        # What was deleted is still in the log, whoever reads it: tried again until it is empty.
+        self._store.forget_deleted()
+        return not refused
 
     def _send(self, task_id: str, batch_id: str) -> bool:
         batch = self._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch_id))

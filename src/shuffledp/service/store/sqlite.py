@@ -25,6 +25,8 @@ Work = Callable[[sqlite3.Connection], T]
 
 # Requests in one commit: more would only make the first of them wait.
 _MOST_TOGETHER = 512
+# How long a statement waits for a lock that somebody else holds.
+_BUSY_SECONDS = 5
 _PRAGMAS = (
     # A report's rows fit on their pages.
     "PRAGMA page_size=8192",
@@ -66,7 +68,8 @@ class SqliteStore:
             raise
         self._waiting: SimpleQueue[tuple[Work[Any], Future[Any]] | None] = SimpleQueue()
         self._readers = threading.local()
-        self._closed = False
+        self._closed, self._closing = False, threading.Lock()
+        self._is_dirty = True
         self._thread = threading.Thread(target=self._run, name=f"store {path.name}", daemon=True)
         self._thread.start()
 
@@ -78,10 +81,11 @@ class SqliteStore:
 
     def close(self) -> None:
         """Finish what waits, then let go of the file."""
-        if self._closed:
-            return
-        self._closed = True
-        self._waiting.put(None)
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._waiting.put(None)
         self._thread.join()
         with suppress(sqlite3.Error):
             _truncate(self._writer)
@@ -92,7 +96,9 @@ class SqliteStore:
         try:
             # Made with its mode: at no time can anybody else read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, timeout=_BUSY_SECONDS
+            )
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
         except (sqlite3.DatabaseError, OSError) as broken:
@@ -125,11 +131,15 @@ class SqliteStore:
     def submit(self, work: Work[T]) -> "Future[T]":
         """Run this in the next commit; the future has its result once that is on disk."""
         future: Future[T] = Future()
-        if self._closed:
-            future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
-            return future
-        self._waiting.put((work, future))
+        self._put(work, future)
         return future
+
+    def _put(self, work: Work[Any], future: "Future[Any]") -> None:
+        with self._closing:
+            if not self._closed:
+                self._waiting.put((work, future))
+                return
+        future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
 
     def write(self, work: Work[T]) -> T:
         """The same, and wait for it."""
@@ -138,8 +148,18 @@ class SqliteStore:
     def forget(self) -> None:
         """Empty the log, so that what was deleted is nowhere on disk."""
         future: Future[None] = Future()
-        self._waiting.put((_truncate, future))
+        self._put(_truncate, future)
         future.result()
+
+    def forget_deleted(self) -> None:
+        """The same if anything was written since it last succeeded."""
+        if self._is_dirty:
+            self._is_dirty = False
+            try:
+                self.forget()
+            except BaseException:
+                self._is_dirty = True
+                raise
 
     def _run(self) -> None:
         while True:
@@ -158,6 +178,7 @@ class SqliteStore:
     def _commit(self, work: list[tuple[Work[Any], "Future[Any]"]]) -> None:
         if not work:
             return
+        self._is_dirty = True
         answers: list[Callable[[], None]] = []
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -210,7 +231,12 @@ def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _truncate(connection: sqlite3.Connection) -> None:
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    # Readers are not waited for: writers would wait, too.
+    connection.execute("PRAGMA busy_timeout=100")
+    try:
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
     if busy:
         raise sqlite3.OperationalError("the log is being read: it is emptied the next time")
 

@@ -84,9 +84,7 @@ class SqliteRecords:
 
     def ended_lease(self, task_id: str, now: float) -> Lease | None:
         row = self._db.execute(
-            # Looked up by time: mostly none ran out, and in the order of positions all would be looked at.
-            "SELECT seat, position, ends FROM leases INDEXED BY ends WHERE task_id = ? AND ends <= ? "
-            "ORDER BY position LIMIT 1",
+            "SELECT seat, position, ends FROM leases WHERE task_id = ? AND ends <= ? ORDER BY ends LIMIT 1",
             (task_id, now),
         ).fetchone()
         return None if row is None else Lease(*row)
@@ -136,10 +134,9 @@ class SqliteRecords:
         self._db.execute("INSERT INTO accepted SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id", one)
         self._db.execute("DELETE FROM arrived WHERE task_id = ?", one)
 
-    def waiting(self, most: int) -> list[tuple[str, str]]:
-        return self._db.execute(
-            "SELECT task_id, batch_id FROM sealed WHERE body IS NOT NULL ORDER BY rowid LIMIT ?", (most,)
-        ).fetchall()
+    def waiting(self) -> list[tuple[str, str]]:
+        query = "SELECT task_id, batch_id FROM sealed WHERE body IS NOT NULL ORDER BY rowid"
+        return self._db.execute(query).fetchall()
 
     def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
         row = self._db.execute(
