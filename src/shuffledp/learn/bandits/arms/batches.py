@@ -74,13 +74,19 @@ def sample_sums(plan: BinarySumPlan, batches: int, ones: NDArray[np.int64], *, b
         return np.asarray(ones + drawn - batches * law.mean)
     if isinstance(plan, Response):
         users = batches * plan.users
-        lost, gained = (
-            np.array([int(binomial(n, plan.lie, 1, bits=bits)[0]) for n in counts.reshape(-1).tolist()])
-            for counts in (ones, users - ones)
-        )
-        answers = ones + (gained - lost).reshape(ones.shape)
+        lost, gained = (_binomials(counts, plan.lie, bits) for counts in (ones, users - ones))
+        answers = ones + gained - lost
         return np.asarray((answers - users * plan.lie) / (1 - plan.random_probability))
     raise ParameterError("method", plan.method, f"must be {', '.join(METHODS)}", "its error has no simple law")
+
+
+def _binomials(trials: NDArray[np.int64], p: float, bits: RandomBits) -> NDArray[np.int64]:
+    """One draw of Bin(trials[i], p) for each i; those with equal trials at once."""
+    drawn = np.empty(trials.shape, dtype=np.int64)
+    for number in np.unique(trials):
+        here = trials == number
+        drawn[here] = binomial(int(number), p, int(np.count_nonzero(here)), bits=bits)
+    return drawn
 
 
 @lru_cache(maxsize=64)
