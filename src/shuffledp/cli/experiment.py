@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_arms import experiment_arms
 from shuffledp.cli.output import next_steps, print_json, show
 
 if TYPE_CHECKING:
     from shuffledp.experiments.counter import CounterExponent, Slope
 
 experiment_app = typer.Typer(help="Measure again what the papers say.")
+experiment_app.command("arms")(experiment_arms)
 
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]

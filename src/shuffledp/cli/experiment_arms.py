@@ -1,0 +1,131 @@
+"""`shuffledp experiment arms`: regret of private arm elimination beside its references."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import next_steps, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.experiments.arms import ArmsRegret
+
+Arms = Annotated[int, typer.Option("--arms", help="Arms to choose among.", metavar="K")]
+Largest = Annotated[int, typer.Option("--largest", help="The most users; two sizes a decade from 10000.", metavar="T")]
+Instances = Annotated[int, typer.Option("--instances", help="Random worlds at each point.", metavar="N")]
+Seed = Annotated[int, typer.Option("--seed", help="Another number, other worlds, rewards and noise.", metavar="S")]
+Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
+
+
+def experiment_arms(
+    arms: Arms = 10,
+    largest: Largest = 1_000_000,
+    instances: Instances = 200,
+    seed: Seed = 1,
+    picture: Picture = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Regret of private arm elimination, with batches that double and fixed ones, beside its references."""
+    from shuffledp.experiments.arms import arms_regret
+
+    if picture is not None:
+        from shuffledp.pictures.slopes import check_picture
+
+        check_picture(picture)
+    with _progress(shown=not as_json) as progress:
+        result = arms_regret(arms=arms, largest=largest, instances=instances, seed=seed, progress=progress)
+    if picture is not None:
+        _draw(result, picture)
+    if as_json:
+        print_json(_document(result))
+        return
+    show(_regrets(result), _exponents(result))
+    typer.echo(
+        "Extra: regret of doubling batches beyond that of the same policy without noise, at gaps from 0.3 to 0.6;\n"
+        "the theory is k log T / epsilon. Where gaps are below epsilon, noise costs less than that."
+    )
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
+    same = f"experiment arms --arms {arms} --instances {instances} --seed {seed}"
+    next_steps(
+        [("see it", f"{same} --largest {largest} --picture regret.png"), ("go on", f"{same} --largest 10000000")]
+    )
+
+
+def _document(result: "ArmsRegret") -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "rows": [asdict(row) for row in result.rows],
+        "extra": [asdict(row) for row in result.extra],
+        "exponents": [asdict(row) for row in result.exponents],
+        "seed": result.seed,
+    }
+
+
+def _regrets(result: "ArmsRegret") -> Any:
+    largest = max(row.horizon for row in result.rows)
+    rows = [row for row in result.rows if row.horizon == largest]
+    table = _table(f"Regret of {largest:,} users with {rows[0].arms} arms, mean of {rows[0].instances} worlds")
+    epsilons = sorted({row.epsilon for row in rows if row.epsilon is not None})
+    table.add_column("policy", no_wrap=True)
+    for epsilon in epsilons:
+        table.add_column(f"epsilon {epsilon:g}", justify="right", no_wrap=True)
+    found = {(row.policy, row.epsilon): row for row in rows}
+    for policy in dict.fromkeys(row.policy for row in rows):
+        cells = []
+        for epsilon in epsilons:
+            row = found.get((policy, epsilon), found.get((policy, None)))
+            cells.append("" if row is None else f"{row.regret_mean:,.0f} ± {row.regret_standard_error:,.0f}")
+        table.add_row(policy, *cells)
+    return table
+
+
+def _exponents(result: "ArmsRegret") -> Any:
+    table = _table("How the extra regret grows: its exponent, with the 95% interval of a straight line")
+    for name in ("against", "exponent", "interval", "theory"):
+        table.add_column(name, justify="left" if name == "against" else "right", no_wrap=True)
+    for row in result.exponents:
+        table.add_row(row.against, f"{row.exponent:.2f}", f"{row.low:.2f} .. {row.high:.2f}", f"{row.theory:g}")
+    return table
+
+
+def _table(title: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+
+
+def _draw(result: "ArmsRegret", picture: Path) -> None:
+    from shuffledp.pictures.regret import draw_regret
+
+    epsilons = sorted({row.epsilon for row in result.rows if row.epsilon is not None})
+    sizes = sorted({row.horizon for row in result.rows})
+    panels: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for epsilon in epsilons:
+        rows = [row for row in result.rows if row.epsilon in (None, epsilon) and not row.policy.startswith("fixed")]
+        lines: dict[str, list[tuple[int, float]]] = {}
+        for row in rows:
+            lines.setdefault(row.policy, []).append((row.horizon, row.regret_mean))
+        lines["fixed, best in hindsight"] = [(size, result.best_fixed(epsilon, size).regret_mean) for size in sizes]
+        panels[f"epsilon {epsilon:g}"] = lines
+    instances, arms = result.rows[0].instances, result.rows[0].arms
+    draw_regret(picture, panels, f"Regret with {arms} arms, mean of {instances} worlds with gaps from 0.02 to 0.5")
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("playing"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

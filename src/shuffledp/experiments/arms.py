@@ -1,0 +1,216 @@
+"""Regret of private arm elimination: what privacy costs, and which batches to take.
+
+`arms_regret` runs all policies side by side on worlds with random gaps. `extra_regret` measures what [003] Theorem 3.3
+says of doubling batches: beyond the regret of the same policy without noise they cost about k log T / epsilon. Gaps
+there are above epsilon and spread over a factor of two, one period of the doubling, so that its steps average out;
+for gaps below epsilon noise is small beside chance, and the extra regret is smaller than the theorem's.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from shuffledp.errors import ParameterError
+from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
+from shuffledp.learn.bandits.arms.elimination import Elimination
+from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
+from shuffledp.learn.bandits.arms.references import (
+    UCB1,
+    CuratorElimination,
+    LocalElimination,
+    NonPrivateElimination,
+)
+from shuffledp.learn.bandits.spec import check_whole
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.simulation.arms import simulate_arms
+from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
+
+DELTA = 1e-6
+EPSILONS = (0.2, 1.0, 10.0)
+FIXED = (10, 30, 100, 300, 1000, 3000)
+SMALLEST, LARGEST_ALLOWED = 10_000, 10**9
+GROWTH = 1.25
+
+Progress = Callable[[int, int], None]
+Policy = Elimination | UCB1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegretRow:
+    """One policy's regret; epsilon is None for those that are not private."""
+
+    policy: str
+    epsilon: float | None
+    arms: int
+    horizon: int
+    instances: int
+    regret_mean: float
+    regret_standard_error: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraRow:
+    """Regret beyond that of the same policy without noise."""
+
+    arms: int
+    horizon: int
+    epsilon: float
+    extra_mean: float
+    extra_standard_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponent:
+    """Of the extra regret in k - 1, log T or 1 / epsilon: least squares on logarithms, with Student's 95% interval."""
+
+    against: str
+    exponent: float
+    low: float
+    high: float
+    theory: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmsRegret:
+    """The whole experiment."""
+
+    rows: tuple[RegretRow, ...]
+    extra: tuple[ExtraRow, ...]
+    exponents: tuple[Exponent, ...]
+    seed: int
+
+    def best_fixed(self, epsilon: float, horizon: int) -> RegretRow:
+        """The fixed batch that was best in hindsight."""
+        return min(
+            (r for r in self.rows if r.policy.startswith("fixed") and (r.epsilon, r.horizon) == (epsilon, horizon)),
+            key=lambda row: row.regret_mean,
+        )
+
+
+def policies(arms: int, horizon: int, epsilon: float | None) -> Iterator[tuple[str, Policy]]:
+    """All that are compared, by name."""
+    if epsilon is None:
+        yield "non-private", NonPrivateElimination(arms=arms, horizon=horizon)
+        yield "non-private doubling", NonPrivateElimination(arms=arms, horizon=horizon, growth=2.0)
+        yield "ucb1", UCB1(arms=arms, horizon=horizon)
+        return
+    privacy = Privacy(epsilon, DELTA)
+    yield "doubling", DoublingBatches(arms=arms, horizon=horizon, privacy=privacy)
+    yield "doubling coins", DoublingBatches(arms=arms, horizon=horizon, privacy=privacy, method="coins")
+    yield "growing 1.25", DoublingBatches(arms=arms, horizon=horizon, privacy=privacy, growth=GROWTH)
+    for batch in FIXED:
+        if batch * arms <= horizon // 4:
+            yield f"fixed {batch}", FixedBatches(arms=arms, horizon=horizon, privacy=privacy, batch=batch)
+    if epsilon <= 1:
+        paper = DoublingBatches(arms=arms, horizon=horizon, privacy=privacy, method="coins", constants="paper")
+        yield "doubling paper", paper
+    yield "curator", CuratorElimination(arms=arms, horizon=horizon, privacy=privacy)
+    yield "local", LocalElimination(arms=arms, horizon=horizon, privacy=privacy)
+
+
+def measure(name: str, policy: Policy, world: ArmsWorld, epsilon: float | None, seed: int) -> RegretRow:
+    """One policy in all instances; the same seed draws the same rewards for policies with the same stages."""
+    started = time.perf_counter()
+    regret = simulate_arms(policy, world, bits=RandomBits.seeded(seed), seed=seed).regret
+    return RegretRow(
+        policy=name,
+        epsilon=epsilon,
+        arms=world.arms,
+        horizon=policy.horizon,
+        instances=world.instances,
+        regret_mean=float(regret.mean()),
+        regret_standard_error=float(regret.std(ddof=1) / math.sqrt(regret.size)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def horizons(largest: int) -> list[int]:
+    """Two a decade, from 10,000 up to the largest.
+
+    >>> horizons(100_000)
+    [10000, 31623, 100000]
+    """
+    steps = math.floor(2 * math.log10(largest / SMALLEST) + 1e-9)
+    return [round(SMALLEST * 10 ** (step / 2)) for step in range(steps + 1)]
+
+
+def arms_regret(
+    *,
+    arms: int = 10,
+    largest: int = 10**6,
+    instances: int = 200,
+    epsilons: Sequence[float] = EPSILONS,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> ArmsRegret:
+    """All policies, all horizons and epsilons, and the growth of what privacy costs.
+
+    Reference: [003] Theorems 3.1 and 3.3.
+    """
+    check_whole("arms", arms, 2, 1000, "try 10")
+    check_whole("instances", instances, 2, 100_000, "200 are enough for a picture")
+    check_whole("seed", seed, 0, 2**63, "pass for instance 1")
+    if not 10 * SMALLEST <= largest <= LARGEST_ALLOWED:
+        limits = f"must lie in {10 * SMALLEST:,}..{LARGEST_ALLOWED:,}"
+        raise ParameterError("largest", largest, limits, "try 1000000")
+    world = random_gaps(instances, arms, smallest=0.02, largest=0.5, seed=seed)
+    tasks = [(horizon, epsilon) for horizon in horizons(largest) for epsilon in (None, *epsilons)]
+    steps = _extra_points()
+    total, rows = len(tasks) + len(steps), []
+    for done, (horizon, epsilon) in enumerate(tasks, 1):
+        rows += [measure(name, policy, world, epsilon, seed) for name, policy in policies(arms, horizon, epsilon)]
+        if progress is not None:
+            progress(done, total)
+    points = []
+    for done, (against, k, horizon, epsilon) in enumerate(steps, len(tasks) + 1):
+        points.append((against, extra_regret(k, horizon, epsilon, instances=instances, seed=seed)))
+        if progress is not None:
+            progress(done, total)
+    return ArmsRegret(rows=tuple(rows), extra=tuple(row for _, row in points), exponents=_exponents(points), seed=seed)
+
+
+def _extra_points() -> list[tuple[str, int, int, float]]:
+    """One line through the middle for each of the three: what it is against, arms, horizon, epsilon."""
+    arms = [("arms", k, 10**7, 0.1) for k in (2, 3, 5, 9, 17, 33)]
+    horizon = [("log horizon", 9, 10**power, 0.1) for power in (5, 6, 7, 8, 9, 10)]
+    epsilon = [("1 / epsilon", 9, 10**7, epsilon) for epsilon in (0.02, 0.04, 0.08, 0.16, 0.32)]
+    return arms + horizon + epsilon
+
+
+def extra_regret(arms: int, horizon: int, epsilon: float, *, instances: int, seed: int) -> ExtraRow:
+    """Doubling batches beside their twin without noise, in the same worlds, with gaps from 0.3 to 0.6."""
+    world = random_gaps(instances, arms, smallest=0.3, largest=0.6, seed=seed)
+    private = DoublingBatches(arms=arms, horizon=horizon, privacy=Privacy(epsilon, DELTA))
+    twin = NonPrivateElimination(arms=arms, horizon=horizon, growth=2.0)
+    bits = RandomBits.seeded(seed)
+    mine, other = (simulate_arms(policy, world, bits=bits, seed=seed).regret for policy in (private, twin))
+    extra = mine - other
+    return ExtraRow(
+        arms=arms,
+        horizon=horizon,
+        epsilon=epsilon,
+        extra_mean=float(extra.mean()),
+        extra_standard_error=float(extra.std(ddof=1) / math.sqrt(extra.size)),
+    )
+
+
+def _exponents(points: Sequence[tuple[str, ExtraRow]]) -> tuple[Exponent, ...]:
+    found = []
+    for against in dict.fromkeys(name for name, _ in points):
+        rows = [row for name, row in points if name == against]
+        x = {
+            "arms": [row.arms - 1.0 for row in rows],
+            "log horizon": [math.log(row.horizon) for row in rows],
+            "1 / epsilon": [1 / row.epsilon for row in rows],
+        }[against]
+        line = stats.linregress(np.log(x), np.log([row.extra_mean for row in rows]))
+        width = float(stats.t.ppf(0.975, len(rows) - 2) * line.stderr)
+        slope = float(line.slope)
+        found.append(Exponent(against=against, exponent=slope, low=slope - width, high=slope + width, theory=1.0))
+    return tuple(found)

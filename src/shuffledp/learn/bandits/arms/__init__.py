@@ -1,0 +1,1 @@
+"""A few arms, the same for everybody: arm elimination with private batches."""

@@ -1,0 +1,87 @@
+"""SDP-AE: arm elimination in batches of one size."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from shuffledp.learn.bandits.arms.batches import batch_error
+from shuffledp.learn.bandits.arms.doubling_batches import check_batch
+from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
+from shuffledp.learn.bandits.arms.paper import paper_sigma, paper_width
+from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedBatches(PrivateElimination):
+    """Every arm that is left gets a batch of `batch` users in each phase.
+
+    Left out, `batch` is the variance of a batch's noise, as in the paper: then noise costs about as much as chance
+    in the rewards. Arms are compared after every phase at first, then each time their users grew by an eighth:
+    fewer comparisons are fewer chances to be wrong (the paper's constants compare after every phase).
+
+    Reference: [003] Theorem 3.1.
+
+    >>> from shuffledp.privacy import Privacy
+    >>> policy = FixedBatches(arms=3, horizon=100_000, privacy=Privacy(1, 1e-6), batch=100)
+    >>> [stage.batches for stage in policy.stages][:20]
+    [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]
+    """
+
+    policy: ClassVar[str] = "fixed-batches"
+
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        PrivateElimination.__post_init__(self)
+        check_batch("batch", self.batch, self.arms, self.horizon)
+        check_batch("batch", self.batch_users, self.arms, self.horizon)
+
+    @property
+    def batch_users(self) -> int:
+        """Users of a batch."""
+        if self.batch is not None:
+            return self.batch
+        if self.constants == "paper":
+            return math.ceil(paper_sigma(self.privacy) ** 2)
+        # Of 1000 users, as the noise hardly depends on them.
+        return max(1, math.ceil(self.batch_plan(1000).standard_error ** 2))
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return {**self._common_spec(), "batch": self.batch_users}
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return _stages(self)
+
+
+def comparisons(most: int) -> list[int]:
+    """After how many phases arms are compared: each by an eighth more than the one before.
+
+    >>> comparisons(30)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 27, 30]
+    """
+    phases = [1]
+    while (following := phases[-1] + max(1, phases[-1] // 8)) <= most:
+        phases.append(following)
+    return phases
+
+
+@lru_cache(maxsize=256)
+def _stages(policy: FixedBatches) -> tuple[Stage, ...]:
+    users = policy.batch_users
+    most = max(1, policy.horizon // (2 * users))
+    if policy.constants == "paper":
+        return tuple(
+            Stage(users, 1, paper_width(policy.privacy, policy.horizon, phase, phase * users))
+            for phase in range(1, most + 1)
+        )
+    looks = comparisons(most)
+    failure = policy.failure_probability / ((policy.arms - 1) * len(looks))
+    spread, law = batch_error(policy.batch_plan(users))
+    stages = []
+    for before, phase in zip([0, *looks], looks, strict=False):
+        error = ArmError(0.0).plus(phase * spread, law, phase)
+        stages.append(Stage(users, phase - before, difference_quantile(error, failure) / (phase * users)))
+    return tuple(stages)

@@ -1,0 +1,169 @@
+"""What private arm elimination is compared with: nobody private, the local model, a trusted curator.
+
+Their noise and UCB1's rewards come from numpy's generators, seeded by the bits that are passed: they are for
+simulations and protect nobody.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
+from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes
+from shuffledp.learn.bandits.arms.elimination import Elimination, Stage
+from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.references.local import LocalRandomizedResponse
+
+Floats = NDArray[np.float64]
+
+# Where nothing asks for large batches, each is so much larger than the last.
+GROWTH = 1.125
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceElimination(Elimination):
+    """Arms are compared after batches that grow by the factor `growth`: 2 makes the twin of doubling batches."""
+
+    growth: float = GROWTH
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """The squared range of one user's report."""
+
+    @property
+    def stage_noise(self) -> IntegerLaw | None:
+        """What is added to each arm's sum in each stage."""
+        return None
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return _stages(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonPrivateElimination(ReferenceElimination):
+    """Arm elimination on the rewards themselves.
+
+    >>> len(NonPrivateElimination(arms=2, horizon=10_000, growth=2).stages)
+    8
+    """
+
+    policy: ClassVar[str] = "non-private"
+
+    @property
+    def spread(self) -> float:
+        return 1.0
+
+    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
+        return ones.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalElimination(ReferenceElimination):
+    """Arm elimination on randomized responses: each user is private alone, with nobody to shuffle."""
+
+    policy: ClassVar[str] = "local"
+
+    privacy: Privacy
+
+    @property
+    def _lie(self) -> float:
+        return LocalRandomizedResponse(users=1, privacy=self.privacy).lie_probability
+
+    @property
+    def spread(self) -> float:
+        return 1 / (1 - 2 * self._lie) ** 2
+
+    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
+        generator = _generator(bits)
+        answers = generator.binomial(ones, 1 - self._lie) + generator.binomial(stage.users - ones, self._lie)
+        return np.asarray((answers - stage.users * self._lie) / (1 - 2 * self._lie))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorElimination(ReferenceElimination):
+    """Arm elimination by a trusted curator, who sees all rewards and adds discrete Laplace noise once a stage.
+
+    With growth 2 it has the law of doubling batches by shares: there the shuffle model costs messages, no regret.
+    """
+
+    policy: ClassVar[str] = "curator"
+
+    privacy: Privacy
+    growth: float = 2.0
+
+    @property
+    def spread(self) -> float:
+        return 1.0
+
+    @property
+    def stage_noise(self) -> IntegerLaw:
+        return DiscreteLaplace(math.exp(-self.privacy.epsilon))
+
+    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
+        generator, stop = _generator(bits), -math.expm1(-self.privacy.epsilon)
+        return np.asarray(ones + generator.geometric(stop, ones.shape) - generator.geometric(stop, ones.shape), float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UCB1:
+    """Play the arm with the largest mean + sqrt(2 log t / n), not private (Auer, Cesa-Bianchi, Fischer 2002).
+
+    An arm that is chosen is played until its users grew by the part `refresh`, so that a run takes thousands of steps
+    and not one a user.
+    """
+
+    policy: ClassVar[str] = "ucb1"
+
+    arms: int
+    horizon: int
+    refresh: float = 0.01
+
+    def play(self, means: Floats, *, bits: RandomBits) -> NDArray[np.int64]:
+        """How often each arm is played, in each row of means."""
+        generator = _generator(bits)
+        rows = np.arange(len(means))
+        counts = np.ones(means.shape, dtype=np.int64)
+        sums = generator.binomial(1, means).astype(np.float64)
+        played = np.full(len(means), self.arms, dtype=np.int64)
+        while (left := self.horizon - played).any():
+            chosen = (sums / counts + np.sqrt(2 * np.log(played)[:, np.newaxis] / counts)).argmax(axis=1)
+            times = np.minimum(np.maximum(1, (self.refresh * counts[rows, chosen]).astype(np.int64)), left)
+            sums[rows, chosen] += generator.binomial(times, means[rows, chosen])
+            counts[rows, chosen] += times
+            played += times
+        return counts
+
+
+def _generator(bits: RandomBits) -> np.random.Generator:
+    return np.random.default_rng(bits.words(4).tolist())
+
+
+@lru_cache(maxsize=256)
+def _stages(policy: ReferenceElimination) -> tuple[Stage, ...]:
+    first = 1
+    widths = _widths(policy, first)
+    while widths[0][1] > 1 and 4 * first * policy.arms <= policy.horizon:
+        first *= 2
+        widths = _widths(policy, first)
+    return tuple(Stage(users, 1, width) for users, width in widths)
+
+
+def _widths(policy: ReferenceElimination, first: int) -> list[tuple[int, float]]:
+    """Users of an arm in each stage, and the width after it."""
+    sizes = batch_sizes(policy.horizon, first, policy.growth)
+    failure = policy.failure_probability / ((policy.arms - 1) * len(sizes))
+    error, found, seen = ArmError(0.0), [], 0
+    for users in sizes:
+        error = error.plus(users * policy.spread, policy.stage_noise, 1)
+        seen += users
+        found.append((users, difference_quantile(error, failure) / seen))
+    return found

@@ -1,0 +1,164 @@
+"""How far apart two arms' noisy means can be by chance: rewards by Hoeffding, noise by its own law.
+
+Let two arms have N rewards each, S the error of the difference of their sums and W the difference of their noises.
+S and W are independent, so with s the sum of squared ranges of one arm's rewards (N for bits)
+
+    P[S + W > a] = E P[S > a - W | W] <= E min(1, exp(-max(a - W, 0)^2 / s)),
+
+which is never more than what any split of the failure into Hoeffding's bound and the noise's exact quantile gives:
+a split replaces the expectation by two of its cases. Sums of very many noises have no table: there Chernoff's bound
+with the moments of both, log E e^(t(S + W)) <= s t^2 / 4 + log E e^(tW).
+
+No step takes noise to be sub-Gaussian, as [003] Theorem C.1 does: rare coins are not.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, signal
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.differences import PolyaDifference
+from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
+from shuffledp.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+# Tables leave out this much on each side, and transforms are off by less than the other.
+_OUTSIDE, _TRANSFORM = 1e-26, 1e-13
+# Convolved one by one up to here.
+_DIRECT = 1 << 13
+# More Polya variables than this, or a wider table, and Chernoff's bound takes over.
+_LARGEST_SHAPE, _WIDEST = 400.0, 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class ArmError:
+    """One arm's sum: the squared ranges of its rewards, added up, and the noises of its batches."""
+
+    spread: float
+    noises: tuple[IntegerLaw, ...] = ()
+    """What is added to the sum, less its mean: one law for all batches of a kind together."""
+
+    def plus(self, spread: float, law: IntegerLaw | None, batches: int) -> "ArmError":
+        """With so many batches more, each with this noise and all rewards together with this spread."""
+        if law is None:
+            return ArmError(self.spread + spread, self.noises)
+        return ArmError(self.spread + spread, _merged((*self.noises, _summed(law, batches))))
+
+
+def difference_quantile(error: ArmError, failure: float) -> float:
+    """An a that the error of the difference of two such arms' sums passes with at most this probability.
+
+    >>> round(difference_quantile(ArmError(400.0), 1e-6), 1)  # no noise: sqrt(400 log 1e6), Hoeffding's bound
+    74.3
+    >>> round(difference_quantile(ArmError(400.0, (DiscreteLaplace(math.exp(-1)),)), 1e-6), 1)
+    75.0
+    """
+    if not error.noises:
+        return math.sqrt(error.spread * math.log(1 / failure))
+    masses = _difference_masses(error.noises)
+    return _chernoff(error, failure) if masses is None else _mixed(masses, error.spread, failure)
+
+
+def _mixed(law: tuple[Floats, float], spread: float, failure: float) -> float:
+    masses, slack = law
+    places = np.arange(masses.size, dtype=np.float64) - masses.size // 2
+
+    def unlikely(a: float) -> bool:
+        exponents = np.square(np.maximum(a - places, 0.0)) / spread
+        return float(masses @ np.exp(-exponents)) + slack <= failure
+
+    return smallest_real(unlikely, 0.0, math.sqrt(spread), relative=1e-6)
+
+
+def _chernoff(error: ArmError, failure: float) -> float:
+    """The least of (log moment + log 1/failure) / t over t; every t gives a bound."""
+    needed = math.log(1 / failure)
+    largest = min((_largest_tilt(law) for law in error.noises), default=math.inf)
+    middle = math.sqrt(needed / (error.spread / 4 + sum(law.variance for law in error.noises)))
+
+    def bound(log_t: float) -> float:
+        t = math.exp(log_t)
+        moment = error.spread * t * t / 4 + sum(_log_moment(law, t) for law in error.noises)
+        return float((moment + needed) / t)
+
+    top = math.log(min(20 * middle, 0.999999 * largest))
+    return float(optimize.minimize_scalar(bound, bounds=(top - 8, top), method="bounded").fun)
+
+
+def _summed(law: IntegerLaw, times: int) -> IntegerLaw:
+    """The sum of so many independent ones."""
+    if isinstance(law, Binomial):
+        return Binomial(times * law.trials, law.p)
+    if isinstance(law, DiscreteLaplace):
+        return law if times == 1 else PolyaDifference(float(times), law.p)
+    if isinstance(law, PolyaDifference):
+        return PolyaDifference(times * law.shape, law.p)
+    raise ParameterError("noise", str(law), "must be binomial or discrete Laplace", "choose another method")
+
+
+def _merged(laws: Sequence[IntegerLaw]) -> tuple[IntegerLaw, ...]:
+    """Sums of one kind as one law."""
+    shapes: dict[float, float] = {}
+    trials: dict[float, int] = {}
+    for law in laws:
+        if isinstance(law, Binomial):
+            trials[law.p] = trials.get(law.p, 0) + law.trials
+        elif isinstance(law, PolyaDifference | DiscreteLaplace):
+            shapes[law.p] = shapes.get(law.p, 0.0) + _shape(law)
+    return (*(PolyaDifference(s, p) for p, s in shapes.items()), *(Binomial(n, p) for p, n in trials.items()))
+
+
+def _shape(law: PolyaDifference | DiscreteLaplace) -> float:
+    return law.shape if isinstance(law, PolyaDifference) else 1.0
+
+
+@lru_cache(maxsize=256)
+def _difference_masses(noises: tuple[IntegerLaw, ...]) -> tuple[Floats, float] | None:
+    """Masses of X - X' on -n..n and what they may lack, or None where that would be too much work."""
+    total, slack = np.ones(1), 0.0
+    for law in noises:
+        if isinstance(law, PolyaDifference | DiscreteLaplace):
+            if 2 * _shape(law) > _LARGEST_SHAPE:
+                return None
+            difference = PolyaDifference(2 * _shape(law), law.p)
+            _, end = difference.window(_OUTSIDE)
+            if end > _WIDEST:
+                return None
+            masses = np.exp(difference.log_pmf(np.arange(-end, end + 1, dtype=np.float64)))
+            slack += 2 * _OUTSIDE + difference.numerical_error
+        else:
+            start, end = law.window(_OUTSIDE)
+            if end - start > _WIDEST:
+                return None
+            one = np.exp(law.log_pmf(np.arange(start, end + 1, dtype=np.float64)))
+            masses, error = _convolved(one, one[::-1])
+            slack += 4 * _OUTSIDE + error
+        total, error = _convolved(total, masses)
+        slack += error
+    return total, slack
+
+
+def _convolved(first: Floats, second: Floats) -> tuple[Floats, float]:
+    if min(first.size, second.size) <= _DIRECT:
+        return np.convolve(first, second), 0.0
+    return np.maximum(signal.fftconvolve(first, second), 0.0), _TRANSFORM
+
+
+def _largest_tilt(law: IntegerLaw) -> float:
+    return -math.log(law.p) if isinstance(law, PolyaDifference | DiscreteLaplace) else math.inf
+
+
+def _log_moment(law: IntegerLaw, t: float) -> float:
+    """Log E e^(t(X - X'))."""
+    if isinstance(law, PolyaDifference | DiscreteLaplace):
+        up, down = (math.log1p(-law.p) - math.log1p(-law.p * math.exp(sign * t)) for sign in (1, -1))
+        return 2 * _shape(law) * (up + down)
+    if isinstance(law, Binomial):
+        return law.trials * sum(math.log1p(law.p * math.expm1(sign * t)) for sign in (1, -1))
+    raise ParameterError("noise", str(law), "must be binomial or discrete Laplace", "choose another method")

@@ -1,0 +1,73 @@
+"""What all bandits share: rewards in [0, 1], and states that know which spec they belong to."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.rounding import round_randomly
+
+SCHEMA = 1
+
+
+def check_rewards(rewards: ArrayLike) -> NDArray[np.float64]:
+    """The rewards as floats in [0, 1], or a DataError that names the first bad row.
+
+    >>> check_rewards([0, 0.5, 1.5])
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.DataError: rewards must lie in [0, 1], got 1.5 in row 3: scale them into it.
+    """
+    array = np.asarray(rewards)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "buif":
+        shape = f"shape {array.shape} of {array.dtype}"
+        raise DataError("rewards", shape, "must be a column of at least one number", "pass one a user")
+    numbers = array.astype(np.float64)
+    bad = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
+    if bad.size:
+        row = int(bad[0])
+        raise DataError("rewards", f"{numbers[row]:g} in row {row + 1}", "must lie in [0, 1]", "scale them into it")
+    return numbers
+
+
+def reward_bits(rewards: ArrayLike, *, bits: RandomBits) -> NDArray[np.uint8]:
+    """The client's side: each reward as a bit whose mean it is.
+
+    >>> reward_bits([0, 1, 1], bits=RandomBits.seeded(1)).tolist()
+    [0, 1, 1]
+    """
+    return round_randomly(check_rewards(rewards), bits=bits).astype(np.uint8)
+
+
+def check_whole(name: str, value: Any, least: int, most: int, way_out: str) -> int:
+    """A whole number in least..most."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise ParameterError(name, value, f"must be a whole number in {least}..{most}", way_out)
+    return int(value)
+
+
+def fingerprint_of(spec: Mapping[str, Any]) -> str:
+    """SHA-256 of what decides a policy: two specs with one fingerprint are the same."""
+    return hashlib.sha256(json.dumps([SCHEMA, spec], sort_keys=True).encode()).hexdigest()
+
+
+def refuse_other_spec(found: str, own: str) -> None:
+    """A state goes on only under the spec that it began with."""
+    if found != own:
+        raise ParameterError("state", found[:12], f"must belong to the policy {own[:12]}", "use its own policy")
+
+
+def state_fields(document: Any, names: tuple[str, ...]) -> list[Any]:
+    """These fields of a saved state, or a DataError."""
+    way_out = "restore it from a copy"
+    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", way_out)
+    missing = [name for name in names if name not in document]
+    if missing:
+        raise DataError("state", f"none of {', '.join(missing)}", "must have all its fields", way_out)
+    return [document[name] for name in names]

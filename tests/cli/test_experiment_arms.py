@@ -1,0 +1,60 @@
+"""`shuffledp experiment arms` under the command line's contract."""
+
+import json
+
+import pytest
+
+from shuffledp import cli
+
+ARMS = ["experiment", "arms", "--arms", "3", "--largest", "100000", "--instances", "5"]
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(words))
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+def test_one_object_and_nothing_else(run) -> None:
+    code, out, err = run(*ARMS, "--json")
+    document = json.loads(out)
+    assert code == 0 and err == "" and document["schema"] == 1
+    keys = {"policy", "epsilon", "arms", "horizon", "instances", "regret_mean", "regret_standard_error", "seconds"}
+    assert all(row.keys() == keys and row["regret_mean"] > 0 for row in document["rows"])
+    assert [row["against"] for row in document["exponents"]] == ["arms", "log horizon", "1 / epsilon"]
+
+
+def test_a_seed_makes_it_repeatable(run) -> None:
+    def regrets(seed: str) -> list[float]:
+        return [row["regret_mean"] for row in json.loads(run(*ARMS, "--json", "--seed", seed)[1])["rows"]]
+
+    assert regrets("4") == regrets("4") != regrets("5")
+
+
+def test_a_person_reads_tables_and_sees_a_picture(run, tmp_path) -> None:
+    picture = tmp_path / "regret.svg"
+    code, out, _ = run(*ARMS, "--picture", str(picture))
+    assert code == 0 and all(word in out for word in ("doubling", "curator", "epsilon 0.2", "Next:"))
+    assert picture.read_bytes()[:5] == b"<?xml"
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        (["--arms", "1"], "arms"),
+        (["--largest", "10"], "largest"),
+        (["--instances", "0"], "instances"),
+        (["--seed", "-1"], "seed"),
+        (["--picture", "regret.txt"], "picture"),
+    ],
+)
+def test_bad_input_is_named(run, words, parameter) -> None:
+    code, out, err = run(*ARMS, *words)
+    assert code == 2 and out == "" and len(err.strip().splitlines()) == 1
+    code, out, _ = run(*ARMS, *words, "--json")
+    assert code == 2 and json.loads(out)["error"]["parameter"] == parameter

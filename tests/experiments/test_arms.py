@@ -1,0 +1,49 @@
+"""What private arms cost: the growth of the extra regret, and who is better where."""
+
+import pytest
+
+from shuffledp.errors import ParameterError
+from shuffledp.experiments.arms import arms_regret, extra_regret
+
+
+@pytest.fixture(scope="module")
+def result():
+    return arms_regret(arms=5, largest=100_000, instances=60, seed=1)
+
+
+def test_every_policy_has_a_row(result) -> None:
+    assert {row.horizon for row in result.rows} == {10_000, 31_623, 100_000}
+    names = {row.policy for row in result.rows if row.epsilon == 1.0}
+    assert names >= {"doubling", "doubling paper", "growing 1.25", "fixed 100", "curator", "local"}
+    assert {row.policy for row in result.rows if row.epsilon is None} == {"non-private", "non-private doubling", "ucb1"}
+    assert not any(row.policy == "doubling paper" for row in result.rows if row.epsilon == 10)
+
+
+def test_privacy_costs_less_than_the_local_model_and_the_papers_constants(result) -> None:
+    found = {(row.policy, row.epsilon): row.regret_mean for row in result.rows if row.horizon == 100_000}
+    for epsilon in (0.2, 1.0):
+        ours = found["doubling", epsilon]
+        assert 0.9 * found["non-private doubling", None] < ours < found["local", epsilon] / 1.5
+        assert ours < found["doubling paper", epsilon] / 2
+    assert result.best_fixed(1.0, 100_000).regret_mean > 0.7 * found["doubling", 1.0]
+
+
+def test_the_extra_regret_grows_as_the_theorem_says(result) -> None:
+    found = {row.against: row for row in result.exponents}
+    assert found.keys() == {"arms", "log horizon", "1 / epsilon"}
+    for row in found.values():
+        assert row.low < row.exponent < row.high and 0.7 < row.exponent < 1.4
+
+
+def test_small_gaps_cost_no_more_than_the_theorem() -> None:
+    row = extra_regret(3, 10**6, 2.0, instances=100, seed=1)
+    assert row.extra_mean < 2 * 14 / 2.0 * 3
+
+
+@pytest.mark.parametrize(
+    "asked", [{"arms": 1}, {"instances": 1}, {"largest": 10}, {"seed": -1}], ids=lambda asked: next(iter(asked))
+)
+def test_bad_input_is_named(asked) -> None:
+    with pytest.raises(ParameterError) as error:
+        arms_regret(**asked)
+    assert error.value.parameter == next(iter(asked))

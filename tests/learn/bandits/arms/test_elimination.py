@@ -1,0 +1,270 @@
+"""Policies step by step: guarantees, states, and what is refused."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.errors import DataError, InfeasibleError, ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
+from shuffledp.learn.bandits.arms.elimination import ArmsState
+from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
+from shuffledp.learn.bandits.arms.paper import paper_sigma
+from shuffledp.learn.bandits.spec import check_rewards, reward_bits
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.binary_sum.shares import Shares
+from shuffledp.randomness import RandomBits
+from shuffledp.simulation.arms import play
+from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
+
+PRIVACY = Privacy(1, 1e-6)
+POLICIES = [
+    DoublingBatches(arms=3, horizon=4000, privacy=PRIVACY),
+    DoublingBatches(arms=3, horizon=4000, privacy=PRIVACY, growth=1.25, method="coins"),
+    FixedBatches(arms=3, horizon=4000, privacy=PRIVACY, batch=60),
+    FixedBatches(arms=3, horizon=4000, privacy=PRIVACY, batch=100, method="rr"),
+]
+
+
+def told(value: float) -> Estimate:
+    return Estimate(value=value, standard_error=1.0, bound=3.0, confidence=0.95)
+
+
+# --- the guarantee ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.policy}-{p.method}")
+def test_the_guarantee_is_what_the_plans_prove(policy) -> None:
+    guarantee = policy.guarantee()
+    assert guarantee.shuffle == guarantee.joint == PRIVACY
+    plans = [policy.batch_plan(stage.batch_users) for stage in policy.stages]
+    assert guarantee.proved_delta == max(plan.guarantee().delta for plan in plans) <= PRIVACY.delta
+    if policy.method == "rr":
+        assert guarantee.local_epsilon == plans[0].local_epsilon and guarantee.local_delta == 0
+    else:
+        assert guarantee.local_epsilon is guarantee.local_delta is None
+
+
+def test_less_noise_cannot_be_made() -> None:
+    plan = POLICIES[0].batch_plan(64)
+    assert isinstance(plan, Shares)
+    with pytest.raises(InfeasibleError):
+        dataclasses.replace(plan, ratio=plan.ratio**1.25)
+    coins = POLICIES[1].batch_plan(64)
+    with pytest.raises(InfeasibleError):
+        dataclasses.replace(coins, bits_per_user=1, probability=0.3)
+
+
+@pytest.mark.parametrize("method", ["shares", "coins"])
+def test_returning_users_compose(method: str) -> None:
+    once = DoublingBatches(arms=3, horizon=10**6, privacy=PRIVACY, method=method, first_batch=64)
+    often = dataclasses.replace(once, visits=12)
+    guarantee = often.guarantee()
+    assert guarantee.shuffle == PRIVACY and guarantee.visits == 12 and guarantee.proved_delta <= PRIVACY.delta
+    plan = often.batch_plan(1000)
+    assert PRIVACY.epsilon / 12 * 0.999 <= plan.privacy.epsilon < PRIVACY.epsilon
+    assert often.stages[3].width > once.stages[3].width
+    if method == "shares":
+        # By hand: the pair of one batch, twelve times, and all of each batch's delta.
+        pair = plan.pair(plan.honest_users)
+        assert isinstance(pair, ShiftPair)
+        by_hand = Composition([(pair, 12)]).delta(PRIVACY.epsilon) + 12 * plan.privacy.delta
+        assert by_hand == pytest.approx(guarantee.proved_delta, rel=0.02)
+
+
+def test_only_visits_and_privacy_decide_the_noise() -> None:
+    names = {field.name for field in dataclasses.fields(DoublingBatches)}
+    assert names.isdisjoint({"noise", "ratio", "probability", "scale"})
+
+
+# --- asking and telling ------------------------------------------------------------------------
+
+
+def test_arms_take_turns_and_the_worst_goes() -> None:
+    policy = FixedBatches(arms=3, horizon=100_000, privacy=PRIVACY, batch=200)
+    state, rates, turns = policy.start(), (0.9, 0.1, 0.8), []
+    while len(state.active) == 3:
+        cohort = policy.ask(state)
+        turns.append(cohort.arm)
+        assert cohort.users == cohort.plan.users == 200
+        state = policy.tell(state, told(200 * rates[cohort.arm]))
+    assert turns == [0, 1, 2] * (len(turns) // 3)
+    assert state.active == (0, 2) and state.means == pytest.approx(rates)
+    before = policy.stages[state.stage - 1]
+    assert before.width < 0.8 and policy.best(state) == 0
+
+
+def test_the_rest_plays_the_best_arm_and_reports_nothing() -> None:
+    policy = DoublingBatches(arms=2, horizon=10_000, privacy=PRIVACY)
+    state = policy.start()
+    while (cohort := policy.ask(state)).plan is not None:
+        state = policy.tell(state, told(cohort.users * (0.2 + 0.7 * cohort.arm)))
+    assert cohort.arm == 1 and cohort.users == 10_000 - state.users
+    with pytest.raises(ParameterError, match="nobody reports"):
+        policy.tell(state, told(1.0))
+    state = policy.tell(state, None)
+    assert state.users == 10_000 and policy.ask(state) is None
+    with pytest.raises(ParameterError, match="horizon is over"):
+        policy.tell(state, None)
+
+
+def test_a_void_batch_is_asked_for_again() -> None:
+    policy = POLICIES[0]
+    state = policy.tell(policy.start(), told(10.0))
+    again = policy.tell(state, None)
+    assert again.users == state.users + policy.ask(state).users and policy.ask(again) == policy.ask(state)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.policy}-{p.method}")
+def test_a_state_goes_on_where_it_was_saved(policy) -> None:
+    world = ArmsWorld.one([0.9, 0.5, 0.2])
+
+    def run(cut: int | None) -> ArmsState:
+        bits, generator = RandomBits.seeded(5), np.random.default_rng(5)
+
+        def rewards(arm: int, users: int) -> np.ndarray:
+            return world.rewards(arm, users, generator=generator)
+
+        state = play(policy, rewards, bits=bits, users=cut)
+        if cut is not None:
+            assert state.told > 0  # in the middle of a stage
+            state = ArmsState.from_document(json.loads(json.dumps(state.document())))
+        return play(policy, rewards, bits=bits, state=state)
+
+    cut = policy.stages[0].batch_users * 2
+    assert run(cut) == run(None)
+
+
+def test_a_state_of_another_spec_is_refused() -> None:
+    state = POLICIES[0].start()
+    for change in ({"horizon": 5000}, {"failure": 0.1}, {"privacy": Privacy(2, 1e-6)}, {"growth": 3.0}, {"visits": 2}):
+        other = dataclasses.replace(POLICIES[0], **change)
+        with pytest.raises(ParameterError, match="must belong to the policy"):
+            other.ask(state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"users": 9999},
+        {"stage": 99},
+        {"told": 3},
+        {"told": -1},
+        {"active": [0, 5]},
+        {"active": [1, 0]},
+        {"active": []},
+        {"sums": [0.0]},
+        {"counts": [-1, 0, 0]},
+        {"counts": [1, 0, 0]},
+        {"users": 1.5},
+        {"users": True},
+        {"sums": [0.0, "x", 0.0]},
+        {"sums": [0.0, math.nan, 0.0]},
+        {"active": "all"},
+        {"schema": 2},
+    ],
+    ids=str,
+)
+def test_a_broken_state_is_refused(change) -> None:
+    document = POLICIES[0].start().document() | change
+    with pytest.raises(DataError, match="state"):
+        POLICIES[0].ask(ArmsState.from_document(document))
+    with pytest.raises(DataError, match="state"):
+        ArmsState.from_document({key: value for key, value in document.items() if key != "sums"} | {"schema": 1})
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [1.5, -0.1, math.nan, math.inf])
+def test_rewards_outside_are_named_by_their_row(bad: float) -> None:
+    with pytest.raises(DataError, match="in row 3"):
+        check_rewards([0, 0.5, bad, 1])
+    with pytest.raises(DataError, match="in row 3"):
+        play(POLICIES[0], lambda arm, users: np.array([0, 1, bad]), bits=RandomBits.seeded(1))
+
+
+def test_rewards_are_rounded_without_bias() -> None:
+    bits = reward_bits(np.full(100_000, 0.3), bits=RandomBits.seeded(1))
+    assert set(np.unique(bits)) == {0, 1} and abs(bits.mean() - 0.3) < 6.2 * math.sqrt(0.21 / 100_000)
+    for bad in ([], [[0.1]], ["a"]):
+        with pytest.raises(DataError, match="rewards"):
+            reward_bits(bad, bits=RandomBits.seeded(1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "parameter"),
+    [
+        ({"arms": 1}, "arms"),
+        ({"arms": 2.0}, "arms"),
+        ({"horizon": 0}, "horizon"),
+        ({"arms": 50, "horizon": 20}, "arms"),
+        ({"failure": 0.0}, "failure"),
+        ({"failure": math.nan}, "failure"),
+        ({"visits": 0}, "visits"),
+        ({"method": "zsum"}, "method"),
+        ({"method": "magic"}, "method"),
+        ({"constants": "paper"}, "constants"),
+        ({"first_batch": 0}, "first_batch"),
+        ({"first_batch": 2000}, "first_batch"),
+        ({"growth": 1.0}, "growth"),
+        ({"growth": math.nan}, "growth"),
+    ],
+    ids=str,
+)
+def test_bad_specs_are_named(asked, parameter: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        DoublingBatches(**{"arms": 3, "horizon": 4000, "privacy": PRIVACY} | asked)
+    assert error.value.parameter == parameter
+
+
+def test_batches_larger_than_there_are_users_are_refused() -> None:
+    with pytest.raises(ParameterError, match="batch must be at most 1333"):
+        FixedBatches(arms=3, horizon=4000, privacy=PRIVACY, batch=1334)
+    with pytest.raises(ParameterError, match="batch must be at most"):  # the paper's own choice
+        FixedBatches(arms=3, horizon=4000, privacy=PRIVACY, method="coins", constants="paper")
+
+
+def test_an_unknown_arm_is_refused() -> None:
+    world = ArmsWorld.one([0.9, 0.5, 0.2])
+    for arm in (3, -1):
+        with pytest.raises(ParameterError, match="arm must lie in"):
+            world.rewards(arm, 10, generator=np.random.default_rng(1))
+    for means in ([[1.5, 0.1]], [[0.5]]):
+        with pytest.raises(ParameterError):
+            ArmsWorld(np.array(means))
+    with pytest.raises(ParameterError, match="gaps"):
+        random_gaps(1, 3, smallest=0.5, largest=0.1, seed=1)
+
+
+def test_only_estimates_are_told() -> None:
+    policy = POLICIES[0]
+    for bad in (3.0, told(math.nan), "x"):
+        with pytest.raises(ParameterError, match="estimate"):
+            policy.tell(policy.start(), bad)
+
+
+# --- the paper's constants -----------------------------------------------------------------------
+
+
+def test_the_papers_batches_and_radii() -> None:
+    paper = DoublingBatches(arms=2, horizon=10**6, privacy=PRIVACY, method="coins", constants="paper")
+    assert [stage.batch_users for stage in paper.stages[:4]] == [2, 4, 8, 16]
+    users, sigma = 2**5 - 2, paper_sigma(PRIVACY)
+    radius = (2 * math.sqrt(4) * sigma / users + 1 / math.sqrt(users)) * math.sqrt(2 * math.log(10**6))
+    assert paper.stages[3].width == pytest.approx(2 * radius)
+    fixed = FixedBatches(arms=2, horizon=10**6, privacy=PRIVACY, method="coins", constants="paper")
+    assert fixed.stages[0].batch_users == math.ceil(sigma**2) and {s.batches for s in fixed.stages} == {1}
+    assert paper.guarantee().proved_delta < 1e-6
+
+
+def test_our_widths_are_far_below_the_papers() -> None:
+    asked = {"arms": 10, "horizon": 10**6, "privacy": PRIVACY, "method": "coins", "first_batch": 64}
+    ours, paper = (DoublingBatches(**asked, constants=constants) for constants in ("exact", "paper"))
+    for mine, theirs in zip(ours.stages, paper.stages, strict=True):
+        assert 3 * mine.width < theirs.width
