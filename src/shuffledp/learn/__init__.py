@@ -1,0 +1,1 @@
+"""Learners that ask and tell: state machines with no input or output."""

@@ -1,0 +1,1 @@
+"""Bandits: who is shown what, learned from rewards that nobody sees."""
