@@ -98,6 +98,10 @@ class _Run:
         self.policy, self.world, self.generator = policy, world, generator
         self.bits, self.rounding = RandomBits.seeded(seed).spawn(2)
         self.joint = policy.setting.joint
+        # Of fixed arms, what a reward of 1 would add; the matrices' part also gives the widths.
+        self.arms = (
+            self.joint.pack(world.features, np.ones(world.means.shape)) if isinstance(world, FixedArms) else None
+        )
         # Sums of joint vectors: in steps where clients round them.
         counted = isinstance(policy, CountedPolicy)
         kind = np.int64 if counted else np.float64
@@ -123,11 +127,10 @@ class _Run:
 
     def _slot(self, model: LinearModel, count: int) -> Floats:
         """Let so many users choose; add up what they tell; their regret."""
-        if isinstance(self.world, FixedArms):
-            arms, chosen = np.arange(self.world.instances), model.choose(self.world.features)
-            means = self.world.means[arms, chosen]
-            self._add(self.world.features[arms, chosen], means, count)
-            return np.asarray(count * (self.world.best - means))
+        if isinstance(self.world, FixedArms) and self.arms is not None:
+            return self._fixed_slot(self.world, self.arms, model, count)
+        if not isinstance(self.world, FreshArms):
+            raise ParameterError("world", type(self.world).__name__, "must have arms", "make FixedArms or FreshArms")
         lost = np.zeros(self.world.instances)
         size = self.world.instances * self.world.arms * self.joint.dimension
         for begin in range(0, count, max(1, _AT_A_TIME // size)):
@@ -138,22 +141,31 @@ class _Run:
             taken = np.take_along_axis(means, chosen, axis=-1)[..., 0]
             phi = np.take_along_axis(features, chosen[..., np.newaxis], axis=-2)[..., 0, :]
             rewards = self.generator.random(taken.shape) < taken
-            self._add_each(phi, rewards)
+            self._add_packed(self.joint.pack(phi, rewards))
             lost += (means.max(axis=-1) - taken).sum(axis=1)
         return lost
 
-    def _add(self, phi: Floats, means: Floats, count: int) -> None:
-        """Of each instance, so many users with the same features."""
+    def _fixed_slot(self, world: FixedArms, arms: Floats, model: LinearModel, count: int) -> Floats:
+        """All users of an instance choose the same arm."""
+        size, every = self.joint.dimension, np.arange(world.instances)
+        widths = np.matmul(arms[..., size:], self.joint.pack_matrix(model.inverse)[..., np.newaxis])[..., 0]
+        np.sqrt(np.maximum(widths, 0.0, out=widths), out=widths)
+        widths *= model.radius[:, np.newaxis]
+        widths += np.matmul(world.features, model.theta[..., np.newaxis])[..., 0]
+        chosen = widths.argmax(axis=1)
+        means, packed = world.means[every, chosen], arms[every, chosen]
         if isinstance(self.policy, CountedPolicy):
-            rewards = self.generator.random((len(means), count)) < means[:, np.newaxis]
-            self._add_each(np.broadcast_to(phi[:, np.newaxis], (*rewards.shape, phi.shape[1])), rewards)
-            return
-        ones = self.generator.binomial(count, np.clip(means, 0.0, 1.0))
-        packed = self.joint.pack(phi, ones / count)
-        self.sums += count * packed
+            each = np.repeat(packed[:, np.newaxis], count, axis=1)
+            each[..., :size] *= (self.generator.random((len(means), count)) < means[:, np.newaxis])[..., np.newaxis]
+            self._add_packed(each)
+        else:
+            packed *= count
+            packed[:, :size] *= (self.generator.binomial(count, means) / count)[:, np.newaxis]
+            self.sums += packed
+        return np.asarray(count * (world.best - means))
 
-    def _add_each(self, phi: Floats, rewards: NDArray[np.bool_]) -> None:
-        packed = self.joint.pack(phi, rewards)
+    def _add_packed(self, packed: Floats) -> None:
+        """Joint vectors of so many users of each instance."""
         if isinstance(self.policy, CountedPolicy):
             steps = self.policy.plan.domain.to_steps(packed.reshape(-1, self.joint.length), bits=self.rounding)
             self.sums += steps.reshape(packed.shape).sum(axis=1)

@@ -36,7 +36,9 @@ class FixedArms:
     best: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "means", np.einsum("iad,id->ia", self.features, self.theta))
+        # Probabilities, but for rounding.
+        means = np.clip(np.einsum("iad,id->ia", self.features, self.theta), 0.0, 1.0)
+        object.__setattr__(self, "means", means)
         object.__setattr__(self, "best", self.means.max(axis=1))
 
     @classmethod

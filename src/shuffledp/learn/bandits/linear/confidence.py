@@ -112,12 +112,12 @@ class ConfidenceRule:
         """The least eigenvalue of regularizer and noise together."""
         return np.maximum(self.matrix_noise, 1.0)
 
-    @property
+    @cached_property
     def shift(self) -> Floats:
         """The regularizer."""
         return np.asarray(self.matrix_noise + self.low)
 
-    @property
+    @cached_property
     def high(self) -> Floats:
         """The largest eigenvalue of regularizer and noise together."""
         return np.asarray(2 * self.matrix_noise + self.low)

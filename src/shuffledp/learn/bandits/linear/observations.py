@@ -88,6 +88,11 @@ class JointVectors:
         matrix[..., columns, rows] = entries
         return matrix, packed[..., : self.dimension]
 
+    def pack_matrix(self, matrix: Floats) -> Floats:
+        """A symmetric matrix's part of a joint vector: inner products of these are those of the matrices."""
+        rows, columns, weights = self._triangle
+        return np.asarray(matrix[..., rows, columns] * weights)
+
     def check(self, features: ArrayLike, rewards: ArrayLike, *, normalize: bool = False) -> tuple[Floats, Floats]:
         """Features and rewards as arrays, or an error that names the first bad row.
 
