@@ -23,8 +23,8 @@ from shuffledp.files import whole_file
 from shuffledp.learn.bandits.linear.catalogue import POLICIES, linear_policy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
+from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms
-from shuffledp.simulation.linear_bandits import run_linear_bandit
 
 USERS, ARMS, BATCH, DELTA = 20_000, 100, 20, 0.1
 EPSILONS = (0.2, 1.0, 10.0)

@@ -26,7 +26,7 @@ def tree_deviations(releases: int, privacy: Privacy, sensitivity: float) -> Floa
     >>> (deviations[[0, 2, 6, 7]] / deviations[0]).round(3).tolist()
     [1.0, 1.414, 1.732, 1.0]
     """
-    nodes = np.bitwise_count(np.arange(1, releases + 1, dtype=np.uint64))
+    nodes = np.bitwise_count(np.arange(1, releases + 1, dtype=np.uint64)).astype(np.float64)
     return np.asarray(tree_deviation(releases, privacy, sensitivity) * np.sqrt(nodes))
 
 

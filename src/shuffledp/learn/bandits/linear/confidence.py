@@ -3,12 +3,13 @@
 Released are G + N and b + h, G the sum of phi phi^T and b that of phi y, N and h noise that is Gaussian of a known
 deviation up to a known offset. With q the quantile of |N| and v that of |h|, union over all releases,
 
-    V = G + N + (q + max(q, 1)) I = G + H,    low I <= H <= high I,    low = max(q, 1),  high = 2q + low,
+    V = G + N + (q + low) I = G + H,    low I <= H <= high I,    low about max(q, 1),  high = 2q + low,
     |theta^ - theta|_V  <=  |sum phi eta|_(V^-1) + |h|_(V^-1) + |H theta|_(V^-1),
 
 where the first term is at most s sqrt(2 ln(L / failure) + ln det(V / low)) for the L different values of low together
 (Abbasi-Yadkori et al. 2011), the second v / sqrt(m), and the third S min(sqrt(high), high / sqrt(m)), with m the least
-eigenvalue of V, which everybody sees. Without noise this is plain LinUCB with regularizer 1, and m is not used.
+eigenvalue of V, which everybody sees. Few values of low, four an octave, serve all releases. Without noise this is
+plain LinUCB with regularizer 1, and m is not used.
 
 Proof: docs/theory/002-linear-bandits.md.
 """
@@ -28,6 +29,8 @@ Floats = NDArray[np.float64]
 
 # Of the failure probability: for rewards, for the matrix's noise and for the vector's.
 _REWARDS, _MATRIX, _VECTOR = 0.33, 0.33, 0.33
+# Different values of `low`: more would cost in the union over them, fewer in their distance to the noise.
+_PER_OCTAVE = 4
 OFFSETS = 0.01
 """And for noise being further from Gaussian than the offsets say."""
 
@@ -109,8 +112,9 @@ class ConfidenceRule:
 
     @cached_property
     def low(self) -> Floats:
-        """The least eigenvalue of regularizer and noise together."""
-        return np.maximum(self.matrix_noise, 1.0)
+        """The least eigenvalue of regularizer and noise together: that of the noise alone, or 1, rounded down."""
+        octaves = np.floor(_PER_OCTAVE * np.log2(np.maximum(self.matrix_noise, 1.0))) / _PER_OCTAVE
+        return np.asarray(np.exp2(octaves), dtype=np.float64)
 
     @cached_property
     def shift(self) -> Floats:
@@ -164,10 +168,13 @@ class ConfidenceRule:
         """No model has a larger one, whatever the data."""
         size = self.setting.dimension
         largest = 0.0
-        for release in np.unique(self.low, return_index=True)[1]:
+        # In the data's absence more noise makes a larger radius: the last of each value of `low` has the most.
+        for low_here in np.unique(self.low):
+            same = np.flatnonzero(self.low == low_here)
+            release = int(same[np.argmax(self.matrix_noise[same])])
             low, high = float(self.low[release]), float(self.high[release])
             log_det = size * math.log(high / low + self.setting.users / (size * low))
-            largest = max(largest, float(self.radius(np.array(low), np.array(log_det), int(release))))
+            largest = max(largest, float(self.radius(np.array(low), np.array(log_det), release)))
         return largest
 
     @cached_property
@@ -182,5 +189,5 @@ class ConfidenceRule:
         size, users, low = self.setting.dimension, self.setting.users, float(self.low[1:].min(initial=1e300))
         low = 1.0 if low == 1e300 else low
         log_det = size * math.log(1 + users / (size * low))
-        lost = self.slot_users * (1 + log_det / math.log(2))
+        lost = (1 - self.setting.lowest_reward) * self.slot_users * (1 + log_det / math.log(2))
         return lost + 2 * math.sqrt(2) * self.largest_radius * math.sqrt(2 * users * log_det)

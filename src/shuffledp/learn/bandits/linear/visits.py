@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+from scipy import special
+
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.continual.domains import Vectors
 from shuffledp.continual.noise import SkellamNoise
@@ -87,9 +90,6 @@ def gaussian_offset(noise: SkellamNoise) -> float:
     >>> 0.5 < gaussian_offset(SkellamNoise(10_000.0)) < 0.75
     True
     """
-    import numpy as np
-    from scipy import special
-
     law, deviation = noise.law(), math.sqrt(noise.variance)
     reach = math.ceil(7.2 * deviation)
     masses = np.exp(law.log_pmf(np.arange(-reach, 1, dtype=np.float64)))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.learn.bandits.linear.linucb import LinUCB
+from shuffledp.simulation.environments.linear_runs import KeptRegret, Progress, RegretCurves
 from shuffledp.simulation.environments.linear_worlds import FixedArms
-from shuffledp.simulation.linear_bandits import KeptRegret, Progress, RegretCurves
 
 # Rewards drawn at a time; rounding errors of so many rounds are swept away by computing everything afresh.
 _ROUNDS = 1000

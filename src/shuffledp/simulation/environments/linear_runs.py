@@ -67,7 +67,7 @@ def run_linear_bandit(
         raise ParameterError("dimension", world.theta.shape[1], limits, "make both alike")
     generator = np.random.default_rng((seed, 1))
     if isinstance(policy, LinUCB) and policy.batch == 1 and isinstance(world, FixedArms):
-        from shuffledp.simulation.linear_every_round import run_every_round
+        from shuffledp.simulation.environments.linear_every_round import run_every_round
 
         return run_every_round(policy, world, generator, progress)
     run = _Run(policy, world, generator, seed)
