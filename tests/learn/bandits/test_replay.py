@@ -80,7 +80,7 @@ def test_files(tmp_path: Path, kind: str) -> None:
         pq.write_table(pa.table(columns), path)
     log = LoggedRounds.read(path, ["age"], arms=3)
     assert log.taken.tolist() == [0, 1, 2] and log.contexts.shape == (3, 1)
-    with pytest.raises(DataError, match="column must be a column of .*, got height: it has age, arm"):
+    with pytest.raises(DataError, match=r"column must be a column of .*, got height: it has age, arm"):
         LoggedRounds.read(path, ["height"], arms=3)
     with pytest.raises(DataError, match=r"arm must be one of 0\.\.1, got 2 in row 3"):
         LoggedRounds.read(path, ["age"], arms=2)

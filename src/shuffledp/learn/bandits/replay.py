@@ -1,9 +1,9 @@
 """What a policy would have earned: estimates from logged rounds whose arms were chosen with known probabilities.
 
-Rejection sampling (Li et al. 2011) keeps the rounds in which the policy agrees with the log, each with a probability that
-makes all agreements equally likely: an honest sample of the policy's own rewards, also for policies that learn, as long
-as no arm's probability was below the smallest in the log. Inverse propensities (Horvitz, Thompson 1952) use every round of a policy that is fixed beforehand. Both are for data that may
-be seen: logs are not private.
+Rejection sampling (Li et al. 2011) keeps the rounds in which the policy agrees with the log, each with a probability
+that makes all agreements equally likely: an honest sample of the policy's own rewards, also for policies that learn, as
+long as no arm's probability was below the smallest in the log. Inverse propensities (Horvitz, Thompson 1952) use every
+round of a policy that is fixed beforehand. Both are for data that may be seen: logs are not private.
 """
 
 import math
@@ -109,7 +109,10 @@ class LoggedRounds:
         return self._estimate("rejection", self.rewards[kept])
 
     def by_inverse_propensity(self, choose: Choose, *, normalized: bool = False) -> ReplayEstimate:
-        """Every agreement counts as 1/propensity rounds; `normalized` divides by their sum, for less variance and a bias."""
+        """Every agreement counts as 1/propensity rounds.
+
+        `normalized` divides by the sum of these numbers, for less variance and a small bias.
+        """
         agree = self._chosen(choose, self.contexts) == self.taken
         weights = np.where(agree, 1 / self.propensities, 0.0)
         if not normalized:
