@@ -11,8 +11,8 @@ from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.planner import slot_users_for
 from shuffledp.continual.shape import check_shufflers
 from shuffledp.errors import InfeasibleError
-from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ReleaseNoise
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
+from shuffledp.learn.bandits.linear.planning import planning_bound
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.visits import Visits
 from shuffledp.privacy import Privacy
@@ -57,8 +57,8 @@ def best_schedule(setting: LinearSetting, privacy: Privacy, shufflers: int, visi
         while worse < 8 and slots(budget, used) <= min(_MOST_SLOTS, 2 * (setting.users + 1)):
             slot_users = slot_users_for(setting.users, budget, used)
             # The radius is largest with the most noise, and the least eigenvalue is least with the least.
-            noise = ReleaseNoise.gaussian(each * np.sqrt(np.arange(1.0, budget + 1)))
-            bound = _Few(setting, noise, slot_users, slots(budget, used)).regret_bound
+            deviations = each * np.sqrt([1.0, budget])
+            bound = planning_bound(setting, deviations, slot_users, slots(budget, used))
             worse = 0 if bound < least else worse + 1
             if bound < least:
                 best, least = (used, budget), bound
@@ -66,14 +66,3 @@ def best_schedule(setting: LinearSetting, privacy: Privacy, shufflers: int, visi
     if best is None:
         raise InfeasibleError("users", setting.users, "are too few for a batch", "wait for more")
     return best
-
-
-@dataclass(frozen=True, eq=False)
-class _Few(ConfidenceRule):
-    """A rule that is shown only the different deviations, of more releases."""
-
-    in_all: int = 1
-
-    @property
-    def _releases(self) -> int:
-        return self.in_all

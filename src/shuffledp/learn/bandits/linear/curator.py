@@ -12,8 +12,9 @@ import numpy as np
 
 from shuffledp.accounting.gaussian import gaussian_delta
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ReleaseNoise
+from shuffledp.learn.bandits.linear.confidence import ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
+from shuffledp.learn.bandits.linear.planning import planning_bound
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_batch
 from shuffledp.learn.bandits.linear.visits import Visits
@@ -136,9 +137,9 @@ class SquareRootLinUCB(CuratorPolicy):
 @lru_cache(maxsize=64)
 def _best_batch(setting: LinearSetting, privacy: Privacy, visits: int) -> int:
     def bound(batch: int) -> float:
-        policy = SquareRootLinUCB(setting=setting, privacy=privacy, batch=batch, visits=visits)
-        # Few of many releases are enough to see the largest and the least noise.
-        return ConfidenceRule(setting, policy.release_noise, batch).regret_bound
+        releases = setting.users // batch
+        deviations = square_root_deviations(releases, privacy, setting.joint.apart * visits)
+        return planning_bound(setting, deviations[[0, -1]], batch, releases)
 
     most = max(1, setting.users // 4)
     tried = np.unique(np.geomspace(max(1, setting.users // 4000), most, 24).astype(np.int64))
