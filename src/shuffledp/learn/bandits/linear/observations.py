@@ -119,11 +119,10 @@ class JointVectors:
         if not np.isfinite(lengths).all():
             row = int(np.flatnonzero(~np.isfinite(lengths))[0])
             raise DataError("features", f"a row {row + 1} that is not", "must be finite", "leave that user out")
-        if normalize:
-            return np.asarray(phi / np.maximum(lengths, 1.0)[:, np.newaxis])
         bad = np.flatnonzero(lengths > 1 + TOLERANCE)
-        if bad.size:
+        if bad.size and not normalize:
             row = int(bad[0])
             problem = "must be no longer than 1"
             raise DataError("features", f"length {lengths[row]:.6g} in row {row + 1}", problem, "pass normalize=True")
-        return phi
+        # Also those that rounding made too long by a hair: `apart` leaves no room for it.
+        return np.asarray(phi / np.maximum(lengths, 1.0)[:, np.newaxis])

@@ -2,21 +2,32 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, Floats, ReleaseNoise
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 
+# Up to here a quantile of the matrix's norm takes milliseconds; beyond, schedules share them.
+_QUICK = 16
+
 
 @dataclass(frozen=True, eq=False)
 class _Few(ConfidenceRule):
-    """A rule that is shown some of the deviations of more releases."""
+    """A rule that is shown some of the deviations of more releases, and rounds nothing: bounds are smooth."""
 
     in_all: int = 1
 
     @property
     def _releases(self) -> int:
-        # In powers of four, so that many schedules share a quantile, which takes long in high dimensions.
-        return int(4 ** math.ceil(math.log(max(1, self.in_all), 4) - 1e-9))
+        if self.setting.dimension <= _QUICK:
+            return self.in_all
+        return int(2 ** math.ceil(math.log2(max(1, self.in_all)) - 1e-9))
+
+    @cached_property
+    def low(self) -> Floats:
+        return np.maximum(self.matrix_noise, 1.0)
 
 
 def planning_bound(setting: LinearSetting, deviations: Floats, slot_users: int, releases: int) -> float:
