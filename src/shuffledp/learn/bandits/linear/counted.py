@@ -15,6 +15,7 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import OFFSETS, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
+from shuffledp.learn.bandits.linear.paper import paper_batch_deviation
 from shuffledp.learn.bandits.linear.policy import LinearCohort, LinearPolicy, LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
@@ -123,14 +124,18 @@ class CountedPolicy(LinearPolicy):
         users: int,
         visits: int,
     ) -> Self:
-        """The policy with this schedule and the least noise for it, on a grid fine enough."""
+        """The policy with this schedule and the least noise for it, or the papers', on a grid fine enough."""
         kind = Visits(visits, used)
         domain = _fitted(setting, lambda domain: math.sqrt(kind.noise(domain, privacy).variance))
+        noise = kind.noise(domain, privacy)
+        if setting.constants == "paper":
+            steps = paper_batch_deviation(setting.dimension, privacy, used) / domain.step
+            noise = SkellamNoise(max(noise.variance, steps**2))
         plan = CounterPlan(
             users=users,
             shufflers=shufflers,
             privacy=kind.each(privacy),
-            noise=kind.noise(domain, privacy),
+            noise=noise,
             shufflers_used=used,
             budget=budget,
             confidence=setting.confidence,
@@ -143,6 +148,9 @@ def _fitted(setting: LinearSetting, deviation: Callable[[Vectors], float]) -> Ve
     """On the coarsest grid whose rounding adds little to the noise, or the finest that is quick to draw."""
     joint = setting.joint
     coarse = Vectors(joint.length, joint.radius, _COARSEST, joint.apart)
+    if setting.constants == "paper":
+        # Their noise is wide on any grid.
+        return coarse
     likely = coarse.rounding_bound(setting.users, OFFSETS * setting.failure) / coarse.step
     # Noise and rounding, in steps, grow alike with the grid but for the noise's own share of rounding.
     wanted = min(_WIDEST_NOISE, likely / (2 * _ROUNDING_COST))

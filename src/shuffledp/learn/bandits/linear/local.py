@@ -119,7 +119,9 @@ class AmplifiedLinUCB(LocalLinUCB):
         if local == self.privacy:
             terms = LocalLinUCB.guarantee(self).terms
         else:
-            distance = local_delta_distance(local.epsilon, local.delta, self.batch)
+            # What the noise gives indeed, the paper's included.
+            left = gaussian_delta(local.epsilon, self.user_deviation * (1 + 1e-12), self.setting.joint.apart)
+            distance = local_delta_distance(local.epsilon, left, self.batch)
             terms = (
                 DeltaTerm("clones", stronger_clones(local.epsilon, self.batch).delta(epsilon), "hiding among clones"),
                 DeltaTerm("local", delta_of_distance(math.exp(epsilon), distance), "messages' own delta"),
