@@ -151,6 +151,11 @@ def test_bad_requests_are_refused_in_words() -> None:
         LinearSetting(users=10, dimension=2, theta_length=0)
     with pytest.raises(ParameterError, match="constants"):
         LinearSetting(users=10, dimension=2, constants="best")  # type: ignore[arg-type]
+    policy = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
+    with pytest.raises(ParameterError, match=r"honest_fraction must be 1\.0"):
+        replace(policy, plan=replace(policy.plan, honest_fraction=0.5))
+    with pytest.raises(ParameterError, match="plan must be for at least 9000 users"):
+        replace(policy, setting=replace(SETTING, users=9000))
     with pytest.raises(ParameterError, match="plan must be of 14 coordinates"):
         replace(ShuffleVecLinUCB.planned(SETTING, PRIVACY), setting=replace(SETTING, dimension=4))
 

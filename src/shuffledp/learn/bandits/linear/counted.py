@@ -44,6 +44,13 @@ class CountedPolicy(LinearPolicy):
         if self.plan.users < self.setting.users:
             limits = f"must be for at least {self.setting.users} users"
             raise ParameterError("plan", self.plan.users, limits, "let the policy plan it")
+        for name, value, only in (
+            ("noise", self.plan.noise.family, SkellamNoise.family),
+            ("estimator", self.plan.estimator, "completed"),
+            ("honest_fraction", self.plan.honest_fraction, 1.0),
+        ):
+            if value != only:
+                raise ParameterError(name, value, f"must be {only} in a bandit's plan", "let the policy plan it")
         guarantee = self.guarantee()
         if not guarantee.holds:
             limits = f"must be at most {self.privacy.delta:g}"
