@@ -13,6 +13,7 @@ from shuffledp.cli.output import next_steps, print_json, show
 
 if TYPE_CHECKING:
     from shuffledp.experiments.counter import CounterExponent, Slope
+    from shuffledp.experiments.linucb import RegretRow
 
 experiment_app = typer.Typer(help="Measure again what the papers say.")
 experiment_app.command("arms")(experiment_arms)
@@ -21,6 +22,8 @@ Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shuffler
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
 Seed = Annotated[int, typer.Option("--seed", help="Another number, other noise and inputs.", metavar="S")]
+Figure = Annotated[int, typer.Option("--figure", help="Of the paper: 1 (dimension 5) or 2 (10 and 15).", metavar="F")]
+Instances = Annotated[int, typer.Option("--instances", help="Random worlds to average over.", metavar="I")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
@@ -64,6 +67,92 @@ def experiment_counter(
     next_steps(
         [("see it", f"{same} --largest {largest} --picture slopes.png"), ("go on", f"{same} --largest 10000000")]
     )
+
+
+@experiment_app.command("linucb")
+def experiment_linucb(
+    figure: Figure = 1,
+    instances: Instances = 50,
+    seed: Seed = 1,
+    picture: Picture = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""
+    import os
+
+    from shuffledp.experiments.linucb import figure_tasks, linucb_figure
+
+    tasks = figure_tasks(figure, instances=instances, seed=seed)
+    if picture is not None:
+        from shuffledp.pictures.slopes import check_picture
+
+        check_picture(picture)
+    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
+    with _progress(shown=not as_json, what="choosing") as progress:
+        rows = linucb_figure(tasks, workers=min(os.cpu_count() or 1, 8), cache=cache, progress=progress)
+    if picture is not None:
+        _draw_regrets(rows, picture, instances)
+    if as_json:
+        print_json({"schema": 1, "figure": figure, "seed": seed, "rows": [_regret_document(row) for row in rows]})
+        return
+    show(_regrets(rows))
+    typer.echo(
+        "Epsilon is at delta 0.1; a user is replaced. jdp-*, shuffle-amp and ldp are references: floating noise."
+    )
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
+    same = f"experiment linucb --figure {figure} --instances {instances} --seed {seed}"
+    next_steps([("see it", f"{same} --picture regret.png"), ("higher dimensions", "experiment linucb --figure 2")])
+
+
+def _regret_document(row: "RegretRow") -> dict[str, Any]:
+    return {
+        "policy": row.policy,
+        "epsilon": row.epsilon,
+        "dimension": row.dimension,
+        "instances": row.instances,
+        "regret_mean": row.regret_mean,
+        "regret_standard_error": row.regret_standard_error,
+        "seconds": row.seconds,
+        "slot_users": row.slot_users,
+    }
+
+
+def _regrets(rows: "list[RegretRow]") -> Any:
+    table = _table(f"Regret after {rows[0].times[-1]:,} users, mean of {rows[0].instances} worlds")
+    for name in ("policy", "epsilon", "dimension", "regret", "±", "users a slot", "seconds"):
+        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+    for row in rows:
+        epsilon = "-" if row.epsilon is None else f"{row.epsilon:g}"
+        numbers = (f"{row.regret_mean:,.0f}", f"{row.regret_standard_error:,.0f}")
+        table.add_row(row.policy, epsilon, str(row.dimension), *numbers, str(row.slot_users), f"{row.seconds:.1f}")
+    return table
+
+
+def _draw_regrets(rows: "list[RegretRow]", picture: Path, instances: int) -> None:
+    from shuffledp.pictures.regrets import RegretLine, RegretPanel, draw_regrets
+
+    epsilons = sorted({row.epsilon for row in rows if row.epsilon is not None})
+    panels = [
+        [
+            RegretPanel(
+                title=f"epsilon = {epsilon:g}, dimension {dimension}",
+                lines=[
+                    RegretLine(
+                        name=row.policy,
+                        times=row.times,
+                        mean=row.curve_mean,
+                        standard_error=row.curve_standard_error,
+                    )
+                    for row in rows
+                    if row.dimension == dimension and row.epsilon in (None, epsilon)
+                ],
+            )
+            for epsilon in epsilons
+        ]
+        for dimension in sorted({row.dimension for row in rows})
+    ]
+    draw_regrets(picture, panels, f"LinUCB in every trust model: {instances} worlds, bands of two standard errors")
 
 
 def _numbers(words: str) -> list[int]:
@@ -165,14 +254,14 @@ def _draw(result: "CounterExponent", picture: Path) -> None:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+def _progress(*, shown: bool, what: str = "counting") -> Iterator[Callable[[int, int], None] | None]:
     if not shown:
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("counting"), BarColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

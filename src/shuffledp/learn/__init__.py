@@ -1,1 +1,1 @@
-"""Learners that ask and are told: state machines with no input or output."""
+"""Learning from people without seeing them: policies that ask and are told."""

@@ -1,1 +1,1 @@
-"""Bandits: which choice is best, learned from the rewards of people who stay private."""
+"""Bandits: which arm next, from rewards that nobody sees."""

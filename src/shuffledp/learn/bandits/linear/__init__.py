@@ -1,0 +1,1 @@
+"""Linear contextual bandits in every trust model."""

@@ -1,0 +1,51 @@
+"""All linear bandits by the names they have in JSON and on the command line."""
+
+import re
+from collections.abc import Callable
+
+from shuffledp.errors import ParameterError
+from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
+from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
+from shuffledp.learn.bandits.linear.linucb import LinUCB
+from shuffledp.learn.bandits.linear.local import AmplifiedLinUCB, LocalLinUCB
+from shuffledp.learn.bandits.linear.policy import LinearPolicy
+from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
+from shuffledp.privacy import Privacy
+
+Maker = Callable[[LinearSetting, Privacy, int, int], LinearPolicy]
+
+_MAKERS: dict[str, Maker] = {
+    "linucb": lambda setting, privacy, batch, visits: LinUCB(setting=setting),
+    "jdp-sqrt": lambda setting, privacy, batch, visits: SquareRootLinUCB.planned(setting, privacy, visits=visits),
+    "jdp-tree": lambda setting, privacy, batch, visits: TreeLinUCB(setting=setting, privacy=privacy, visits=visits),
+    "concurrent-4": lambda setting, privacy, batch, visits: ConcurrentLinUCB.planned(setting, privacy, visits=visits),
+    "shuffle-vec": lambda setting, privacy, batch, visits: ShuffleVecLinUCB.planned(
+        setting, privacy, batch=batch, visits=visits
+    ),
+    "shuffle-amp": lambda setting, privacy, batch, visits: AmplifiedLinUCB(
+        setting=setting, privacy=privacy, batch=batch, visits=visits
+    ),
+    "ldp": lambda setting, privacy, batch, visits: LocalLinUCB(
+        setting=setting, privacy=privacy, batch=batch, visits=visits
+    ),
+}
+
+POLICIES = tuple(_MAKERS)
+"""From no privacy to the most; any number of shufflers may follow `concurrent-`."""
+
+
+def linear_policy(
+    name: str, setting: LinearSetting, privacy: Privacy, *, batch: int = 20, visits: int = 1
+) -> LinearPolicy:
+    """The policy of this name; `batch` is for shuffle-vec and shuffle-amp, and how often ldp updates its model.
+
+    >>> linear_policy("concurrent-2", LinearSetting(users=5000, dimension=3), Privacy(1, 0.1)).name
+    'concurrent-2'
+    """
+    if name in _MAKERS:
+        return _MAKERS[name](setting, privacy, batch, visits)
+    several = re.fullmatch(r"concurrent-([1-9]\d?)", name)
+    if several is None:
+        raise ParameterError("policy", name, f"must be one of {', '.join(POLICIES)}", "or concurrent-2, -3, ...")
+    return ConcurrentLinUCB.planned(setting, privacy, shufflers=int(several[1]), visits=visits)

@@ -1,0 +1,165 @@
+"""LinUCB on shuffled batches: the running sum of joint vectors is a private counter's."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from shuffledp.continual.counter import Counter
+from shuffledp.continual.domains import Vectors
+from shuffledp.continual.noise import SkellamNoise
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.errors import ParameterError
+from shuffledp.learn.bandits.linear.confidence import OFFSETS, ReleaseNoise
+from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
+from shuffledp.learn.bandits.linear.paper import paper_batch_deviation
+from shuffledp.learn.bandits.linear.policy import LinearCohort, LinearPolicy, LinearState
+from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
+from shuffledp.privacy import Privacy
+
+# Rounding may add this part to the norm of a noise matrix; noise of a larger deviation, in steps, is slow to draw.
+_ROUNDING_COST, _WIDEST_NOISE, _COARSEST = 0.02, 15_000, 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedPolicy(LinearPolicy):
+    """A user's joint vector goes to at most `plan.shufflers_used` shuffled batches, each with the whole noise.
+
+    The adversary sees the permuted messages of every batch; models are computed from them.
+    """
+
+    privacy: Privacy
+    plan: CounterPlan
+    visits: int = 1
+
+    def __post_init__(self) -> None:
+        joint, domain = self.setting.joint, self.plan.domain
+        if not isinstance(domain, Vectors) or (domain.dimension, domain.diameter) != (joint.length, joint.apart):
+            wanted = f"must be of {joint.length} coordinates, {joint.apart:g} apart"
+            raise ParameterError("plan", domain.document(), wanted, "let the policy plan it")
+        if self.plan.users < self.setting.users:
+            limits = f"must be for at least {self.setting.users} users"
+            raise ParameterError("plan", self.plan.users, limits, "let the policy plan it")
+        for name, value, only in (
+            ("noise", self.plan.noise.family, SkellamNoise.family),
+            ("estimator", self.plan.estimator, "completed"),
+            ("honest_fraction", self.plan.honest_fraction, 1.0),
+        ):
+            if value != only:
+                raise ParameterError(name, value, f"must be {only} in a bandit's plan", "let the policy plan it")
+        guarantee = self.guarantee()
+        if not guarantee.holds:
+            limits = f"must be at most {self.privacy.delta:g}"
+            raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let the policy plan its noise")
+
+    @property
+    def slot_users(self) -> int:
+        return self.plan.slot_users
+
+    @cached_property
+    def counter(self) -> Counter:
+        """Of joint vectors."""
+        return Counter(self.plan)
+
+    @cached_property
+    def release_noise(self) -> ReleaseNoise:
+        """Sums of Skellam noises, each as far from Gaussian as `gaussian_offset` says; and rounding, by Hoeffding."""
+        plan, noise, releases = self.plan, self.plan.noise, self.releases
+        if not isinstance(noise, SkellamNoise):
+            raise ParameterError("noise", noise.family, "must be skellam", "let the policy plan it")
+        depths = plan.schedule.depths[: releases + 1]
+        times = np.arange(releases + 1) * self.slot_users
+        log_cost = math.log(2 * self.setting.joint.length * max(1, releases) / (OFFSETS * self.setting.failure / 2))
+        rounding = np.sqrt(times * log_cost / 2) + times * 2.0**-32
+        offsets = plan.domain.step * (depths * gaussian_offset(noise) + rounding)
+        return ReleaseNoise(plan.domain.step * math.sqrt(noise.variance) * np.sqrt(depths), offsets)
+
+    def guarantee(self) -> BanditGuarantee:
+        levels = self.plan.shufflers_used
+        return BanditGuarantee(
+            model="shuffle",
+            privacy=self.privacy,
+            visits=self.visits,
+            terms=Visits(self.visits, levels).delta_terms(self.plan, self.privacy),
+            trusted="shufflers permute and do not collude with the analyzer; users of a batch add their noise",
+            because=(
+                f"Each visit is a vector in at most {levels} batches, all of which carry the whole noise; two users' "
+                f"vectors are at most {self.setting.joint.apart:.6g} apart; models are computed from the batches."
+            ),
+        )
+
+    def _decides(self) -> dict[str, Any]:
+        return {"plan": self.plan.fingerprint, "visits": self.visits}
+
+    # --- ask and tell ------------------------------------------------------------------------
+
+    def start(self) -> LinearState:
+        return LinearState(self.fingerprint, 0, (0.0,) * self.setting.joint.length, self.counter.start())
+
+    def ask(self, state: LinearState) -> LinearCohort:
+        cohort = super().ask(state)
+        if state.counter is None or state.counter.users != state.users:
+            raise ParameterError("state", "a counter elsewhere", "must hold its counter", "restore a copy")
+        return LinearCohort(cohort.users, cohort.model, self.counter.ask(state.counter).batches)
+
+    def tell(self, state: LinearState, users: int, told: Any = None) -> LinearState:
+        """So many users of the cohort came, and these levels' batches closed with these noisy sums in steps."""
+        time = self._time_after(state, users)
+        if state.counter is None:
+            raise ParameterError("state", "none", "must hold its counter", "restore a copy")
+        counter = self.counter.tell(state.counter, users, {} if told is None else told)
+        if time % self.slot_users:
+            return LinearState(state.fingerprint, time, state.released, counter)
+        steps = np.atleast_1d(np.asarray(counter.prefixes[time // self.slot_users], dtype=np.float64))
+        return LinearState(state.fingerprint, time, tuple((steps * self.plan.domain.step).tolist()), counter)
+
+    # --- planning ----------------------------------------------------------------------------
+
+    @classmethod
+    def with_layout(
+        cls,
+        setting: LinearSetting,
+        privacy: Privacy,
+        *,
+        shufflers: int,
+        used: int,
+        budget: int,
+        users: int,
+        visits: int,
+    ) -> Self:
+        """The policy with this schedule and the least noise for it, or the papers', on a grid fine enough."""
+        kind = Visits(visits, used)
+        domain = _fitted(setting, lambda domain: math.sqrt(kind.noise(domain, privacy).variance))
+        noise = kind.noise(domain, privacy)
+        if setting.constants == "paper":
+            steps = paper_batch_deviation(setting.dimension, privacy, used) / domain.step
+            noise = SkellamNoise(max(noise.variance, steps**2))
+        plan = CounterPlan(
+            users=users,
+            shufflers=shufflers,
+            privacy=kind.each(privacy),
+            noise=noise,
+            shufflers_used=used,
+            budget=budget,
+            confidence=setting.confidence,
+            domain=domain,
+        )
+        return cls(setting=setting, privacy=privacy, plan=plan, visits=visits)
+
+
+def _fitted(setting: LinearSetting, deviation: Callable[[Vectors], float]) -> Vectors:
+    """On the coarsest grid whose rounding adds little to the noise, or the finest that is quick to draw."""
+    joint = setting.joint
+    coarse = Vectors(joint.length, joint.radius, _COARSEST, joint.apart)
+    if setting.constants == "paper":
+        # Their noise is wide on any grid.
+        return coarse
+    likely = coarse.rounding_bound(setting.users, OFFSETS * setting.failure) / coarse.step
+    # Noise and rounding, in steps, grow alike with the grid but for the noise's own share of rounding.
+    wanted = min(_WIDEST_NOISE, likely / (2 * _ROUNDING_COST))
+    grid = max(_COARSEST, math.ceil(_COARSEST * wanted / deviation(coarse)))
+    return Vectors(joint.length, joint.radius, min(grid, 1 << 24), joint.apart)

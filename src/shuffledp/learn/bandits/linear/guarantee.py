@@ -1,0 +1,57 @@
+"""Whom a bandit protects from whom: one object for every trust model."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.privacy import Privacy
+
+Model = Literal["none", "joint", "shuffle", "local"]
+"""Nobody is protected; from everybody but a trusted curator; from the analyzer; from everybody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BanditGuarantee:
+    """What a policy satisfies: who is trusted, for how many visits, and every term of delta.
+
+    Shuffle privacy is joint privacy, too: what all other users are shown is computed from the shuffled batches.
+    Local privacy is both.
+    """
+
+    model: Model
+    privacy: Privacy | None
+    visits: int
+    terms: tuple[DeltaTerm, ...]
+    trusted: str
+    because: str
+    theory_page: str = "docs/theory/002-linear-bandits.md"
+
+    @property
+    def delta(self) -> float:
+        """What is proved at the claim's epsilon."""
+        return sum(term.value for term in self.terms)
+
+    @property
+    def holds(self) -> bool:
+        """Whether what is proved reaches what is claimed."""
+        return self.privacy is None or self.delta <= self.privacy.delta
+
+    @property
+    def also(self) -> tuple[Model, ...]:
+        """Weaker notions that follow, with the same epsilon and delta."""
+        implied: dict[Model, tuple[Model, ...]] = {"local": ("shuffle", "joint"), "shuffle": ("joint",)}
+        return implied.get(self.model, ())
+
+    def document(self) -> dict[str, Any]:
+        """The guarantee as JSON."""
+        return {
+            "model": self.model,
+            "also": list(self.also),
+            "epsilon": None if self.privacy is None else self.privacy.epsilon,
+            "delta": None if self.privacy is None else self.privacy.delta,
+            "visits": self.visits,
+            "proved_delta": self.delta,
+            "terms": [{"name": term.name, "value": term.value, "why": term.why} for term in self.terms],
+            "trusted": self.trusted,
+            "because": self.because,
+        }

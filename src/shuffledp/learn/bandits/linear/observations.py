@@ -1,0 +1,128 @@
+"""What a user tells about one round: features times reward, and the features' own square, as ONE vector.
+
+Off the diagonal the square's entries are multiplied by sqrt(2) and sent once, so that the vector's length is the
+matrix's Frobenius norm, and noise that is alike in every coordinate is alike in every direction.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.rounding import TOLERANCE
+from shuffledp.errors import DataError, ParameterError
+
+Floats = NDArray[np.float64]
+
+LARGEST_DIMENSION = 200
+
+
+@dataclass(frozen=True)
+class JointVectors:
+    """The joint vectors of features no longer than 1 and rewards in [lowest_reward, 1], lowest_reward being 0 or -1.
+
+    `nonnegative` promises that no two users' features have a negative inner product: whoever makes the features
+    answers for it. It helps where rewards are not negative either.
+
+    Proof of the distances: docs/theory/002-linear-bandits.md.
+
+    >>> joint = JointVectors(2)
+    >>> joint.pack([[0.6, 0.8]], [0.5]).round(4).tolist()
+    [[0.3, 0.4, 0.36, 0.6788, 0.64]]
+    >>> round(joint.apart**2, 12), JointVectors(2, nonnegative=True).apart
+    (4.5, 2.0)
+    """
+
+    dimension: int
+    nonnegative: bool = False
+    lowest_reward: float = 0.0
+
+    def __post_init__(self) -> None:
+        size = self.dimension
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST_DIMENSION:
+            limits = f"must be a whole number in 1..{LARGEST_DIMENSION}"
+            raise ParameterError("dimension", size, limits, "count the features")
+        if self.lowest_reward not in (0, -1):
+            raise ParameterError("lowest_reward", self.lowest_reward, "must be 0 or -1", "scale rewards to [0, 1]")
+
+    @property
+    def length(self) -> int:
+        """Coordinates of a joint vector."""
+        return self.dimension + self.dimension * (self.dimension + 1) // 2
+
+    @property
+    def radius(self) -> float:
+        """No joint vector is longer."""
+        return math.sqrt(2)
+
+    @property
+    def apart(self) -> float:
+        """No two joint vectors are further apart, and some two are as far."""
+        if self.nonnegative and self.lowest_reward == 0:
+            return self.radius if self.dimension == 1 else 2.0
+        return 2.0 if self.dimension == 1 else math.sqrt(4.5)
+
+    @cached_property
+    def _triangle(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        rows, columns = np.triu_indices(self.dimension)
+        return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
+
+    def pack(self, features: ArrayLike, rewards: ArrayLike) -> Floats:
+        """Joint vectors of features (..., dimension) and rewards (...), unchecked."""
+        phi, reward = np.asarray(features, dtype=np.float64), np.asarray(rewards, dtype=np.float64)
+        rows, columns, weights = self._triangle
+        packed = np.empty((*phi.shape[:-1], self.length))
+        packed[..., : self.dimension] = phi * reward[..., np.newaxis]
+        packed[..., self.dimension :] = phi[..., rows] * phi[..., columns] * weights
+        return packed
+
+    def unpack(self, sums: ArrayLike) -> tuple[Floats, Floats]:
+        """The matrix (..., dimension, dimension) and the vector (..., dimension) in sums of joint vectors."""
+        packed = np.asarray(sums, dtype=np.float64)
+        rows, columns, weights = self._triangle
+        matrix = np.empty((*packed.shape[:-1], self.dimension, self.dimension))
+        entries = packed[..., self.dimension :] / weights
+        matrix[..., rows, columns] = entries
+        matrix[..., columns, rows] = entries
+        return matrix, packed[..., : self.dimension]
+
+    def pack_matrix(self, matrix: Floats) -> Floats:
+        """A symmetric matrix's part of a joint vector: inner products of these are those of the matrices."""
+        rows, columns, weights = self._triangle
+        return np.asarray(matrix[..., rows, columns] * weights)
+
+    def check(self, features: ArrayLike, rewards: ArrayLike, *, normalize: bool = False) -> tuple[Floats, Floats]:
+        """Features and rewards as arrays, or an error that names the first bad row.
+
+        `normalize` shortens features that are longer than 1.
+        """
+        phi = self.check_features(features, normalize=normalize)
+        reward = np.asarray(rewards, dtype=np.float64)
+        if reward.shape != phi.shape[:1]:
+            raise DataError("rewards", f"shape {reward.shape}", f"must be {len(phi)} numbers", "pass one a user")
+        bad = np.flatnonzero(~((reward >= self.lowest_reward) & (reward <= 1)))
+        if bad.size:
+            row = int(bad[0])
+            limits = f"must lie in [{self.lowest_reward:g}, 1]"
+            raise DataError("rewards", f"{reward[row]} in row {row + 1}", limits, "scale or clip the rewards first")
+        return phi, reward
+
+    def check_features(self, features: ArrayLike, *, normalize: bool = False) -> Floats:
+        """A row of features for each user."""
+        phi = np.asarray(features, dtype=np.float64)
+        if phi.ndim != 2 or phi.shape[1] != self.dimension or len(phi) == 0:
+            wanted = f"must be rows of {self.dimension} numbers"
+            raise DataError("features", f"shape {phi.shape}", wanted, "pass a row a user")
+        lengths = np.linalg.norm(phi, axis=1)
+        if not np.isfinite(lengths).all():
+            row = int(np.flatnonzero(~np.isfinite(lengths))[0])
+            raise DataError("features", f"a row {row + 1} that is not", "must be finite", "leave that user out")
+        bad = np.flatnonzero(lengths > 1 + TOLERANCE)
+        if bad.size and not normalize:
+            row = int(bad[0])
+            problem = "must be no longer than 1"
+            raise DataError("features", f"length {lengths[row]:.6g} in row {row + 1}", problem, "pass normalize=True")
+        # Also those that rounding made too long by a hair: `apart` leaves no room for it.
+        return np.asarray(phi / np.maximum(lengths, 1.0)[:, np.newaxis])

@@ -1,0 +1,166 @@
+"""What a policy would have earned: estimates from logged rounds whose arms were chosen with known probabilities.
+
+Rejection sampling (Li et al. 2011) keeps the rounds in which the policy agrees with the log, each with a probability
+that makes all agreements equally likely: an honest sample of the policy's own rewards, also for policies that learn, as
+long as no arm's probability was below the smallest in the log. Inverse propensities (Horvitz, Thompson 1952) use every
+round of a policy that is fixed beforehand. Both are for data that may be seen: logs are not private.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.randomness import RandomBits
+from shuffledp.tables.matrices import read_matrix
+
+Floats = NDArray[np.float64]
+Arms = NDArray[np.int64]
+Choose = Callable[[Floats], ArrayLike]
+"""The arms that a policy takes for contexts, a row each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayEstimate:
+    """A mean reward a round, its standard error, and from how many rounds."""
+
+    method: str
+    value: float
+    standard_error: float
+    rounds: int
+    used: int
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedRounds:
+    """Contexts, arms 0..arms-1 that were taken, rewards, and the probabilities with which those arms were taken."""
+
+    contexts: Floats
+    taken: Arms
+    rewards: Floats
+    propensities: Floats
+    arms: int
+
+    @classmethod
+    def of(
+        cls, contexts: ArrayLike, taken: ArrayLike, rewards: ArrayLike, propensities: ArrayLike, *, arms: int
+    ) -> "LoggedRounds":
+        """Checked; an error names the first bad row.
+
+        >>> LoggedRounds.of([[0.1], [0.2]], [0, 2], [1, 0], [0.5, 0.5], arms=2)
+        Traceback (most recent call last):
+            ...
+        shuffledp.errors.DataError: arm must be one of 0..1, got 2 in row 2: name the number of arms, or mend the log.
+        """
+        if arms < 1:
+            raise ParameterError("arms", arms, "must be >= 1", "count the arms")
+        columns = [np.asarray(column, dtype=np.float64) for column in (taken, rewards, propensities)]
+        rows = np.asarray(contexts, dtype=np.float64)
+        if rows.ndim != 2 or not all(column.shape == rows.shape[:1] for column in columns) or not len(rows):
+            shapes = ", ".join(str(column.shape) for column in (rows, *columns))
+            raise DataError("log", f"shapes {shapes}", "must have as many of each as rounds", "pass a row a round")
+        arm, reward, propensity = columns
+        _refuse("arm", arm, (arm < 0) | (arm >= arms) | (arm != np.floor(arm)), f"must be one of 0..{arms - 1}")
+        _refuse("reward", reward, ~np.isfinite(reward), "must be finite")
+        _refuse("propensity", propensity, ~((propensity > 0) & (propensity <= 1)), "must lie in (0, 1]")
+        return cls(rows, arm.astype(np.int64), reward, propensity, arms)
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        features: Sequence[str],
+        *,
+        arms: int,
+        arm: str = "arm",
+        reward: str = "reward",
+        propensity: str = "propensity",
+    ) -> "LoggedRounds":
+        """From a CSV or Parquet file with a column for each feature, one for arms, rewards and propensities."""
+        table = read_matrix(path, [*features, arm, reward, propensity])
+        size = len(features)
+        return cls.of(table[:, :size], table[:, size], table[:, size + 1], table[:, size + 2], arms=arms)
+
+    def by_rejection(
+        self, choose: Choose, *, bits: RandomBits, learn: Callable[..., Any] | None = None
+    ) -> ReplayEstimate:
+        """Of the rounds in which the policy takes the logged arm, those that a coin keeps.
+
+        A policy that learns is asked round by round, and `learn(context, arm, reward)` is called for each kept one.
+        """
+        least = float(self.propensities.min())
+        coins = bits.words(len(self.taken)) >> np.uint64(11)
+        # P[agree and kept] = propensity * least / propensity, whatever the arm: kept rounds are the policy's own.
+        kept = coins.astype(np.float64) * 2.0**-53 < least / self.propensities
+        if learn is None:
+            kept &= self._chosen(choose, self.contexts) == self.taken
+        else:
+            for row in range(len(self.taken)):
+                if kept[row]:
+                    agrees = int(self._chosen(choose, self.contexts[row : row + 1])[0]) == self.taken[row]
+                    kept[row] = agrees
+                    if agrees:
+                        learn(self.contexts[row], int(self.taken[row]), float(self.rewards[row]))
+        return self._estimate("rejection", self.rewards[kept])
+
+    def by_inverse_propensity(self, choose: Choose, *, normalized: bool = False) -> ReplayEstimate:
+        """Every agreement counts as 1/propensity rounds.
+
+        `normalized` divides by the sum of these numbers, for less variance and a small bias.
+        """
+        agree = self._chosen(choose, self.contexts) == self.taken
+        weights = np.where(agree, 1 / self.propensities, 0.0)
+        if not normalized:
+            return self._estimate("inverse propensity", weights * self.rewards, int(agree.sum()))
+        if not agree.any():
+            raise DataError("log", "none", "must have a round in which the policy agrees", "log more rounds")
+        value = float(weights @ self.rewards / weights.sum())
+        # By linearization: the ratio's error is the mean of weight * (reward - value), over the mean weight.
+        errors = weights * (self.rewards - value) / weights.mean()
+        spread = float(errors.std(ddof=1)) if len(errors) > 1 else 0.0
+        error = spread / math.sqrt(len(errors))
+        return ReplayEstimate(
+            method="normalized inverse propensity",
+            value=value,
+            standard_error=error,
+            rounds=len(agree),
+            used=int(agree.sum()),
+        )
+
+    def _chosen(self, choose: Choose, contexts: Floats) -> Arms:
+        chosen = np.asarray(choose(contexts))
+        if chosen.shape != contexts.shape[:1] or chosen.dtype.kind not in "iu":
+            raise ParameterError(
+                "choose", f"shape {chosen.shape}", "must give one arm a context", "return whole numbers"
+            )
+        bad = np.flatnonzero((chosen < 0) | (chosen >= self.arms))
+        if bad.size:
+            raise ParameterError(
+                "choose", int(chosen[bad[0]]), f"must give arms 0..{self.arms - 1}", "check the policy"
+            )
+        return chosen.astype(np.int64)
+
+    def _estimate(self, method: str, rewards: Floats, used: int | None = None) -> ReplayEstimate:
+        count = len(rewards)
+        if count < 2:
+            raise DataError("log", f"{count} rounds", "must agree with the policy in two rounds", "log more rounds")
+        return ReplayEstimate(
+            method=method,
+            value=float(rewards.mean()),
+            standard_error=float(rewards.std(ddof=1)) / math.sqrt(count),
+            rounds=len(self.taken),
+            used=count if used is None else used,
+        )
+
+
+def _refuse(name: str, values: Floats, bad: NDArray[np.bool_], problem: str) -> None:
+    rows = np.flatnonzero(bad | np.isnan(values))
+    if rows.size:
+        row = int(rows[0])
+        way_out = "name the number of arms, or mend the log" if name == "arm" else "mend the log"
+        raise DataError(name, f"{values[row]:g} in row {row + 1}", problem, way_out)

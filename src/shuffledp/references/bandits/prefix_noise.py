@@ -1,0 +1,69 @@
+"""Gaussian noise of running sums of vectors, release by release, for many instances at once: references only."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import signal
+
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.privacy import Privacy
+from shuffledp.references.continual.square_root import sum_of_squares
+
+Floats = NDArray[np.float64]
+
+
+def tree_deviation(releases: int, privacy: Privacy, sensitivity: float) -> float:
+    """Of a node: a user is in one node of each level."""
+    return gaussian_standard_deviation(privacy, sensitivity * math.sqrt(max(1, releases.bit_length())))
+
+
+def tree_deviations(releases: int, privacy: Privacy, sensitivity: float) -> Floats:
+    """Of every release: one node for each binary digit 1.
+
+    >>> deviations = tree_deviations(8, Privacy(1, 1e-6), 1.0)
+    >>> (deviations[[0, 2, 6, 7]] / deviations[0]).round(3).tolist()
+    [1.0, 1.414, 1.732, 1.0]
+    """
+    nodes = np.bitwise_count(np.arange(1, releases + 1, dtype=np.uint64)).astype(np.float64)
+    return np.asarray(tree_deviation(releases, privacy, sensitivity) * np.sqrt(nodes))
+
+
+def tree_noise(
+    releases: int, deviation: float, shape: tuple[int, ...], *, generator: np.random.Generator
+) -> Iterator[Floats]:
+    """The binary tree's noise of each release in turn: a new node takes the place of all below it."""
+    nodes = np.zeros((max(1, releases.bit_length()), *shape))
+    for release in range(1, releases + 1):
+        level = (release & -release).bit_length() - 1
+        nodes[:level] = 0.0
+        nodes[level] = deviation * generator.standard_normal(shape)
+        yield nodes.sum(axis=0)
+
+
+def square_root_deviations(releases: int, privacy: Privacy, sensitivity: float) -> Floats:
+    """Of every release with the square root of the summing matrix."""
+    column = float(sum_of_squares(releases))
+    each = gaussian_standard_deviation(privacy, sensitivity * math.sqrt(column))
+    return np.asarray(each * np.sqrt(sum_of_squares(np.arange(1, releases + 1))))
+
+
+def square_root_noise(
+    releases: int, first_deviation: float, shape: tuple[int, ...], *, generator: np.random.Generator
+) -> Iterator[Floats]:
+    """Its noise of each release in turn; the first release's is one noise alone."""
+    factors = np.concatenate(([1.0], 1 - 1 / (2 * np.arange(1.0, releases))))
+    drawn = generator.standard_normal((releases, *shape))
+    spread = signal.fftconvolve(drawn, np.cumprod(factors).reshape(-1, *(1 for _ in shape)), axes=0)
+    yield from first_deviation * spread[:releases]
+
+
+def walk_noise(
+    releases: int, deviation: float, shape: tuple[int, ...], *, generator: np.random.Generator
+) -> Iterator[Floats]:
+    """Noise that adds up: so much more with every release."""
+    total = np.zeros(shape)
+    for _ in range(releases):
+        total = total + deviation * generator.standard_normal(shape)
+        yield total

@@ -1,0 +1,182 @@
+"""Every policy: its guarantee, its ask and tell, its state on disk."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shuffledp.accounting.gaussian import gaussian_delta
+from shuffledp.continual.noise import SkellamNoise
+from shuffledp.errors import DataError, ParameterError, ShuffleDPError
+from shuffledp.learn.bandits.linear.catalogue import POLICIES, linear_policy
+from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
+from shuffledp.learn.bandits.linear.counted import CountedPolicy
+from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
+from shuffledp.learn.bandits.linear.linucb import LinUCB
+from shuffledp.learn.bandits.linear.local import AmplifiedLinUCB, LocalLinUCB
+from shuffledp.learn.bandits.linear.policy import LinearState
+from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
+from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+
+SETTING = LinearSetting(users=2000, dimension=3, nonnegative=True)
+PRIVACY = Privacy(1.0, 0.01)
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "concurrent-2"])
+@pytest.mark.parametrize("visits", [1, 3])
+def test_guarantees_hold_and_are_tight(name: str, visits: int) -> None:
+    if name == "shuffle-amp" and visits > 1:
+        with pytest.raises(ParameterError, match="visits"):
+            linear_policy(name, SETTING, PRIVACY, visits=visits)
+        return
+    policy = linear_policy(name, SETTING, PRIVACY, visits=visits)
+    guarantee = policy.guarantee()
+    assert guarantee.holds and guarantee.document()["model"] == guarantee.model
+    if name == "linucb":
+        assert guarantee.privacy is None and guarantee.also == ()
+        return
+    assert guarantee.visits == visits and guarantee.privacy == PRIVACY
+    # No noise to spare, but for what stands ready for transport and rounding.
+    assert guarantee.delta > 0.85 * PRIVACY.delta
+    assert (guarantee.model, guarantee.also) in {
+        ("joint", ()),
+        ("shuffle", ("joint",)),
+        ("local", ("shuffle", "joint")),
+    }
+
+
+@pytest.mark.parametrize("make", [ConcurrentLinUCB, ShuffleVecLinUCB])
+@pytest.mark.parametrize("visits", [1, 4])
+def test_too_little_noise_is_refused(make: type[CountedPolicy], visits: int) -> None:
+    policy = make.planned(SETTING, PRIVACY, visits=visits)  # type: ignore[attr-defined]
+    noise = policy.plan.noise
+    assert isinstance(noise, SkellamNoise)
+    with pytest.raises(ShuffleDPError, match="delta"):
+        replace(policy, plan=replace(policy.plan, noise=SkellamNoise(0.64 * noise.variance)))
+
+
+def test_visits_cost_what_gaussian_composition_says() -> None:
+    once, four = (ShuffleVecLinUCB.planned(SETTING, PRIVACY, visits=visits) for visits in (1, 4))
+    ratio = four.release_noise.deviations[1] / once.release_noise.deviations[1]
+    assert ratio == pytest.approx(2.0, rel=0.01)
+    several = ConcurrentLinUCB.planned(SETTING, PRIVACY, visits=4)
+    levels = several.plan.shufflers_used
+    shift = math.sqrt(Visits(4, levels).squares) * SETTING.joint.apart
+    deviation = float(several.release_noise.deviations[1])
+    assert 0.9 * PRIVACY.delta < gaussian_delta(1.0, deviation, shift) + 0.11 * PRIVACY.delta < 1.05 * PRIVACY.delta
+
+
+def test_noise_is_as_far_from_gaussian_as_said() -> None:
+    from scipy import special
+
+    noise = SkellamNoise(2500.0)
+    law = noise.law()
+    below = np.array([law.cdf(k) for k in range(-300, 301)])
+    scores = 50.0 * special.ndtri(below)
+    worst = max(np.abs(np.arange(-300, 301) - scores).max(), np.abs(np.arange(-299, 301) - scores[:-1]).max())
+    assert 0.5 < worst <= gaussian_offset(noise)
+
+
+def told(policy, state: LinearState, users: int, bits: RandomBits):
+    """Some sums that may be told."""
+    if not isinstance(policy, CountedPolicy):
+        ends = (state.users + users) % policy.slot_users == 0
+        return np.full(policy.setting.joint.length, float(state.users)) if ends else None
+    cohort = policy.ask(state)
+    due = [batch for batch in cohort.batches if batch.first_seat + users == batch.mechanism.users]
+    return {batch.level: np.arange(policy.setting.joint.length) for batch in due}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_state_survives_paper_and_is_refused_elsewhere(name: str) -> None:
+    policy = linear_policy(name, SETTING, PRIVACY)
+    bits, state = RandomBits.seeded(1), policy.start()
+    assert policy.ask(state).model.theta.tolist() == [0.0] * 3
+    for _ in range(6):
+        cohort = policy.ask(state)
+        state = policy.tell(state, cohort.users, told(policy, state, cohort.users, bits))
+    if policy.slot_users > 1:
+        state = policy.tell(state, 1, told(policy, state, 1, bits))
+        assert policy.ask(state).users == policy.slot_users - 1
+    again = LinearState.from_document(json.loads(json.dumps(state.document())))
+    assert again == state
+    assert policy.ask(again).model.theta.tolist() == policy.ask(state).model.theta.tolist()
+    other = linear_policy(name, replace(SETTING, users=2001), PRIVACY)
+    with pytest.raises(ParameterError, match="must belong to the policy"):
+        other.ask(state)
+    with pytest.raises(ParameterError, match="users must lie in"):
+        policy.tell(state, 0)
+
+
+def test_broken_states_and_sums_are_refused_in_words() -> None:
+    policy = LinUCB(setting=SETTING, batch=10)
+    state = policy.start()
+    with pytest.raises(DataError, match="schema"):
+        LinearState.from_document([])
+    with pytest.raises(DataError, match="fields"):
+        LinearState.from_document({"schema": 1})
+    with pytest.raises(DataError, match="finite"):
+        LinearState.from_document({**state.document(), "released": [math.nan]})
+    with pytest.raises(ParameterError, match="told must be left out"):
+        policy.tell(state, 1, np.zeros(9))
+    with pytest.raises(ParameterError, match="told must be 9 finite numbers"):
+        policy.tell(state, 10, np.zeros(8))
+    with pytest.raises(ParameterError, match="must hold 9 sums"):
+        policy.ask(replace(state, released=(0.0,)))
+    with pytest.raises(ParameterError, match="users must lie in"):
+        policy.ask(replace(state, users=2001))
+    counted = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
+    with pytest.raises(ParameterError, match="counter"):
+        counted.ask(replace(counted.start(), counter=None))
+
+
+def test_bad_requests_are_refused_in_words() -> None:
+    for make in (LinUCB, LocalLinUCB, TreeLinUCB, AmplifiedLinUCB, SquareRootLinUCB):
+        extra = {} if make is LinUCB else {"privacy": PRIVACY}
+        with pytest.raises(ParameterError, match=r"batch must be a whole number in 1\.\.2000, got 2001"):
+            make(setting=SETTING, batch=2001, **extra)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="batch"):
+        ShuffleVecLinUCB.planned(SETTING, PRIVACY, batch=2001)
+    with pytest.raises(ParameterError, match="policy must be one of"):
+        linear_policy("ucb", SETTING, PRIVACY)
+    with pytest.raises(ParameterError, match="visits"):
+        ConcurrentLinUCB.planned(SETTING, PRIVACY, visits=0)
+    with pytest.raises(ParameterError, match="theta_length"):
+        LinearSetting(users=10, dimension=2, theta_length=0)
+    with pytest.raises(ParameterError, match="constants"):
+        LinearSetting(users=10, dimension=2, constants="best")  # type: ignore[arg-type]
+    policy = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
+    with pytest.raises(ParameterError, match=r"honest_fraction must be 1\.0"):
+        replace(policy, plan=replace(policy.plan, honest_fraction=0.5))
+    with pytest.raises(ParameterError, match="plan must be for at least 9000 users"):
+        replace(policy, setting=replace(SETTING, users=9000))
+    with pytest.raises(ParameterError, match="plan must be of 14 coordinates"):
+        replace(ShuffleVecLinUCB.planned(SETTING, PRIVACY), setting=replace(SETTING, dimension=4))
+
+
+def test_the_papers_constants_are_larger() -> None:
+    paper = replace(SETTING, constants="paper")
+    tight = Privacy(0.1, 0.01)
+    for name in ("jdp-tree", "ldp", "shuffle-amp", "shuffle-vec"):
+        exact, theirs = (linear_policy(name, setting, tight) for setting in (SETTING, paper))
+        assert theirs.rule.shift[-1] > 1.5 * exact.rule.shift[-1], name
+        assert theirs.rule.largest_radius > 1.1 * exact.rule.largest_radius, name
+
+
+def test_batches_have_the_size_that_was_asked() -> None:
+    for users, batch in ((100, 30), (2000, 20), (7, 7), (50, 1)):
+        policy = ShuffleVecLinUCB.planned(replace(SETTING, users=users), PRIVACY, batch=batch)
+        assert policy.slot_users == batch and policy.releases == users // batch
+
+
+def test_no_numpy_noise_in_what_protects() -> None:
+    import shuffledp.learn
+
+    for path in Path(str(shuffledp.learn.__file__)).parent.rglob("*.py"):
+        assert "np.random" not in path.read_text() and "default_rng" not in path.read_text(), path

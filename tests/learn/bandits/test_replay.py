@@ -1,0 +1,106 @@
+"""Replaying a log: estimates that agree with the truth, and logs that are refused in words."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.bandits.replay import LoggedRounds
+from shuffledp.randomness import RandomBits
+
+ARMS = 3
+# Six standard errors: a false alarm of 2e-9.
+WIDTH = 6.0
+
+
+def logged(rounds: int, seed: int = 1) -> tuple[LoggedRounds, float]:
+    """A log of a policy that is not uniform, and the true value of taking the best arm."""
+    generator = np.random.default_rng(seed)
+    contexts = generator.random((rounds, 2))
+    shares = np.where(contexts[:, :1] > 0.5, [[0.6, 0.3, 0.1]], [[0.2, 0.3, 0.5]])
+    taken = (generator.random((rounds, 1)) > np.cumsum(shares, axis=1)).sum(axis=1)
+    means = np.stack([contexts[:, 0], contexts[:, 1], np.full(rounds, 0.4)], axis=1)
+    rewards = generator.random(rounds) < means[np.arange(rounds), taken]
+    log = LoggedRounds.of(contexts, taken, rewards, shares[np.arange(rounds), taken], arms=ARMS)
+    return log, float(means[np.arange(rounds), best(contexts)].mean())
+
+
+def best(contexts: np.ndarray) -> np.ndarray:
+    return np.stack([contexts[:, 0], contexts[:, 1], np.full(len(contexts), 0.4)], axis=1).argmax(axis=1)
+
+
+def test_three_estimates_of_one_value() -> None:
+    log, truth = logged(40_000)
+    found = [
+        log.by_rejection(best, bits=RandomBits.seeded(1)),
+        log.by_inverse_propensity(best),
+        log.by_inverse_propensity(best, normalized=True),
+    ]
+    for estimate in found:
+        assert abs(estimate.value - truth) < WIDTH * estimate.standard_error, estimate
+        assert 0 < estimate.used < estimate.rounds == 40_000
+    assert found[2].standard_error < found[1].standard_error < found[0].standard_error
+    # A twin that forgets the propensities must fail.
+    agree = best(log.contexts) == log.taken
+    naive = float((agree * log.rewards).mean() * ARMS)
+    assert abs(naive - truth) > WIDTH * found[1].standard_error
+
+
+def test_a_policy_that_learns_is_told_the_rounds_that_it_agreed_with() -> None:
+    log, _ = logged(3000)
+    told: list[tuple[int, float]] = []
+    estimate = log.by_rejection(
+        lambda contexts: np.full(len(contexts), 2 if len(told) < 50 else 0),
+        bits=RandomBits.seeded(2),
+        learn=lambda context, arm, reward: told.append((arm, reward)),
+    )
+    assert estimate.used == len(told) > 100
+    assert {arm for arm, _ in told[:50]} == {2} and {arm for arm, _ in told[50:]} == {0}
+
+
+def test_standard_errors_are_honest() -> None:
+    values = [logged(400, seed)[0].by_inverse_propensity(best) for seed in range(200)]
+    spread = np.std([estimate.value for estimate in values], ddof=1)
+    said = np.mean([estimate.standard_error for estimate in values])
+    assert 0.75 < spread / said < 1.3
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_files(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"log.{kind}"
+    columns = {"age": [0.1, 0.9, 0.4], "arm": [0, 1, 2], "reward": [1.0, 0.0, 0.5], "propensity": [0.5, 0.25, 1.0]}
+    if kind == "csv":
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(columns), path)
+    log = LoggedRounds.read(path, ["age"], arms=3)
+    assert log.taken.tolist() == [0, 1, 2] and log.contexts.shape == (3, 1)
+    with pytest.raises(DataError, match=r"column must be a column of .*, got height: it has age, arm"):
+        LoggedRounds.read(path, ["height"], arms=3)
+    with pytest.raises(DataError, match=r"arm must be one of 0\.\.1, got 2 in row 3"):
+        LoggedRounds.read(path, ["age"], arms=2)
+
+
+def test_bad_logs_are_refused_in_words() -> None:
+    with pytest.raises(DataError, match=r"propensity must lie in \(0, 1\], got 0 in row 1"):
+        LoggedRounds.of([[1.0]], [0], [1], [0], arms=1)
+    with pytest.raises(DataError, match="reward must be finite"):
+        LoggedRounds.of([[1.0]], [0], [np.nan], [1], arms=1)
+    with pytest.raises(DataError, match="as many of each"):
+        LoggedRounds.of([[1.0]], [0, 0], [1], [1], arms=1)
+    with pytest.raises(ParameterError, match="arms"):
+        LoggedRounds.of([[1.0]], [0], [1], [1], arms=0)
+    log = LoggedRounds.of([[1.0]] * 3, [0] * 3, [1] * 3, [0.5] * 3, arms=2)
+    with pytest.raises(DataError, match="must agree with the policy"):
+        log.by_rejection(lambda contexts: np.ones(len(contexts), dtype=int), bits=RandomBits.seeded(1))
+    with pytest.raises(DataError, match="policy agrees"):
+        log.by_inverse_propensity(lambda contexts: np.ones(len(contexts), dtype=int), normalized=True)
+    with pytest.raises(ParameterError, match="choose"):
+        log.by_inverse_propensity(lambda contexts: np.full(len(contexts), 2))
+    with pytest.raises(ParameterError, match="one arm a context"):
+        log.by_inverse_propensity(lambda contexts: np.zeros(2))
