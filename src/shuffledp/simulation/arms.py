@@ -11,7 +11,7 @@ from shuffledp.learn.bandits.arms.elimination import ArmsState, Elimination, Pri
 from shuffledp.learn.bandits.arms.references import UCB1
 from shuffledp.learn.bandits.spec import reward_bits
 from shuffledp.randomness import RandomBits
-from shuffledp.simulation.environments.arms import ArmsWorld
+from shuffledp.simulation.environments.arms import ArmsWorld, reward_generator
 from shuffledp.simulation.run import simulate
 
 Rewards = Callable[[int, int], NDArray[np.generic]]
@@ -44,7 +44,7 @@ def simulate_arms(policy: Elimination | UCB1, world: ArmsWorld, *, bits: RandomB
     if isinstance(policy, UCB1):
         counts = policy.play(world.means, bits=bits)
         return ArmsRun((counts * gaps).sum(axis=1), np.ones(world.instances, dtype=np.bool_))
-    generator = np.random.default_rng(seed)
+    generator = reward_generator(seed)
     active = np.ones(world.means.shape, dtype=np.bool_)
     sums, regret = np.zeros(world.means.shape), np.zeros(world.instances)
     came = np.zeros(world.instances, dtype=np.int64)

@@ -74,3 +74,8 @@ def common_gap(instances: int, arms: int, gap: float, best: float = 0.75) -> Arm
     means = np.full((instances, arms), best - gap)
     means[:, 0] = best
     return ArmsWorld(means)
+
+
+def reward_generator(seed: int) -> np.random.Generator:
+    """What draws a world's rewards."""
+    return np.random.default_rng(seed)

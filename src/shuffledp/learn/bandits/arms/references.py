@@ -19,6 +19,7 @@ from shuffledp.learn.bandits.arms.elimination import Elimination, Stage
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.generators import generator_from
 from shuffledp.references.local import LocalRandomizedResponse
 
 Floats = NDArray[np.float64]
@@ -83,7 +84,7 @@ class LocalElimination(ReferenceElimination):
         return 1 / (1 - 2 * self._lie) ** 2
 
     def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
-        generator = _generator(bits)
+        generator = generator_from(bits)
         answers = generator.binomial(ones, 1 - self._lie) + generator.binomial(stage.users - ones, self._lie)
         return np.asarray((answers - stage.users * self._lie) / (1 - 2 * self._lie))
 
@@ -109,7 +110,7 @@ class CuratorElimination(ReferenceElimination):
         return DiscreteLaplace(math.exp(-self.privacy.epsilon))
 
     def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
-        generator, stop = _generator(bits), -math.expm1(-self.privacy.epsilon)
+        generator, stop = generator_from(bits), -math.expm1(-self.privacy.epsilon)
         return np.asarray(ones + generator.geometric(stop, ones.shape) - generator.geometric(stop, ones.shape), float)
 
 
@@ -129,7 +130,7 @@ class UCB1:
 
     def play(self, means: Floats, *, bits: RandomBits) -> NDArray[np.int64]:
         """How often each arm is played, in each row of means."""
-        generator = _generator(bits)
+        generator = generator_from(bits)
         rows = np.arange(len(means))
         counts = np.ones(means.shape, dtype=np.int64)
         sums = generator.binomial(1, means).astype(np.float64)
@@ -141,10 +142,6 @@ class UCB1:
             counts[rows, chosen] += times
             played += times
         return counts
-
-
-def _generator(bits: RandomBits) -> np.random.Generator:
-    return np.random.default_rng(bits.words(4).tolist())
 
 
 @lru_cache(maxsize=256)
