@@ -73,7 +73,7 @@ def everything(store: SqliteStore) -> list[Any]:
 def held(db: sqlite3.Connection) -> dict[str, list[bytes]]:
     """The ciphertexts of every batch, sealed or not."""
     found: dict[str, list[bytes]] = {}
-    for batch_id, body in db.execute("SELECT batch_id, body FROM parts UNION ALL SELECT batch_id, body FROM sealed"):
+    for batch_id, body in db.execute("SELECT batch_id, body FROM parts UNION ALL SELECT batch_id, body FROM pieces"):
         found.setdefault(batch_id, []).extend(ciphertexts(body))
     return {batch_id: sorted(each) for batch_id, each in found.items()}
 
@@ -167,7 +167,9 @@ def test_a_refusal_waits_for_the_commit_that_it_rests_on(world: World) -> None:
     assert statuses(accept(world, task, sent[::-1])) == [201, 410]
 
 
-@pytest.mark.parametrize("statement", ["BEGIN", "INSERT INTO sealed", "DELETE FROM parts", "COMMIT"])
+@pytest.mark.parametrize(
+    "statement", ["BEGIN", "INSERT INTO pieces", "INSERT INTO sealed", "DELETE FROM parts", "COMMIT"]
+)
 def test_sealing_waits_for_room(world: World, statement: str) -> None:
     task = small_task(world.key.public)
     world.add_task(task)
@@ -247,7 +249,7 @@ def test_the_second_server_on_a_store_is_told_who_holds_it(world: World) -> None
             open_again()
 
 
-@pytest.mark.parametrize("label", ["shuffler 2", "analyzer 1", "something else"])
+@pytest.mark.parametrize("label", ["shuffler 1", "shuffler 3", "analyzer 2", "something else"])
 def test_another_version_or_kind_of_store_is_refused(tmp_path: Path, label: str) -> None:
     path = tmp_path / "s.db"
     ShufflerServer(path, post=lambda path, body: 503).stop()
@@ -256,7 +258,7 @@ def test_another_version_or_kind_of_store_is_refused(tmp_path: Path, label: str)
     connection.commit()
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(DataError, match=f"must be of shuffler 1, got a store of {label}"):
+    with pytest.raises(DataError, match=f"must be of shuffler 2, got a store of {label}"):
         ShufflerServer(path, post=lambda path, body: 503)
     assert path.read_bytes() == before
 
@@ -276,15 +278,21 @@ def test_a_commit_is_on_disk_when_it_is_acknowledged(world: World) -> None:
         assert store.write(lambda db: db.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
 
 
-def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the_log_was_emptied(world: World) -> None:
-    task = small_task(world.key.public)
+@pytest.mark.parametrize(("users", "shufflers", "together"), [(24, 3, 1), (400, 1, 400)])
+def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the_log_was_emptied(
+    world: World, users: int, shufflers: int, together: int
+) -> None:
+    task = small_task(world.key.public, users=users, shufflers=shufflers)
     world.add_task(task)
-    sent = reports(world, task, 24)
-    for report in sent:
-        accept_one(world.shuffler, task.id, report).result()
+    sent = reports(world, task, users)
+    for start in range(0, users, together):
+        world.shuffler.accept(task.id, sent[start : start + together]).result()
+    # What is longer than a quarter of a page is, but for its beginning, on pages of its own.
+    lengths = world.shuffler._store.read(lambda db: db.execute("SELECT length(body) FROM parts").fetchall())
+    assert (max(lengths)[0] > 8192 // 4) == (together > 1)
     world.shuffler.seal_full()
     counts = world.shuffler.counts(task.id)
-    query = "SELECT batch_id, body FROM sealed"
+    query = "SELECT batch_id, body FROM pieces"
     sealed = dict(world.shuffler._store.read(lambda db: db.execute(query).fetchall()))
     assert len(sealed) == counts["batches_waiting"] > 0
     for batch_id in sealed:

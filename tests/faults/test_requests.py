@@ -69,7 +69,10 @@ class Service:
 
     def kept(self) -> list[Any]:
         def rows(db: sqlite3.Connection) -> list[Any]:
-            return [db.execute(f"SELECT * FROM {table}").fetchall() for table in ("accepted", "parts", "sealed")]
+            return [
+                db.execute(f"SELECT * FROM {table}").fetchall()
+                for table in ("accepted", "arrived", "parts", "pieces", "sealed")
+            ]
 
         return self.world.shuffler._store.read(rows)
 

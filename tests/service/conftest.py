@@ -31,7 +31,7 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.desk import Desk as ShufflerDesk
-from shuffledp.service.shuffler.records import KeptReport, Lease, SealedBatch
+from shuffledp.service.shuffler.records import Lease, Part, SealedBatch
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.task import AnyPlan, Task
 from shuffledp.service.tokens import Tokens
@@ -267,7 +267,8 @@ class ShufflerMemory:
         self.position = 0
         self.held: dict[str, Lease] = {}
         self.accepted: set[str] = set()
-        self.open: dict[str, tuple[int, dict[int, bytes]]] = {}
+        self.open: dict[str, tuple[int, dict[int, Part]]] = {}
+        self.pieces: list[bytes] = []
         self.unsent: dict[str, SealedBatch] = {}
 
     def next_position(self, task_id: str) -> int:
@@ -293,24 +294,35 @@ class ShufflerMemory:
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted & set(report_ids)
 
-    def keep(self, task_id: str, reports: list[KeptReport]) -> None:
-        for report in reports:
-            self.accepted.add(report.report_id)
-            del self.held[report.seat]
-            for part in report.parts:
-                _, parts = self.open.setdefault(part.batch_id, (part.size, {}))
-                assert part.seat not in parts
-                parts[part.seat] = part.body
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[Part]) -> None:
+        self.accepted |= set(report_ids)
+        for seat in seats:
+            del self.held[seat]
+        for part in parts:
+            held = self.open.setdefault(part.batch_id, (part.size, {}))[1]
+            assert part.seat not in held
+            held[part.seat] = part
 
     def full_batches(self) -> list[tuple[str, str]]:
-        return [(TASK, batch_id) for batch_id, (size, parts) in self.open.items() if len(parts) == size]
+        return [(TASK, batch_id) for batch_id in self.open if self.is_full(TASK, batch_id)]
+
+    def is_full(self, task_id: str, batch_id: str) -> bool:
+        size, parts = self.open.get(batch_id, (1, {}))
+        return sum(part.reports for part in parts.values()) == size
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
-        return list(self.open[batch_id][1].values())
+        return [part.body for part in self.open[batch_id][1].values()]
 
-    def seal(self, batch: SealedBatch) -> None:
-        del self.open[batch.batch_id]
-        self.unsent[batch.batch_id] = batch
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> None:
+        self.pieces = [*self.pieces, body] if number else [body]
+
+    def seal(self, task_id: str, batch_id: str, length: int) -> None:
+        self.unsent[batch_id] = SealedBatch(task_id, batch_id, b"".join(self.pieces))
+        assert len(self.unsent[batch_id].body) == length
+
+    def tidy(self, task_id: str, batch_id: str) -> bool:
+        del self.open[batch_id]
+        return True
 
     def waiting_bytes(self) -> int:
         return sum(len(batch.body) for batch in self.unsent.values())
@@ -377,7 +389,8 @@ class Desks:
             [answer] = shuffler.accept(front, TASK, [SentReport(new_id(bits=bits), seat.seat, body)])
             assert answer == Accepted(new=True)
             for _, batch_id in front.full_batches():
-                assert shuffler.seal(front, TASK, batch_id)
+                [piece] = shuffler.permuted_batch(front, TASK, batch_id)
+                assert shuffler.seal(front, TASK, batch_id, [piece])
                 sealed = front.unsent.pop(batch_id)
                 assert analyzer.deliver(back, TASK, batch_id, sealed.body)
                 messages = self.opened(open_here(self.key, sealed.body, self.task.id, batch_id))

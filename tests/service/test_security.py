@@ -43,6 +43,7 @@ from shuffledp.service.problems import MEDIA_TYPE
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted
+from shuffledp.service.store.sqlite_shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ROLES, Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload, single_body
@@ -351,12 +352,12 @@ def test_the_shufflers_tables_after_release(aftermath: Aftermath) -> None:
     """Table by table: ids without positions, batches without bytes, no seats and no parts of what was released."""
     done, tables = aftermath.done.id, aftermath.tables["shuffler"]
     of_task = {name: [row for row in rows if done in row] for name, rows in tables.items()}
-    assert set(tables) >= {"store", "tasks", "leases", "accepted", "batches", "parts", "sealed"}
+    assert set(tables) >= {"store", "tasks", "leases", "accepted", "batches", "parts", "pieces", "sealed"}
     assert {name for name, rows in of_task.items() if rows} == {"tasks", "accepted", "sealed"}
     # Stored by random id, and with nothing beside it: neither a position nor a time.
     ids = [bytes.fromhex(report.report_id) for report in aftermath.reports]
     assert of_task["accepted"] == [(done, report_id) for report_id in sorted(ids)]
-    assert {row[3] for row in of_task["sealed"]} == {None}
+    assert {row[3] for row in of_task["sealed"]} == {GONE}
     assert [row[2:] for row in of_task["tasks"]] == [(30, 30)]
     # No column of any table could hold an address or the time of a report.
     assert {len(row) for row in tables["accepted"]} == {2} and {len(row) for row in tables["parts"]} == {4}

@@ -13,6 +13,7 @@ from typing import Any
 
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.store.sqlite_shuffler import GONE, SENT, TIDYING, SqliteRecords
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
 from shuffledp.testing.service import MadeReport, World, ciphertexts
@@ -88,32 +89,45 @@ class Model:
         parts, sealed, accepted = self.world.shuffler._store.read(_shuffler_rows)
         live = {task.id: task for task in self.tasks}
         filled: Counter[tuple[str, str]] = Counter()
+        tidying = {(task_id, batch_id) for task_id, batch_id, state, _ in sealed if state == TIDYING}
         for task_id, batch_id, seat, body in parts:
-            report_id = self._owner_of_part(batch_id, body)
-            batch = next(b for b in self.reports[report_id].place.batches if b.batch_id == batch_id)
-            must(self.reports[report_id].place.task.id == task_id, "a part is in another task")
-            must(batch.seat == seat, "a part is in another seat")
-            found[report_id][batch_id] += 1
-            filled[task_id, batch_id] += 1
+            owners = self._owners_of_part(batch_id, body)
+            if (task_id, batch_id) in tidying:
+                # What counts is in its pieces; this is being deleted.
+                continue
+            reports = [self.reports[report_id] for report_id in owners]
+            must({one.place.task.id for one in reports} == {task_id}, "a part is in another task")
+            must(min(_seat(one, batch_id) for one in reports) == seat, "a part is in another seat")
+            for report_id in owners:
+                found[report_id][batch_id] += 1
+            filled[task_id, batch_id] += len(owners)
         on_their_way = self.world.network.sent[self.checked_sent :]
-        for task_id, batch_id, body in [(t, b, body) for t, b, body in sealed if body is not None] + on_their_way:
+        for task_id, batch_id, body in [(t, b, body) for t, b, state, body in sealed if state < SENT] + on_their_way:
             self._see(live.get(task_id), task_id, batch_id, body)
+        for task_id, batch_id, _ in on_their_way:
+            must((task_id, batch_id) not in tidying, "a batch was sent while its parts were there")
         self.checked_sent = len(self.world.network.sent)
-        for task_id, batch_id, body in sealed:
+        for task_id, batch_id, state, body in sealed:
             if task_id not in live:
                 continue
             must((task_id, batch_id) not in filled, "a batch is sealed and has parts")
             for report_id in self.seen[task_id, batch_id].reports:
                 found[report_id][batch_id] += 1
-            if body is None:
+            must(state < GONE or not body, "a batch is gone and its bytes are not")
+            if state >= SENT:
                 must(self.kept(task_id, batch_id) is not None, "a batch was purged and the analyzer does not have it")
         self._check_reports(found, accepted)
-        self._check_analyzer({(task_id, batch_id) for task_id, batch_id, _ in sealed})
+        self._check_analyzer({(task_id, batch_id) for task_id, batch_id, _, _ in sealed})
 
-    def _owner_of_part(self, batch_id: str, body: bytes) -> str:
-        report_id, batch = self.owner[body[:CIPHERTEXT_BYTES]]
-        must(batch == batch_id and b"".join(self.reports[report_id].made.pieces[batch]) == body, "a part was altered")
-        return report_id
+    def _owners_of_part(self, batch_id: str, body: bytes) -> list[str]:
+        owners = []
+        while body:
+            report_id, batch = self.owner[body[:CIPHERTEXT_BYTES]]
+            own = b"".join(self.reports[report_id].made.pieces[batch])
+            must(batch == batch_id and body.startswith(own), "a part was altered")
+            owners.append(report_id)
+            body = body[len(own) :]
+        return owners
 
     def _see(self, task: Task | None, task_id: str, batch_id: str, body: bytes) -> None:
         """A sealed or sent body: the first of its batch is looked into, all others must be the same bytes."""
@@ -187,7 +201,11 @@ def _half(task: Task, batch_id: str) -> int:
 
 def _shuffler_rows(db: sqlite3.Connection) -> tuple[list[Any], list[Any], set[str]]:
     parts = db.execute("SELECT task_id, batch_id, seat, body FROM parts").fetchall()
-    sealed = db.execute("SELECT task_id, batch_id, body FROM sealed").fetchall()
+    records = SqliteRecords(db)
+    sealed = [
+        (*row, records.body(row[0], row[1]))
+        for row in db.execute("SELECT task_id, batch_id, state FROM sealed").fetchall()
+    ]
     ids = "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted"
     return parts, sealed, {row[0].hex() for row in db.execute(ids)}
 

@@ -2,11 +2,13 @@
 
 Every method runs inside one transaction of the records it is given, so that it happens whole or not at all. A
 seat's lease that ran out is deleted before its position is given to somebody else; a report is kept in all its
-batches, its seat is gone and its id remembered, in one step; sealing permutes, keeps and deletes in one step.
+batches, its seat is gone and its id remembered, in one step. A large batch is permuted and written down piece by piece
+while others report; it becomes the batch that is sent in one step, and is sent when nothing else of it is left.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -15,12 +17,14 @@ from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.clock import Clock
 from shuffledp.service.problems import BUSY, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, SeatInBatch
-from shuffledp.service.shuffler.records import KeptReport, Lease, Part, Records, SealedBatch
+from shuffledp.service.shuffler.records import Lease, Part, Records
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
 LEASE_SECONDS = 60.0
 # New reports are refused while more than this waits to be sent on.
 MOST_WAITING_BYTES = 1 << 30
+# Of a sealed batch in one commit: nobody waits longer than for this.
+PIECE_BYTES = 1 << 20
 # Slots whose batches are remembered: people sit side by side.
 _MOST_SLOTS = 1000
 
@@ -41,6 +45,18 @@ class Accepted:
     new: bool
 
 
+_NEW, _KNOWN = Accepted(new=True), Accepted(new=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """People who are in the same batches: those of the first of them, and what a report's bytes are for."""
+
+    batches: tuple[SeatInBatch, ...]
+    columns: tuple[tuple[SeatInBatch, int, int], ...]
+    length: int
+
+
 @dataclass(frozen=True)
 class Desk:
     """The shuffler's rules."""
@@ -50,9 +66,7 @@ class Desk:
     bits: RandomBits
     lease_seconds: float = LEASE_SECONDS
     most_waiting_bytes: int = MOST_WAITING_BYTES
-    _slots: dict[tuple[str, int], tuple[SeatInBatch, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _slots: dict[tuple[str, int], _Slot] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def routing(self, task_id: str) -> Routing:
         """The task's routing, or a refusal."""
@@ -79,7 +93,7 @@ class Desk:
         seat = new_seat(position, bits=self.bits)
         records.add_lease(task_id, Lease(seat, position, now + self.lease_seconds))
         within = position % routing.slot_users
-        batches = tuple(replace(b, seat=b.seat + within) for b in self._slot(task_id, routing, position))
+        batches = tuple(replace(b, seat=b.seat + within) for b in self._slot(task_id, routing, position).batches)
         return Seat(seat, self.lease_seconds, batches)
 
     def accept(self, records: Records, task_id: str, reports: list[SentReport]) -> list[Accepted | RefusedError]:
@@ -92,11 +106,11 @@ class Desk:
         known = records.accepted_among(task_id, [report.report_id for report in reports])
         leases = records.leases(task_id, [report.seat for report in reports])
         room, now = self._refuse_without_room(records), self.clock.now()
-        kept: list[KeptReport] = []
+        kept: list[tuple[SentReport, int]] = []
         answers: list[Accepted | RefusedError] = []
         for report in reports:
             if report.report_id in known:
-                answers.append(Accepted(new=False))
+                answers.append(_KNOWN)
                 continue
             lease = leases.get(report.seat)
             refused = room or self._refuse(task_id, routing, report, lease, now)
@@ -108,9 +122,11 @@ class Desk:
             # A second report of the same upload finds the first one's id known and its seat gone.
             known.add(report.report_id)
             del leases[report.seat]
-            kept.append(KeptReport(report.report_id, report.seat, self._parts(task_id, routing, report, lease)))
-            answers.append(Accepted(new=True))
-        records.keep(task_id, kept)
+            kept.append((report, lease.position))
+            answers.append(_NEW)
+        if kept:
+            ids, seats = [report.report_id for report, _ in kept], [report.seat for report, _ in kept]
+            records.keep(task_id, ids, seats, self._parts(task_id, routing, kept))
         return answers
 
     def _refuse(
@@ -119,7 +135,7 @@ class Desk:
         """Why a new report cannot be accepted, if it cannot."""
         if lease is None or lease.ends <= now:
             return _seat_gone()
-        expected = sum(batch.messages for batch in self._slot(task_id, routing, lease.position)) * CIPHERTEXT_BYTES
+        expected = self._slot(task_id, routing, lease.position).length
         if len(report.body) == expected:
             return None
         return RefusedError(
@@ -131,29 +147,55 @@ class Desk:
         records.drop_lease(task_id, lease.seat)
         records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
 
-    def _parts(self, task_id: str, routing: Routing, report: SentReport, lease: Lease) -> tuple[Part, ...]:
-        within, start, parts = lease.position % routing.slot_users, 0, []
-        for batch in self._slot(task_id, routing, lease.position):
-            end = start + batch.messages * CIPHERTEXT_BYTES
-            parts.append(Part(batch.batch_id, batch.seat + within, batch.size, report.body[start:end]))
-            start = end
-        return tuple(parts)
+    def _parts(self, task_id: str, routing: Routing, kept: list[tuple[SentReport, int]]) -> list[Part]:
+        """What the reports have for each batch: in one slot all are cut at the same places."""
+        by_slot: dict[int, list[tuple[int, bytes]]] = {}
+        for report, position in kept:
+            slot, within = divmod(position, routing.slot_users)
+            by_slot.setdefault(slot, []).append((within, report.body))
+        parts = []
+        for slot, some in by_slot.items():
+            layout = self._slot(task_id, routing, slot * routing.slot_users)
+            if not layout.columns:
+                continue
+            first = min(within for within, _ in some)
+            rows = np.frombuffer(b"".join(body for _, body in some), dtype=np.uint8).reshape(len(some), layout.length)
+            for batch, start, end in layout.columns:
+                body = rows[:, start:end].tobytes()
+                parts.append(Part(batch.batch_id, batch.seat + first, len(some), batch.size, body))
+        return parts
 
-    def seal(self, records: Records, task_id: str, batch_id: str) -> bool:
-        """Permute a full batch, once and for all; False if it is not full, or was sealed before."""
-        if (task_id, batch_id) not in records.full_batches():
-            return False
-        records.seal(SealedBatch(task_id, batch_id, permuted(records.parts(task_id, batch_id), bits=self.bits)))
-        return True
+    # --- sealing -----------------------------------------------------------------------------
 
-    def _slot(self, task_id: str, routing: Routing, position: int) -> tuple[SeatInBatch, ...]:
+    def permuted_batch(self, records: Records, task_id: str, batch_id: str) -> list[bytes]:
+        """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
+        if not records.is_full(task_id, batch_id):
+            return []
+        body = permuted(records.parts(task_id, batch_id), bits=self.bits)
+        return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
+
+    def seal(self, records: Records, task_id: str, batch_id: str, pieces: list[bytes]) -> bool:
+        """These pieces are the batch, once and for all; all but the last are written. Answers whether it is tidy, too.
+
+        Nothing happens if it is not full, or was sealed before.
+        """
+        if not records.is_full(task_id, batch_id):
+            return True
+        records.add_piece(task_id, batch_id, len(pieces) - 1, pieces[-1])
+        records.seal(task_id, batch_id, sum(map(len, pieces)))
+        return records.tidy(task_id, batch_id)
+
+    def _slot(self, task_id: str, routing: Routing, position: int) -> _Slot:
         """The batches of the first user of this position's slot: the others differ in their seats only."""
         slot = position // routing.slot_users
         found = self._slots.get((task_id, slot))
         if found is None:
             if len(self._slots) >= _MOST_SLOTS:
                 self._slots.clear()
-            found = self._slots[task_id, slot] = routing.batches_of(slot * routing.slot_users)
+            batches = routing.batches_of(slot * routing.slot_users)
+            ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
+            columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
+            found = self._slots[task_id, slot] = _Slot(batches, columns, ends[-1])
         return found
 
     def _refuse_without_room(self, records: Records) -> RefusedError | None:

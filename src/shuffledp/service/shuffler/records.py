@@ -36,21 +36,17 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One report's ciphertexts for one batch; `seat` counts the batch's users from 0."""
+    """What reports that came together have for one batch, report after report.
+
+    `seat` is the lowest of theirs, counted from 0 in the batch, so that no two parts have the same; `size` is how many
+    reports the batch needs.
+    """
 
     batch_id: str
     seat: int
+    reports: int
     size: int
     body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class KeptReport:
-    """A report that is accepted: its own id, its seat, and its part of every batch."""
-
-    report_id: str
-    seat: str
-    parts: tuple[Part, ...]
 
 
 class Records(Protocol):
@@ -86,26 +82,44 @@ class Records(Protocol):
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         """Which of these reports are in the task's batches, or were."""
 
-    def keep(self, task_id: str, reports: list[KeptReport]) -> None:
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[Part]) -> None:
         """Remember the reports' ids, end their seats' leases, and put their parts into their batches."""
 
     def full_batches(self) -> list[tuple[str, str]]:
         """Task and id of every batch that is full and not sealed."""
 
-    def parts(self, task_id: str, batch_id: str) -> list[bytes]:
-        """What a batch holds, a body a report."""
+    def is_full(self, task_id: str, batch_id: str) -> bool:
+        """Whether this one is."""
 
-    def seal(self, batch: SealedBatch) -> None:
-        """Keep the permuted batch and delete its parts."""
+    def parts(self, task_id: str, batch_id: str) -> list[bytes]:
+        """What a batch holds, a body a part."""
+
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> None:
+        """Keep a piece of the permuted batch; the first one forgets what an earlier try has left."""
+
+    def seal(self, task_id: str, batch_id: str, length: int) -> None:
+        """The pieces are the batch from now on."""
+
+    def tidy(self, task_id: str, batch_id: str) -> bool:
+        """Delete some of a sealed batch's parts, and forget when some of the ids came; True if nothing is left."""
+
+    def untidy(self) -> list[tuple[str, str]]:
+        """Sealed batches of which that was not said yet."""
 
     def waiting(self) -> list[tuple[str, str]]:
-        """Task and id of sealed batches that were not sent yet."""
+        """Task and id of batches that are sealed, tidy, and not sent yet."""
 
     def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
         """A sealed batch that was not sent yet."""
 
     def mark_sent(self, task_id: str, batch_id: str) -> None:
-        """The next hop has it: delete its bytes."""
+        """The next hop has it."""
+
+    def purge(self, task_id: str, batch_id: str) -> bool:
+        """Delete some of the bytes of a batch that was sent; True if nothing is left."""
+
+    def unpurged(self) -> list[tuple[str, str]]:
+        """Sent batches of which that was not said yet."""
 
     def waiting_bytes(self) -> int:
         """How much waits to be sent on."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -195,17 +196,35 @@ class ShufflerServer:
         return all_sent
 
     def seal_full(self) -> int:
-        """Permute and keep every full batch, a transaction each."""
+        """Permute and keep every full batch; what an earlier process left half done is finished first."""
+        for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).untidy()):
+            self._tidy(task_id, batch_id)
         full = self._store.read(lambda db: SqliteRecords(db).full_batches())
         for task_id, batch_id in full:
             self._seal(task_id, batch_id)
         return len(full)
 
     def _seal(self, task_id: str, batch_id: str) -> None:
+        """Piece by piece, a commit each: reports go on being accepted between them."""
         started = time.perf_counter()
-        if self._store.write(lambda db: self.desk.seal(SqliteRecords(db), task_id, batch_id)):
-            self.sealed.inc()
-            log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
+        # A full batch changes no more: it is read and permuted while others write.
+        pieces = self._store.read(lambda db: self.desk.permuted_batch(SqliteRecords(db), task_id, batch_id))
+        if not pieces:
+            return
+        for number, piece in enumerate(pieces[:-1]):
+            self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
+        if not self._store.write(lambda db: self.desk.seal(SqliteRecords(db), task_id, batch_id, pieces)):
+            self._tidy(task_id, batch_id)
+        self.sealed.inc()
+        log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
+
+    def _tidy(self, task_id: str, batch_id: str) -> None:
+        while not self._store.write(lambda db: SqliteRecords(db).tidy(task_id, batch_id)):
+            pass
+
+    def _purge(self, task_id: str, batch_id: str) -> None:
+        while not self._store.write(lambda db: SqliteRecords(db).purge(task_id, batch_id)):
+            pass
 
     def send_waiting(self) -> bool:
         """Send sealed batches on, oldest first; the same bytes until they are taken. True if none is left.
@@ -213,6 +232,8 @@ class ShufflerServer:
         A batch that is refused waits, and does not hold up the others.
         """
         refused = False
+        for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).unpurged()):
+            self._purge(task_id, batch_id)
         try:
             for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).waiting()):
                 if self._chores.is_stopping:
@@ -236,5 +257,10 @@ class ShufflerServer:
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False
         self._store.write(lambda db: SqliteRecords(db).mark_sent(task_id, batch_id))
+        self._purge(task_id, batch_id)
         self.sent.inc()
         return True
+
+
+def _add_piece(task_id: str, batch_id: str, number: int, piece: bytes, db: Any) -> None:
+    SqliteRecords(db).add_piece(task_id, batch_id, number, piece)

@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
-from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 
-from shuffledp.service.shuffler.records import Counts, KeptReport, Lease, SealedBatch
+from shuffledp.service.shuffler.records import Counts, Lease, Part, SealedBatch
 from shuffledp.service.wire import position_of
 
-KIND, VERSION = "shuffler", 1
+KIND, VERSION = "shuffler", 2
 
 # Ordered by random ids, or deleted when a batch is sealed: nothing keeps the order in which reports came.
 SCHEMA = """
@@ -34,12 +35,47 @@ CREATE TABLE parts (
     task_id TEXT NOT NULL, batch_id TEXT NOT NULL, seat INTEGER NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (task_id, batch_id, seat)
 ) WITHOUT ROWID;
+CREATE TABLE pieces (
+    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, piece INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (task_id, batch_id, piece)
+) WITHOUT ROWID;
 CREATE TABLE sealed (
-    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, bytes INTEGER NOT NULL, body BLOB,
+    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
     PRIMARY KEY (task_id, batch_id)
 );
-CREATE INDEX unsent ON sealed (task_id, batch_id) WHERE body IS NOT NULL;
+CREATE INDEX unfinished ON sealed (state, bytes) WHERE state < 3;
 """
+
+# A sealed batch: its parts are being deleted; it waits to be sent; its bytes are being deleted; nothing is left.
+TIDYING, READY, SENT, GONE = range(4)
+_FULL = "filled = size"
+# In one commit: more would make others wait.
+MOST_BYTES, MOST_IDS = 1 << 20, 2000
+
+
+@cache
+def _search(count: int) -> str:
+    """Which of so many ids are known; the same numbered places in both tables."""
+    places = ", ".join(f"?{place + 2}" for place in range(count))
+    tables = (
+        f"SELECT report_id FROM {table} WHERE task_id = ?1 AND report_id IN ({places})"
+        for table in ("arrived", "accepted")
+    )
+    return " UNION ALL ".join(tables)
+
+
+@cache
+def _insert(count: int) -> str:
+    return "INSERT INTO arrived VALUES " + ", ".join(f"(?1, ?{place + 2})" for place in range(count))
+
+
+def _in_blocks(ids: list[bytes]) -> Iterator[list[bytes]]:
+    """Powers of two, so that few different statements are prepared; each is one call, whatever it holds."""
+    start = 0
+    while start < len(ids):
+        count = min(1 << (len(ids) - start).bit_length() - 1, 256)
+        yield ids[start : start + count]
+        start += count
 
 
 class SqliteRecords:
@@ -66,14 +102,14 @@ class SqliteRecords:
         return self.next_position(task_id) - 1
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
-        # People sit side by side: looked up by position, they are on few pages.
-        rows = self._db.execute(
-            "SELECT seat, position, ends FROM leases "
+        # People sit side by side: looked up by position, they are on few pages; and all in one row.
+        (rows,) = self._db.execute(
+            "SELECT json_group_array(json_array(seat, position, ends)) FROM leases "
             "WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
             (task_id, json.dumps([position_of(seat) for seat in seats])),
-        )
+        ).fetchone()
         asked = set(seats)
-        return {row[0]: Lease(*row) for row in rows if row[0] in asked}
+        return {row[0]: Lease(*row) for row in json.loads(rows) if row[0] in asked}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
         self._db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.position, lease.seat, lease.ends))
@@ -91,65 +127,117 @@ class SqliteRecords:
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         known = set()
-        for table in ("arrived", "accepted"):
-            query = f"SELECT 1 FROM {table} WHERE task_id = ? AND report_id = ?"
-            known |= {e for e in report_ids if self._db.execute(query, (task_id, bytes.fromhex(e))).fetchone()}
+        for block in _in_blocks([bytes.fromhex(each) for each in report_ids]):
+            known |= {row[0].hex() for row in self._db.execute(_search(len(block)), (task_id, *block))}
         return known
 
-    def keep(self, task_id: str, reports: list[KeptReport]) -> None:
-        if not reports:
-            return
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[Part]) -> None:
         # In the order of the keys: pages are touched once.
-        parts = sorted((part.batch_id, part.seat, part.body) for report in reports for part in report.parts)
-        ids = sorted(bytes.fromhex(report.report_id) for report in reports)
-        sizes = {part.batch_id: part.size for report in reports for part in report.parts}
-        filled = Counter(batch_id for batch_id, _, _ in parts)
-        self._db.executemany("INSERT INTO arrived VALUES (?, ?)", ((task_id, each) for each in ids))
-        self._db.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", ((task_id, *part) for part in parts))
-        self._db.executemany(
-            "INSERT INTO batches VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled",
-            [(task_id, batch_id, sizes[batch_id], count) for batch_id, count in filled.items()],
-        )
+        for block in _in_blocks(sorted(bytes.fromhex(each) for each in report_ids)):
+            self._db.execute(_insert(len(block)), (task_id, *block))
+        for part in parts:
+            self._db.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (task_id, part.batch_id, part.seat, part.body))
+            self._db.execute(
+                "INSERT INTO batches VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled",
+                (task_id, part.batch_id, part.size, part.reports),
+            )
         self._db.execute(
             "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
-            (task_id, json.dumps([position_of(report.seat) for report in reports])),
+            (task_id, json.dumps([position_of(seat) for seat in seats])),
         )
-        self._db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(reports), task_id))
+        self._db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
 
     def full_batches(self) -> list[tuple[str, str]]:
-        return self._db.execute("SELECT task_id, batch_id FROM batches WHERE filled = size").fetchall()
+        return self._db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
+
+    def is_full(self, task_id: str, batch_id: str) -> bool:
+        query = f"SELECT 1 FROM batches WHERE task_id = ? AND batch_id = ? AND {_FULL}"
+        return self._db.execute(query, (task_id, batch_id)).fetchone() is not None
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         rows = self._db.execute("SELECT body FROM parts WHERE task_id = ? AND batch_id = ?", (task_id, batch_id))
         return [row[0] for row in rows]
 
-    def seal(self, batch: SealedBatch) -> None:
-        key = (batch.task_id, batch.batch_id)
-        self._db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?)", (*key, len(batch.body), batch.body))
-        self._db.execute("DELETE FROM parts WHERE task_id = ? AND batch_id = ?", key)
-        self._db.execute("DELETE FROM batches WHERE task_id = ? AND batch_id = ?", key)
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> None:
+        key = (task_id, batch_id)
+        if number == 0:
+            self._db.execute("DELETE FROM pieces WHERE task_id = ? AND batch_id = ?", key)
+        self._db.execute("INSERT INTO pieces VALUES (?, ?, ?, ?)", (*key, number, body))
+
+    def seal(self, task_id: str, batch_id: str, length: int) -> None:
+        self._db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?)", (task_id, batch_id, length, TIDYING))
+        self._db.execute("DELETE FROM batches WHERE task_id = ? AND batch_id = ?", (task_id, batch_id))
+
+    def tidy(self, task_id: str, batch_id: str) -> bool:
+        key = (task_id, batch_id)
+        parts_left = self._delete_some("parts", "seat", key)
         # SQLite lays rows down in a page as they come: ids leave the order of arrival behind with their batch.
-        one = (batch.task_id,)
-        self._db.execute("INSERT INTO accepted SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id", one)
-        self._db.execute("DELETE FROM arrived WHERE task_id = ?", one)
+        some = f"SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
+        moved = self._db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
+        self._db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
+        if parts_left or moved == MOST_IDS:
+            return False
+        self._set_state(READY, key)
+        return True
+
+    def untidy(self) -> list[tuple[str, str]]:
+        return self._in_state(TIDYING)
 
     def waiting(self) -> list[tuple[str, str]]:
-        query = "SELECT task_id, batch_id FROM sealed WHERE body IS NOT NULL ORDER BY rowid"
-        return self._db.execute(query).fetchall()
+        return self._in_state(READY)
 
     def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
-        row = self._db.execute(
-            "SELECT task_id, batch_id, body FROM sealed WHERE task_id = ? AND batch_id = ? AND body IS NOT NULL",
-            (task_id, batch_id),
-        ).fetchone()
-        return None if row is None else SealedBatch(*row)
+        key = (task_id, batch_id)
+        row = self._db.execute("SELECT state FROM sealed WHERE task_id = ? AND batch_id = ?", key).fetchone()
+        if row is None or row[0] >= SENT:
+            return None
+        return SealedBatch(*key, self.body(*key))
+
+    def body(self, task_id: str, batch_id: str) -> bytes:
+        query = "SELECT body FROM pieces WHERE task_id = ? AND batch_id = ? ORDER BY piece"
+        return b"".join(piece[0] for piece in self._db.execute(query, (task_id, batch_id)))
 
     def mark_sent(self, task_id: str, batch_id: str) -> None:
-        self._db.execute("UPDATE sealed SET body = NULL WHERE task_id = ? AND batch_id = ?", (task_id, batch_id))
+        self._set_state(SENT, (task_id, batch_id))
+
+    def purge(self, task_id: str, batch_id: str) -> bool:
+        if self._delete_some("pieces", "piece", (task_id, batch_id)):
+            return False
+        self._set_state(GONE, (task_id, batch_id))
+        return True
+
+    def unpurged(self) -> list[tuple[str, str]]:
+        return self._in_state(SENT)
+
+    def _delete_some(self, table: str, column: str, key: tuple[str, str]) -> bool:
+        """About as much as a commit should hold; whether something is left."""
+        query = f"SELECT {column}, length(body) FROM {table} WHERE task_id = ? AND batch_id = ? ORDER BY {column}"
+        numbers, length = [], 0
+        for number, some in self._db.execute(query, key):
+            numbers.append(number)
+            length += some
+            if length >= MOST_BYTES:
+                break
+        if not numbers:
+            return False
+        self._db.execute(
+            f"DELETE FROM {table} WHERE task_id = ? AND batch_id = ? AND {column} <= ?", (*key, numbers[-1])
+        )
+        left = f"SELECT 1 FROM {table} WHERE task_id = ? AND batch_id = ? LIMIT 1"
+        return self._db.execute(left, key).fetchone() is not None
+
+    def _in_state(self, state: int) -> list[tuple[str, str]]:
+        # In the order of sealing; written out, so that the index is used.
+        query = f"SELECT task_id, batch_id FROM sealed WHERE state = {state} AND state < 3 ORDER BY rowid"
+        return self._db.execute(query).fetchall()
+
+    def _set_state(self, state: int, key: tuple[str, str]) -> None:
+        self._db.execute("UPDATE sealed SET state = ? WHERE task_id = ? AND batch_id = ?", (state, *key))
 
     def waiting_bytes(self) -> int:
-        return int(self._db.execute("SELECT COALESCE(SUM(bytes), 0) FROM sealed WHERE body IS NOT NULL").fetchone()[0])
+        query = f"SELECT COALESCE(SUM(bytes), 0) FROM sealed WHERE state < 3 AND state <= {READY}"
+        return int(self._db.execute(query).fetchone()[0])
 
     def counts(self, task_id: str) -> Counts:
         taken, reports = self._db.execute(
@@ -159,7 +247,8 @@ class SqliteRecords:
         leases = self._db.execute("SELECT COUNT(*) FROM leases WHERE task_id = ?", one).fetchone()[0]
         still_open = self._db.execute("SELECT COUNT(*) FROM batches WHERE task_id = ?", one).fetchone()[0]
         waiting, sent = self._db.execute(
-            "SELECT COALESCE(SUM(body IS NOT NULL), 0), COALESCE(SUM(body IS NULL), 0) FROM sealed WHERE task_id = ?",
+            f"SELECT COALESCE(SUM(state <= {READY}), 0), COALESCE(SUM(state > {READY}), 0) FROM sealed "
+            "WHERE task_id = ?",
             one,
         ).fetchone()
         return Counts(taken, leases, reports, still_open, waiting, sent)
