@@ -285,6 +285,21 @@ def test_report_and_estimate_from_one_value_to_the_end(
     assert code == 0 and "±" in out and "So far" in out and "confidence" in out
 
 
+def test_a_task_is_handed_to_servers_that_run(run, asked, service: Running, plans, tmp_path: Path) -> None:
+    file = tmp_path / "task.json"
+    Task.create(cli_plan(plans["coins"]), load_public_key(service.keys), bits=RandomBits.secure()).save(file)
+    words = ["task", "send", file, "--shuffler", service.shuffler, "--analyzer", service.analyzer, "--token-file"]
+    assert "403" in asked(*words, service.keys / "enrol.token", code=2)["error"]["message"]
+    words.append(service.keys / "admin.token")
+    assert asked(*words) == {"schema": 1, "task_id": Task.load(file).id, "new": {"analyzer": True, "shuffler": True}}
+    assert asked(*words)["new"] == {"analyzer": False, "shuffler": False}
+    assert "has it already" in run(*words)[1]
+    token = ["--token-file", service.keys / "enrol.token"]
+    assert asked("report", "1", "--task", file, "--shuffler", service.shuffler, *token)["new"] == 1
+    nowhere = ["task", "send", file, "--token-file", service.keys / "admin.token"]
+    assert asked(*nowhere, code=2)["error"]["parameter"] == "shuffler"
+
+
 def test_vectors(asked, service: Running, tmp_path: Path, monkeypatch) -> None:
     to = service.to_shuffler("vectors")
     assert asked("report", "0.5,-0.5", *to)["new"] == 1
@@ -374,10 +389,10 @@ def test_a_healthy_service(run, asked, service: Running) -> None:
     words += ["--store", service.folder / "analyzer.db"]
     checks = by_name(asked(*words))
     assert {check["status"] for name, check in checks.items() if "disk" not in name and "mode" not in name} == {"ok"}
-    for role in ("shuffler", "analyzer"):
+    for role, label in (("shuffler", "shuffler 2"), ("analyzer", "analyzer 1")):
         assert f"by process {service.process}" in checks[f"store {role}.db held"]["found"]
         assert checks[f"{role} clock"]["found"].startswith("off by 0.")
-        assert f"{role} serves the task" in checks and checks[f"store {role}.db"]["found"] == f"{role} 1, ok"
+        assert f"{role} serves the task" in checks and checks[f"store {role}.db"]["found"] == f"{label}, ok"
     assert {"shuffler refuses nobody", "shuffler refuses hop", "analyzer refuses enrol"} <= checks.keys()
     code, out, _ = run(*words)
     assert code == 0 and "All is well." in out

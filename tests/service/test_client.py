@@ -445,6 +445,35 @@ def test_a_shuffler_that_lies_about_a_seat_gets_nothing(shuffler: Shuffler, task
     assert shuffler.bodies == []
 
 
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"seat": 1.5}, {"size": "500"}, {"level": True}, {"batch_id": 7}, {"batch_id": None}, {"seat": 10**40},
+        {"messages": []}, {"batch_id": "1.0.1" * 1000}, {"seat": -(10**40)},
+    ],
+)  # fmt: skip
+def test_seats_that_are_nonsense_end_in_a_sentence(shuffler: Shuffler, task: Task, nonsense: dict) -> None:
+    def lie(request: httpx.Request, forward: Forward) -> httpx.Response:
+        document = forward(request).json()
+        document["seats"][0]["batches"][0] |= nonsense
+        return httpx.Response(201, json=document)
+
+    shuffler.faults = [lie] * 100
+    with shuffler.client(task, patience=0.0) as client, pytest.raises(ReportError, match="seat"):
+        client.report(1)
+    assert shuffler.bodies == []
+
+
+@pytest.mark.parametrize("seats", [None, {}, [None], [[]], [{"seat": "0" * 32}], [{"lease_seconds": 10**400}], "seats"])
+def test_answers_without_seats_end_in_a_sentence(shuffler: Shuffler, task: Task, seats: object) -> None:
+    if isinstance(seats, list) and isinstance(seats[0], dict):
+        seats = [{"seat": "0" * 32, "lease_seconds": 60, "batches": 5} | seats[0]]
+    shuffler.faults = [answers(201, json={"seats": seats})] * 100
+    with shuffler.client(task, patience=0.0) as client, pytest.raises(ReportError, match="seats"):
+        client.report(1)
+    assert shuffler.bodies == []
+
+
 # --- the outbox ----------------------------------------------------------------------------------
 
 

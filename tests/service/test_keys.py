@@ -83,6 +83,9 @@ def test_a_private_key_that_others_may_read_is_refused(keys: Path, mode: int) ->
         load_private_key(keys)
     assert "chmod 600" in str(refused.value)
     load_public_key(keys)
+    (keys / "tokens.json").chmod(mode)
+    with pytest.raises(DataError, match=f"by its owner only, not have mode {mode:o}"):
+        load_tokens(keys)
 
 
 def test_what_is_wrong_is_said(keys: Path, tmp_path: Path) -> None:

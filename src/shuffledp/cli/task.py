@@ -10,10 +10,12 @@ from shuffledp.cli.counter import load_counter
 from shuffledp.cli.output import facts, next_steps, print_json, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shuffledp.accounting.ledger import Entry
     from shuffledp.service.task import AnyPlan, Task
 
-task_app = typer.Typer(help="Make a task from a plan, or look at one: create, show.")
+task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to servers: create, show, send.")
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")]
 Keys = Annotated[Path, typer.Option("--keys", help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")]
@@ -24,12 +26,15 @@ Unbounded = Annotated[
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
 ]
+AdminToken = Annotated[Path, typer.Option("--token-file", help="The file of the token for admin.", metavar="FILE")]
+ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
+AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 
 @task_app.callback()
 def task() -> None:
-    """Make a task from a plan, or look at one: create, show."""
+    """Make a task from a plan, look at one, or hand it to servers: create, show, send."""
 
 
 @task_app.command("create")
@@ -70,6 +75,46 @@ def show_task(file: File, as_json: options.AsJson = False) -> None:
     from shuffledp.service.task import Task
 
     _report(Task.load(file), as_json=as_json, more={})
+
+
+@task_app.command("send")
+def send(
+    file: File,
+    token_file: AdminToken,
+    shuffler: ShufflerUrl = None,
+    analyzer: AnalyzerUrl = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Have servers that are running take a task; nothing changes where it is served already."""
+    import httpx
+
+    from shuffledp.errors import ParameterError
+    from shuffledp.randomness import RandomBits
+    from shuffledp.service.client.calls import TIMEOUT, Calls, check_url
+    from shuffledp.service.keys import load_token
+    from shuffledp.service.task import Task
+
+    task, token = Task.load(file), load_token(token_file)
+    # The analyzer first: whatever the shuffler releases has somewhere to go.
+    servers = [(name, url) for name, url in (("analyzer", analyzer), ("shuffler", shuffler)) if url is not None]
+    if not servers:
+        raise ParameterError("shuffler", None, "or analyzer must be given", "name a server that is to take the task")
+    addresses = [(name, check_url(url, name)) for name, url in servers]
+    new = {}
+    with httpx.Client(timeout=TIMEOUT) as http:
+        for name, url in addresses:
+            calls = Calls(url, token, http, RandomBits.secure(), patience=5.0)
+            body = task.text.encode()
+            new[name] = calls.ask("POST", "/v1/tasks", _is_new, content=body, media="application/json")[0]
+    if as_json:
+        print_json({"schema": 1, "task_id": task.id, "new": new})
+        return
+    said = [(name, "takes it from now on" if is_new else "has it already") for name, is_new in new.items()]
+    show(facts("A task is served", [("task", task.id), *said]))
+
+
+def _is_new(status: int, _: "Mapping[str, Any]") -> bool:
+    return status == 201
 
 
 def _entry(task: "Task") -> "Entry":

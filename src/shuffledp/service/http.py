@@ -1,5 +1,6 @@
 """What both servers' HTTP sides share: problems, roles, bodies of limited size, metrics, logs without addresses."""
 
+import asyncio
 import json
 import logging
 import sys
@@ -25,6 +26,7 @@ from shuffledp.service.problems import (
     METHOD_NOT_ALLOWED,
     NOT_FOUND,
     TOO_LARGE,
+    TOO_SLOW,
     WRONG_TYPE,
     RefusedError,
     refusal_from,
@@ -34,6 +36,9 @@ from shuffledp.service.tokens import Tokens
 Handler = Callable[[Request], Awaitable[Response]]
 BINARY = "application/octet-stream"
 JSON = "application/json"
+
+# Whoever sends slower than this holds one of few connections.
+BODY_SECONDS = 120.0
 
 _LOG = logging.getLogger("shuffledp.service")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -119,16 +124,20 @@ def problem(refused: RefusedError) -> Response:
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The body, refused as soon as it is longer than that."""
+    """The body, refused as soon as it is longer than that, or slower than anybody's network."""
     announced = request.headers.get("content-length")
     if announced is not None and (not announced.isdecimal() or len(announced) > 15 or int(announced) > most):
         raise _too_large(most)
     parts, length = [], 0
-    async for part in request.stream():
-        length += len(part)
-        if length > most:
-            raise _too_large(most)
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                length += len(part)
+                if length > most:
+                    raise _too_large(most)
+                parts.append(part)
+    except TimeoutError:
+        raise RefusedError(TOO_SLOW, f"the body must be here within {BODY_SECONDS:g} seconds: send less.") from None
     return b"".join(parts)
 
 

@@ -111,8 +111,9 @@ def load_public_key(path: Path) -> PublicKey:
 
 
 def load_tokens(path: Path) -> Tokens:
-    """The secrets of all roles from their folder or file."""
+    """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
     file = _file(path, TOKENS)
+    check_private(file, "keys")
     return Tokens.from_document({name: value for name, value in _document(file).items() if name != "version"})
 
 

@@ -51,7 +51,7 @@ def _operation(
     refuses: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """One operation; what it may refuse with is a problem document each."""
-    refused = {*refuses, *((401, 403) if role else ()), *((413, 415) if takes else ())}
+    refused = {*refuses, *((401, 403) if role else ()), *((408, 413, 415) if takes else ())}
     responses = {str(status): answer for status, answer in answers.items()}
     responses |= {
         str(status): {

@@ -10,6 +10,7 @@ All numbers are big-endian. A message's own id is inside the ciphertext, for the
 report's id is outside, for retries, and ends at the shuffler: nothing links the two.
 """
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ MOST_REPORTS_AN_UPLOAD = 1000
 # A batch travels and is opened in one piece.
 LARGEST_BATCH_BYTES = 256 << 20
 
+_ID = re.compile(f"[0-9a-f]{{{2 * ID_BYTES}}}")
 _FRAME = struct.Struct(f">{ID_BYTES}s{ID_BYTES}sI")
 
 
@@ -55,7 +57,7 @@ def position_of(seat: str) -> int:
 
 def is_id(text: Any) -> bool:
     """Whether this is an id as `new_id` makes them."""
-    return isinstance(text, str) and len(text) == 2 * ID_BYTES and all(c in "0123456789abcdef" for c in text)
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 def pack_messages(payloads: Payloads, labels: Payloads | None, total: int, *, bits: RandomBits) -> list[bytes]:

@@ -4,6 +4,7 @@ A kill is an image of the store's files between two statements of its writer, or
 new server starts from the image, and whatever the old one did afterwards never happened.
 """
 
+import contextlib
 import shutil
 import sqlite3
 import threading
@@ -323,3 +324,10 @@ def _close(store: SqliteStore) -> None:
     if reader is not None:
         reader.close()
     store.close()
+
+
+def tables_of(file: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of a store."""
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: database.execute(f"SELECT * FROM {name}").fetchall() for name in names}

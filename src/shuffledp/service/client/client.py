@@ -372,11 +372,20 @@ def _seats(_: int, document: Mapping[str, Any]) -> list[_TakenSeat]:
             )
             for seat in document["seats"]
         ]
-    except (KeyError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, ArithmeticError):
         raise NotTheServersError("seats that cannot be read") from None
-    if not seats or not all(is_id(seat.seat) and seat.lease_seconds > 0 for seat in seats):
+    if not seats or not all(map(_can_be, seats)):
         raise NotTheServersError("no seats")
     return seats
+
+
+def _can_be(seat: _TakenSeat) -> bool:
+    """Whether everything in it is of its kind; whether it is the task's is another question."""
+    numbers = [number for batch in seat.batches for number in (batch.level, batch.size, batch.seat, batch.messages)]
+    names = [batch.batch_id for batch in seat.batches]
+    if not all(type(number) is int for number in numbers) or not all(isinstance(name, str) for name in names):
+        return False
+    return is_id(seat.seat) and seat.lease_seconds > 0
 
 
 def _acknowledged(status: int, document: Mapping[str, Any]) -> int:

@@ -4,11 +4,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import fields
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,11 +18,9 @@ from shuffledp.service.openapi import shuffler_openapi
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Seat
-from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.shuffler.server import Answer, ShufflerServer, Upload
 from shuffledp.service.tokens import ADMIN, ENROL, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
-
-T = TypeVar("T")
 
 _LARGEST_TASK = 1 << 20
 _LARGEST_UPLOAD = 64 << 20
@@ -34,7 +31,7 @@ _BATCH = tuple(each.name for each in fields(SeatInBatch))
 
 def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
     """The application that serves this shuffler."""
-    commits = _Commits()
+    commits = _Commits(server)
 
     async def create_task(request: Request) -> Response:
         body = await read_body(request, _LARGEST_TASK)
@@ -59,7 +56,7 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
-        [answer] = await commits.result(server.accept(task_id, [SentReport(report_id, seat, body)]))
+        [answer] = await commits.accept(task_id, [SentReport(report_id, seat, body)])
         if isinstance(answer, RefusedError):
             raise answer
         return Response(*((_NEW, 201) if answer.new else (_KNOWN, 200)), media_type=JSON)
@@ -71,7 +68,7 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
-        answers = await commits.result(server.accept(task_id, reports))
+        answers = await commits.accept(task_id, reports)
         results = []
         for report, answer in zip(reports, answers, strict=True):
             result: dict[str, Any] = {"report_id": report.report_id}
@@ -99,32 +96,38 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
 
 
 class _Commits:
-    """Hands what the store's thread has done to the event loop: one wake-up for all that one commit answers."""
+    """Hands uploads to the store's thread, and what it has done to the event loop: one wake-up for many each way.
 
-    def __init__(self) -> None:
-        self._done: deque[asyncio.Future[None]] = deque()
+    Python runs one thread at a time: a store that began with the first upload of a turn would only slow the others.
+    """
+
+    def __init__(self, server: ShufflerServer) -> None:
+        self._server = server
+        self._arrived: list[Upload] = []
+        self._done: deque[tuple[asyncio.Future[list[Answer]], list[Answer] | BaseException]] = deque()
         self._is_waking = False
 
-    async def result(self, future: "Future[T]") -> T:
-        """Its result, once it is there."""
-        await self.until_done(future)
-        return future.result()
-
-    async def until_done(self, future: "Future[Any]") -> None:
-        """Wait for it; who is cancelled meanwhile gives it up."""
-        if future.done():
-            return
+    async def accept(self, task_id: str, reports: list[SentReport]) -> list[Answer]:
+        """What becomes of the reports, once that is on disk; who is gone by then is not told."""
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        future.add_done_callback(lambda _: self._wake(loop, waiter))
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            future.cancel()
-            raise
+        waiter: asyncio.Future[list[Answer]] = loop.create_future()
+        if not self._arrived:
+            loop.call_soon(self._hand_in)
+        self._arrived.append((task_id, reports, lambda answers: self._answered(loop, waiter, answers)))
+        return await waiter
 
-    def _wake(self, loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]") -> None:
-        self._done.append(waiter)
+    def _hand_in(self) -> None:
+        """At the end of the loop's turn: all that arrived in it."""
+        arrived, self._arrived = self._arrived, []
+        self._server.accept_all(arrived)
+
+    def _answered(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        waiter: "asyncio.Future[list[Answer]]",
+        answers: list[Answer] | BaseException,
+    ) -> None:
+        self._done.append((waiter, answers))
         if not self._is_waking:
             self._is_waking = True
             try:
@@ -137,9 +140,13 @@ class _Commits:
         # Before looking: what is appended from here on wakes the loop again.
         self._is_waking = False
         while self._done:
-            waiter = self._done.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter, answers = self._done.popleft()
+            if waiter.done():
+                continue
+            if isinstance(answers, BaseException):
+                waiter.set_exception(answers)
+            else:
+                waiter.set_result(answers)
 
 
 def _seat(seat: Seat) -> dict[str, Any]:

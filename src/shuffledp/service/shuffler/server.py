@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,10 @@ Post = Callable[[str, bytes], int]
 """Sends a body to a path of the next hop; answers the HTTP status."""
 
 Answer = Accepted | RefusedError
-Upload = tuple[str, list[SentReport], "Future[list[Answer]]"]
+Answered = Callable[[list[Answer] | BaseException], None]
+"""Is told what became of an upload's reports, or why nothing did, in the store's own thread."""
+
+Upload = tuple[str, list[SentReport], Answered]
 
 
 def post_to(url: str, token: str) -> Post:
@@ -123,12 +126,23 @@ class ShufflerServer:
     def accept(self, task_id: str, reports: list[SentReport]) -> "Future[list[Answer]]":
         """Reports, on disk when the future is done; all that wait go into one piece of work."""
         future: Future[list[Answer]] = Future()
+
+        def answered(answers: list[Answer] | BaseException) -> None:
+            if isinstance(answers, BaseException):
+                future.set_exception(answers)
+            else:
+                future.set_result(answers)
+
+        self.accept_all([(task_id, reports, answered)])
+        return future
+
+    def accept_all(self, uploads: list[Upload]) -> None:
+        """The same for several uploads, each told to its own function."""
         with self._arriving:
-            self._arrived.append((task_id, reports, future))
-            is_first = len(self._arrived) == 1
+            is_first = not self._arrived
+            self._arrived += uploads
         if is_first:
             self._accept_together()
-        return future
 
     def _accept_together(self) -> None:
         """Accept all reports that have arrived when the store comes to it; answer after the commit."""
@@ -153,19 +167,18 @@ class ShufflerServer:
 
         def answer(done: "Future[list[Answer]]") -> None:
             failed = done.exception()
-            if failed is not None and not taken:
-                # The commit ended before it came to this: all that wait are refused, and the next is the first again.
-                take()
-            answers = iter(() if failed is not None else done.result())
-            for _, reports, future in taken:
-                own = list(islice(answers, len(reports)))
-                if not future.set_running_or_notify_cancel():
-                    continue
-                if failed is not None:
-                    future.set_exception(failed)
-                    continue
-                future.set_result(own)
-                self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in own))
+            if failed is not None:
+                if not taken:
+                    # The commit ended before it came to this: all that wait are refused, the next is the first again.
+                    take()
+                for _, _, answered in taken:
+                    answered(failed)
+                return
+            answers, start = done.result(), 0
+            for _, reports, answered in taken:
+                answered(answers[start : start + len(reports)])
+                start += len(reports)
+            self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in answers))
             if fills:
                 self._chores.wake()
 
