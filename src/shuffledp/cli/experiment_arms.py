@@ -28,7 +28,12 @@ def experiment_arms(
     picture: Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Regret of private arm elimination, with batches that double and fixed ones, beside its references."""
+    """Regret of private arm elimination, with batches that double and fixed ones, beside its references.
+
+    A picture's rows are kept beside it: a second run goes on.
+    """
+    import os
+
     from shuffledp.experiments.arms import arms_regret
 
     if picture is not None:
@@ -36,7 +41,15 @@ def experiment_arms(
 
         check_picture(picture)
     with of_how_much("playing", shown=not as_json) as progress:
-        result = arms_regret(arms=arms, largest=largest, instances=instances, seed=seed, progress=progress)
+        result = arms_regret(
+            arms=arms,
+            largest=largest,
+            instances=instances,
+            seed=seed,
+            workers=min(os.cpu_count() or 1, 8),
+            cache=None if picture is None else picture.with_name(picture.name + ".rows.json"),
+            progress=progress,
+        )
     if picture is not None:
         _draw(result, picture)
     if as_json:

@@ -46,23 +46,21 @@ def measured(
 
     `make` builds a row, a dataclass, from its fields. The longest tasks begin first. Experiments may share a file.
     """
-    known = _read(cache)
-    keys = [key_of(task) for task in tasks]
+    known, different = _read(cache), list(dict.fromkeys(tasks))
     # Before any work: rows that are not ones of this experiment.
-    rows = {key: _made(make, known[key], cache) for key in keys if key in known}
-    missing = sorted((task for task, key in zip(tasks, keys, strict=True) if key not in rows), key=lambda t: -t.weight)
-    total = sum(task.weight for task in tasks)
+    rows = {task: _made(make, known[key_of(task)], cache) for task in different if key_of(task) in known}
+    missing = sorted((task for task in different if task not in rows), key=lambda task: -task.weight)
+    total = sum(task.weight for task in different)
     done = total - sum(task.weight for task in missing)
     for task, row in _run(missing, run, workers):
-        key = key_of(task)
-        rows[key], known[key] = row, asdict(row)
+        rows[task], known[key_of(task)] = row, asdict(row)
         done += task.weight
         if cache is not None:
             with whole_file(cache, parameter="cache") as file:
                 file.write(json.dumps(known).encode())
         if progress is not None:
             progress(done, total)
-    return [rows[key] for key in keys]
+    return [rows[task] for task in tasks]
 
 
 def key_of(task: Task) -> str:
