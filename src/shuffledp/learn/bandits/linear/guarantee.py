@@ -37,6 +37,11 @@ class BanditGuarantee:
         return self.privacy is None or self.delta <= self.privacy.delta
 
     @property
+    def unit(self) -> str:
+        """What two neighbours differ in: user-level privacy where users return ([002] Proposition 4.3)."""
+        return "one visit" if self.visits == 1 else f"all of a user's visits together, {self.visits} at most"
+
+    @property
     def also(self) -> tuple[Model, ...]:
         """Weaker notions that follow, with the same epsilon and delta."""
         implied: dict[Model, tuple[Model, ...]] = {"local": ("shuffle", "joint"), "shuffle": ("joint",)}
@@ -50,6 +55,7 @@ class BanditGuarantee:
             "epsilon": None if self.privacy is None else self.privacy.epsilon,
             "delta": None if self.privacy is None else self.privacy.delta,
             "visits": self.visits,
+            "unit": self.unit,
             "proved_delta": self.delta,
             "terms": [{"name": term.name, "value": term.value, "why": term.why} for term in self.terms],
             "trusted": self.trusted,
