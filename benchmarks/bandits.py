@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -55,7 +56,7 @@ print(json.dumps({{"rounds_per_second": max(rates)}}))
 
 def figure_one(instances: int) -> list[dict]:
     """Seven policies at three epsilons on the same worlds: who is below whom, with intervals apart."""
-    started = time.perf_counter()
+    load, started = os.getloadavg()[0], time.perf_counter()
     measured = linucb_figure(figure_tasks(1, instances=instances), workers=CORES)
     seconds = time.perf_counter() - started
     rows = []
@@ -71,7 +72,7 @@ def figure_one(instances: int) -> list[dict]:
             if other != "shuffle-vec" or epsilon == 1:
                 name, note = f"epsilon {epsilon:g}: concurrent-4 / {other}", f"{_words(ours)} / {_words(here[other])}"
                 rows.append(figure(name, ours.regret_mean / here[other].regret_mean, "<=", most, note))
-    note = f"7 policies, 3 epsilons, {instances} instances, {CORES} cores"
+    note = f"7 policies, 3 epsilons, {instances} instances, {CORES} cores; load {load:.1f} before it began"
     rows.append(figure("Figure 1: seconds", seconds, "<=", 90, note))
     return rows
 

@@ -24,6 +24,8 @@ class BanditGuarantee:
     terms: tuple[DeltaTerm, ...]
     trusted: str
     because: str
+    local: Privacy | None = None
+    """What a user's own messages satisfy before anybody shuffles or adds them; None where nothing."""
     theory_page: str = "docs/theory/002-linear-bandits.md"
 
     @property
@@ -56,6 +58,8 @@ class BanditGuarantee:
             "delta": None if self.privacy is None else self.privacy.delta,
             "visits": self.visits,
             "unit": self.unit,
+            "local_epsilon": None if self.local is None else self.local.epsilon,
+            "local_delta": None if self.local is None else self.local.delta,
             "proved_delta": self.delta,
             "terms": [{"name": term.name, "value": term.value, "why": term.why} for term in self.terms],
             "trusted": self.trusted,
