@@ -47,7 +47,7 @@ class RegretPanel:
 def draw_regrets(path: Path, rows: Sequence[Sequence[RegretPanel]], title: str) -> None:
     """Write a PNG or SVG with a row of panels for each of `rows`; panels of a row share their height."""
     across, down = max(len(row) for row in rows), len(rows)
-    figure = new_figure(path, width=3.6 * across + 1.2, height=3.1 * down + 0.7)
+    figure = new_figure(path, width=3.9 * across + 1.2, height=3.1 * down + 0.7)
     grid = figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)
     handles: dict[str, object] = {}
     for place, row in enumerate(rows):
