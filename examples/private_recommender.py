@@ -1,4 +1,4 @@
-"""Learn which of 20 offers suits whom from shuffled batches: with four shufflers, with one, and with none."""
+"""Learn what suits whom, from shuffled batches, where every visitor is offered something new."""
 
 import numpy as np
 
@@ -6,12 +6,13 @@ from shuffledp import Privacy
 from shuffledp.learn.bandits.linear.catalogue import linear_policy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
-from shuffledp.simulation.environments.linear_worlds import FixedArms
+from shuffledp.simulation.environments.linear_worlds import FreshArms
 
 setting = LinearSetting(users=10_000, dimension=4, nonnegative=True)
-world = FixedArms.drawn(20, arms=20, dimension=4, generator=np.random.default_rng(1))
-blind = float((world.best - world.means.mean(axis=1)).mean()) * setting.users
-print(f"offers at random lose {blind:,.0f} clicks in {setting.users:,} visits")
+world = FreshArms.drawn(8, arms=20, dimension=4, generator=np.random.default_rng(1))
+_, chances = world.offer(1000, np.random.default_rng(2))
+blind = float((chances.max(axis=-1) - chances.mean(axis=-1)).mean()) * setting.users
+print(f"20 new offers a visit: one at random loses {blind:,.0f} clicks in {setting.users:,} visits")
 
 for name in ("linucb", "concurrent-4", "shuffle-vec", "ldp"):
     policy = linear_policy(name, setting, Privacy(epsilon=1, delta=1e-3))

@@ -1,8 +1,9 @@
-"""Draws the pictures of the documentation from plans: `make pictures`."""
+"""Draws the pictures of the documentation from plans and experiments: `make pictures`."""
 
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from shuffledp import BinarySum, BoundedSum, Privacy, VectorSum
 from shuffledp.pictures.curves import draw_error_and_cost, draw_error_curves
@@ -15,6 +16,7 @@ def main() -> None:
     draw_counts()
     draw_sums()
     draw_running()
+    draw_bandits()
 
 
 def draw_sums() -> None:
@@ -61,6 +63,17 @@ def draw_running() -> None:
     subprocess.run([*run, "plan", "counter", *target, "--picture", str(here / "schedule.png"), "--json"], check=True)
     made_up = ["--synthetic", "--with-truth", "--fast", "--seed", "1", "--picture", str(here / "count.png"), "--json"]
     subprocess.run([*run, "count", *target, *made_up], check=True)
+
+
+def draw_bandits() -> None:
+    """Figure 1 and the growth of regret, which take minutes; the rows are measured anew and not kept."""
+    here = Path(__file__).parent
+    for name, words in (("regret", []), ("growth", ["--scaling"])):
+        with TemporaryDirectory() as folder:
+            drawn = Path(folder) / f"{name}.png"
+            command = [sys.executable, "-m", "shuffledp", "experiment", "linucb", *words, "--picture", str(drawn)]
+            subprocess.run([*command, "--json"], check=True, stdout=subprocess.DEVNULL)
+            (here / drawn.name).write_bytes(drawn.read_bytes())
 
 
 def draw_counts() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from shuffledp.accounting import differences
-from shuffledp.accounting.differences import PolyaDifference, Skellam
+from shuffledp.accounting.differences import PolyaDifference, Skellam, negative_binomial_masses
 from shuffledp.accounting.laws import DiscreteLaplace
 from shuffledp.errors import ParameterError
 
@@ -136,3 +136,17 @@ def test_polya_differences_of_shape_1_are_discrete_laplace() -> None:
 def test_bad_variances_are_named(variance: float) -> None:
     with pytest.raises(ParameterError, match="variance"):
         Skellam(variance)
+
+
+@pytest.mark.parametrize("shape", [0.01, 1.0, 400.0, 1600.0, 5000.0, 20_000.0])
+@pytest.mark.parametrize("p", [0.001, 0.5, 0.9])
+def test_masses_of_many_shares_keep_their_digits(shape: float, p: float) -> None:
+    # (1 - p)^shape is 0 in doubles from shape 1075 on at p = 1/2: it may not be the unit.
+    masses = negative_binomial_masses(shape, p)
+    spread, mean = math.sqrt(shape * p) / (1 - p), shape * p / (1 - p)
+    with mpmath.workdps(40):
+        for k in {max(0, int(mean + far * spread)) for far in (-6, -2, 0, 2, 6, 12)}:
+            log_mass = mpmath.loggamma(k + shape) - mpmath.loggamma(shape) - mpmath.loggamma(k + 1)
+            exact = mpmath.exp(log_mass + k * mpmath.log(p) + shape * mpmath.log(1 - mpmath.mpf(p)))
+            assert float(masses[k]) == pytest.approx(float(exact), rel=2e-12)
+    assert abs(float(masses.sum()) - 1) < 1e-14

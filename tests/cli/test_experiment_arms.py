@@ -10,7 +10,9 @@ ARMS = ["experiment", "arms", "--arms", "3", "--largest", "100000", "--instances
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+
     def call(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
             cli.main(list(words))
@@ -40,7 +42,7 @@ def test_a_person_reads_tables_and_sees_a_picture(run, tmp_path) -> None:
     picture = tmp_path / "regret.svg"
     code, out, _ = run(*ARMS, "--picture", str(picture))
     assert code == 0 and all(word in out for word in ("doubling", "curator", "epsilon 0.2", "Next:"))
-    assert picture.read_bytes()[:5] == b"<?xml"
+    assert picture.read_bytes()[:5] == b"<?xml" and (tmp_path / "regret.svg.rows.json").exists()
 
 
 @pytest.mark.parametrize(

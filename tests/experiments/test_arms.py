@@ -1,9 +1,11 @@
 """What private arms cost: the growth of the extra regret, and who is better where."""
 
+import json
+
 import pytest
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.arms import arms_regret, extra_regret
+from shuffledp.experiments.arms import ExtraTask, arms_regret, run_extra
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +38,27 @@ def test_the_extra_regret_grows_as_the_theorem_says(result) -> None:
 
 
 def test_small_gaps_cost_no_more_than_the_theorem() -> None:
-    row = extra_regret(3, 10**6, 2.0, instances=100, seed=1)
+    row = run_extra(ExtraTask(arms=3, horizon=10**6, epsilon=2.0, instances=100, seed=1))
     assert row.extra_mean < 2 * 14 / 2.0 * 3
+
+
+def test_a_second_run_goes_on(tmp_path, monkeypatch) -> None:
+    cache, told = tmp_path / "rows.json", []
+    asked = {"arms": 3, "largest": 100_000, "instances": 4, "epsilons": (1.0,), "cache": cache}
+    first = arms_regret(progress=lambda done, total: told.append(done / total), **asked)
+    assert told == sorted(told) and told[-1] == 1.0
+    # What stopped half way: some rows of both kinds are missing.
+    kept = json.loads(cache.read_text())
+    cache.write_text(json.dumps(dict(list(kept.items())[::2])))
+    again = arms_regret(**asked)
+    assert again.extra == first.extra and again.exponents == first.exponents
+    assert [row.regret_mean for row in again.rows] == [row.regret_mean for row in first.rows]
+    monkeypatch.setattr("shuffledp.experiments.arms.simulate_arms", None)
+    assert arms_regret(**asked) == again
+    for broken in ("{", "[]", json.dumps(dict.fromkeys(kept, 1))):
+        cache.write_text(broken)
+        with pytest.raises(ParameterError, match="cache must hold rows"):
+            arms_regret(**asked)
 
 
 @pytest.mark.parametrize(

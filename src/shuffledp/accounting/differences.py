@@ -187,9 +187,19 @@ def _log_skellam(k: Floats, variance: float) -> Floats:
 
 
 def negative_binomial_masses(shape: float, p: float) -> Floats:
-    """Masses of NB(shape, p) at 0, 1, 2, ..., as far as p^k k^shape is above e^-92."""
+    """Masses of NB(shape, p) at 0, 1, 2, ..., as far as p^k k^shape is above e^-92.
+
+    In logarithms outwards from the mode, then divided by their sum: from 0 upwards, rounding errors would grow with the
+    number of steps, and (1 - p)^shape, which a large shape makes smaller than any double, would be the unit.
+
+    >>> [float(negative_binomial_masses(shape, 0.5).sum().round(12)) for shape in (0.5, 10_000)]
+    [1.0, 1.0]
+    """
     length = 100 / -math.log(p)
     size = int((100 + shape * math.log1p(length * (1 + shape))) / -math.log(p)) + 40
+    mode = max(0, int((shape - 1) * p / (1 - p)))
     k = np.arange(1, size, dtype=np.float64)
     log_ratios = np.log(p * (k - 1 + shape) / k)
-    return np.exp(shape * math.log1p(-p) + np.concatenate(([0.0], np.cumsum(log_ratios))))
+    below = -np.cumsum(log_ratios[:mode][::-1])[::-1]
+    masses = np.exp(np.concatenate((below, [0.0], np.cumsum(log_ratios[mode:]))))
+    return np.asarray(masses / masses.sum())

@@ -1,7 +1,5 @@
 """`shuffledp experiment`: figures of the papers, measured again."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +7,9 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.experiment_arms import experiment_arms
+from shuffledp.cli.experiment_scaling import experiment_scaling
 from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.progress import of_how_much
 
 if TYPE_CHECKING:
     from shuffledp.experiments.counter import CounterExponent, Slope
@@ -22,8 +22,18 @@ Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shuffler
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
 Seed = Annotated[int, typer.Option("--seed", help="Another number, other noise and inputs.", metavar="S")]
-Figure = Annotated[int, typer.Option("--figure", help="Of the paper: 1 (dimension 5) or 2 (10 and 15).", metavar="F")]
-Instances = Annotated[int, typer.Option("--instances", help="Random worlds to average over.", metavar="I")]
+Figure = Annotated[
+    int | None, typer.Option("--figure", help="Of the paper: 1 (dimension 5) or 2 (10 and 15).", metavar="F")
+]
+Instances = Annotated[
+    int | None,
+    typer.Option("--instances", help="Random worlds to average over: 50, or 20 with --scaling.", metavar="I"),
+]
+Scaling = Annotated[bool, typer.Option("--scaling", help="How regret grows with the users, instead of a figure.")]
+Most = Annotated[
+    int | None,
+    typer.Option("--largest", help="With --scaling, the most users; two sizes a decade from 1000.", metavar="N"),
+]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
@@ -49,7 +59,7 @@ def experiment_counter(
         from shuffledp.pictures.slopes import check_picture
 
         check_picture(picture)
-    with _progress(shown=not as_json) as progress:
+    with of_how_much("counting", shown=not as_json) as progress:
         result = counter_exponent(shufflers=numbers, largest=largest, runs=runs, seed=seed, progress=progress)
     if picture is not None:
         _draw(result, picture)
@@ -71,8 +81,10 @@ def experiment_counter(
 
 @experiment_app.command("linucb")
 def experiment_linucb(
-    figure: Figure = 1,
-    instances: Instances = 50,
+    figure: Figure = None,
+    scaling: Scaling = False,
+    largest: Most = None,
+    instances: Instances = None,
     seed: Seed = 1,
     picture: Picture = None,
     as_json: options.AsJson = False,
@@ -80,15 +92,30 @@ def experiment_linucb(
     """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""
     import os
 
+    from shuffledp.errors import ParameterError
     from shuffledp.experiments.linucb import figure_tasks, linucb_figure
 
+    if scaling:
+        if figure is not None:
+            raise ParameterError("figure", figure, "must be left out with --scaling", "ask for one of them")
+        experiment_scaling(
+            largest=1_000_000 if largest is None else largest,
+            instances=20 if instances is None else instances,
+            seed=seed,
+            picture=picture,
+            as_json=as_json,
+        )
+        return
+    if largest is not None:
+        raise ParameterError("largest", largest, "is for --scaling", "a figure has 20,000 users")
+    figure, instances = 1 if figure is None else figure, 50 if instances is None else instances
     tasks = figure_tasks(figure, instances=instances, seed=seed)
     if picture is not None:
         from shuffledp.pictures.slopes import check_picture
 
         check_picture(picture)
     cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
-    with _progress(shown=not as_json, what="choosing") as progress:
+    with of_how_much("choosing", shown=not as_json) as progress:
         rows = linucb_figure(tasks, workers=min(os.cpu_count() or 1, 8), cache=cache, progress=progress)
     if picture is not None:
         _draw_regrets(rows, picture, instances)
@@ -102,7 +129,13 @@ def experiment_linucb(
     if picture is not None:
         typer.echo(f"picture: {picture}")
     same = f"experiment linucb --figure {figure} --instances {instances} --seed {seed}"
-    next_steps([("see it", f"{same} --picture regret.png"), ("higher dimensions", "experiment linucb --figure 2")])
+    next_steps(
+        [
+            ("see it", f"{same} --picture regret.png"),
+            ("higher dimensions", "experiment linucb --figure 2"),
+            ("slopes", "experiment linucb --scaling"),
+        ]
+    )
 
 
 def _regret_document(row: "RegretRow") -> dict[str, Any]:
@@ -251,17 +284,3 @@ def _draw(result: "CounterExponent", picture: Path) -> None:
             )
         )
     draw_slopes(picture, lines, f"Running counts on the hard input: mean of {result.runs} runs, epsilon 1")
-
-
-@contextmanager
-def _progress(*, shown: bool, what: str = "counting") -> Iterator[Callable[[int, int], None] | None]:
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

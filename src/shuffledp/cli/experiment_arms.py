@@ -1,7 +1,5 @@
 """`shuffledp experiment arms`: regret of private arm elimination beside its references."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.progress import of_how_much
 
 if TYPE_CHECKING:
     from shuffledp.experiments.arms import ArmsRegret
@@ -29,15 +28,28 @@ def experiment_arms(
     picture: Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Regret of private arm elimination, with batches that double and fixed ones, beside its references."""
+    """Regret of private arm elimination, with batches that double and fixed ones, beside its references.
+
+    A picture's rows are kept beside it: a second run goes on.
+    """
+    import os
+
     from shuffledp.experiments.arms import arms_regret
 
     if picture is not None:
         from shuffledp.pictures.slopes import check_picture
 
         check_picture(picture)
-    with _progress(shown=not as_json) as progress:
-        result = arms_regret(arms=arms, largest=largest, instances=instances, seed=seed, progress=progress)
+    with of_how_much("playing", shown=not as_json) as progress:
+        result = arms_regret(
+            arms=arms,
+            largest=largest,
+            instances=instances,
+            seed=seed,
+            workers=min(os.cpu_count() or 1, 8),
+            cache=None if picture is None else picture.with_name(picture.name + ".rows.json"),
+            progress=progress,
+        )
     if picture is not None:
         _draw(result, picture)
     if as_json:
@@ -115,17 +127,3 @@ def _draw(result: "ArmsRegret", picture: Path) -> None:
         panels[f"epsilon {epsilon:g}"] = lines
     instances, arms = result.rows[0].instances, result.rows[0].arms
     draw_regret(picture, panels, f"Regret with {arms} arms, mean of {instances} worlds with gaps from 0.02 to 0.5")
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("playing"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""Progress on standard error while users report."""
+"""Progress on standard error: while users report, and of experiments."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,3 +19,18 @@ def users_reporting(users: int, *, shown: bool) -> Iterator[Callable[[int], None
         yield lambda reported: bar.update(
             task, completed=reported, description="shuffling" if reported == users else "users reporting"
         )
+
+
+@contextmanager
+def of_how_much(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar that is told how much is done and of how much, or nothing."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,6 +1,6 @@
 """Regret of private arm elimination: what privacy costs, and which batches to take.
 
-`arms_regret` runs all policies side by side on worlds with random gaps. `extra_regret` measures what [003] Theorem 3.3
+`arms_regret` runs all policies side by side on worlds with random gaps. `run_extra` measures what [003] Theorem 3.3
 says of doubling batches: beyond the regret of the same policy without noise they cost about k log T / epsilon. Gaps
 there are above epsilon and spread over a factor of two, one period of the doubling, so that its steps average out;
 for gaps below epsilon noise is small beside chance, and the extra regret is smaller than the theorem's.
@@ -8,13 +8,15 @@ for gaps below epsilon noise is small beside chance, and the extra regret is sma
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 from shuffledp.errors import ParameterError
+from shuffledp.experiments.resumed import Progress, Task, measured
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
@@ -28,7 +30,7 @@ from shuffledp.learn.bandits.spec import check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.arms import simulate_arms
-from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
+from shuffledp.simulation.environments.arms import random_gaps
 
 DELTA = 1e-6
 EPSILONS = (0.2, 1.0, 10.0)
@@ -36,8 +38,40 @@ FIXED = (10, 30, 100, 300, 1000, 3000)
 SMALLEST, LARGEST_ALLOWED = 10_000, 10**9
 GROWTH = 1.25
 
-Progress = Callable[[int, int], None]
 Policy = Elimination | UCB1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegretTask(Task):
+    """One policy for one horizon; epsilon is None for those that are not private."""
+
+    policy: str
+    epsilon: float | None
+    arms: int
+    horizon: int
+    instances: int
+    seed: int
+
+    @property
+    def weight(self) -> int:
+        """UCB1 takes the most steps."""
+        return self.instances * self.arms * (50 if self.policy == "ucb1" else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraTask(Task):
+    """Doubling batches and their twin."""
+
+    arms: int
+    horizon: int
+    epsilon: float
+    instances: int
+    seed: int
+
+    @property
+    def weight(self) -> int:
+        """Two policies."""
+        return 2 * self.instances * self.arms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +148,18 @@ def policies(arms: int, horizon: int, epsilon: float | None) -> Iterator[tuple[s
     yield "local", LocalElimination(arms=arms, horizon=horizon, privacy=privacy)
 
 
-def measure(name: str, policy: Policy, world: ArmsWorld, epsilon: float | None, seed: int) -> RegretRow:
+def run_regret(task: RegretTask) -> RegretRow:
     """One policy in all instances; the same seed draws the same rewards for policies with the same stages."""
     started = time.perf_counter()
-    regret = simulate_arms(policy, world, bits=RandomBits.seeded(seed), seed=seed).regret
+    policy = dict(policies(task.arms, task.horizon, task.epsilon))[task.policy]
+    world = random_gaps(task.instances, task.arms, smallest=0.02, largest=0.5, seed=task.seed)
+    regret = simulate_arms(policy, world, bits=RandomBits.seeded(task.seed), seed=task.seed).regret
     return RegretRow(
-        policy=name,
-        epsilon=epsilon,
-        arms=world.arms,
-        horizon=policy.horizon,
-        instances=world.instances,
+        policy=task.policy,
+        epsilon=task.epsilon,
+        arms=task.arms,
+        horizon=task.horizon,
+        instances=task.instances,
         regret_mean=float(regret.mean()),
         regret_standard_error=float(regret.std(ddof=1) / math.sqrt(regret.size)),
         seconds=time.perf_counter() - started,
@@ -147,9 +183,11 @@ def arms_regret(
     instances: int = 200,
     epsilons: Sequence[float] = EPSILONS,
     seed: int = 1,
+    workers: int = 1,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> ArmsRegret:
-    """All policies, all horizons and epsilons, and the growth of what privacy costs.
+    """All policies, all horizons and epsilons, and the growth of what privacy costs; rows in the cache are kept.
 
     Reference: [003] Theorems 3.1 and 3.3.
     """
@@ -159,20 +197,28 @@ def arms_regret(
     if not 10 * SMALLEST <= largest <= LARGEST_ALLOWED:
         limits = f"must lie in {10 * SMALLEST:,}..{LARGEST_ALLOWED:,}"
         raise ParameterError("largest", largest, limits, "try 1000000")
-    world = random_gaps(instances, arms, smallest=0.02, largest=0.5, seed=seed)
-    tasks = [(horizon, epsilon) for horizon in horizons(largest) for epsilon in (None, *epsilons)]
-    steps = _extra_points()
-    total, rows = len(tasks) + len(steps), []
-    for done, (horizon, epsilon) in enumerate(tasks, 1):
-        rows += [measure(name, policy, world, epsilon, seed) for name, policy in policies(arms, horizon, epsilon)]
-        if progress is not None:
-            progress(done, total)
-    points = []
-    for done, (against, k, horizon, epsilon) in enumerate(steps, len(tasks) + 1):
-        points.append((against, extra_regret(k, horizon, epsilon, instances=instances, seed=seed)))
-        if progress is not None:
-            progress(done, total)
-    return ArmsRegret(rows=tuple(rows), extra=tuple(row for _, row in points), exponents=_exponents(points), seed=seed)
+    tasks = [
+        RegretTask(policy=name, epsilon=epsilon, arms=arms, horizon=horizon, instances=instances, seed=seed)
+        for horizon in horizons(largest)
+        for epsilon in (None, *epsilons)
+        for name, _ in policies(arms, horizon, epsilon)
+    ]
+    lines = [
+        (against, ExtraTask(arms=k, horizon=horizon, epsilon=epsilon, instances=instances, seed=seed))
+        for against, k, horizon, epsilon in _extra_points()
+    ]
+    steps = [task for _, task in lines]
+    first = sum(task.weight for task in tasks)
+    total = first + sum(task.weight for task in set(steps))
+    told = (None, None) if progress is None else tuple(_part_of(progress, before, total) for before in (0, first))
+    rows = measured(tasks, run_regret, RegretRow, workers=workers, cache=cache, progress=told[0])
+    extra = measured(steps, run_extra, ExtraRow, workers=workers, cache=cache, progress=told[1])
+    points = [(against, row) for (against, _), row in zip(lines, extra, strict=True)]
+    return ArmsRegret(rows=tuple(rows), extra=tuple(extra), exponents=_exponents(points), seed=seed)
+
+
+def _part_of(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)
 
 
 def _extra_points() -> list[tuple[str, int, int, float]]:
@@ -183,18 +229,18 @@ def _extra_points() -> list[tuple[str, int, int, float]]:
     return arms + horizon + epsilon
 
 
-def extra_regret(arms: int, horizon: int, epsilon: float, *, instances: int, seed: int) -> ExtraRow:
+def run_extra(task: ExtraTask) -> ExtraRow:
     """Doubling batches beside their twin without noise, in the same worlds, with gaps from 0.3 to 0.6."""
-    world = random_gaps(instances, arms, smallest=0.3, largest=0.6, seed=seed)
-    private = DoublingBatches(arms=arms, horizon=horizon, privacy=Privacy(epsilon, DELTA))
-    twin = NonPrivateElimination(arms=arms, horizon=horizon, growth=2.0)
-    bits = RandomBits.seeded(seed)
-    mine, other = (simulate_arms(policy, world, bits=bits, seed=seed).regret for policy in (private, twin))
+    world = random_gaps(task.instances, task.arms, smallest=0.3, largest=0.6, seed=task.seed)
+    private = DoublingBatches(arms=task.arms, horizon=task.horizon, privacy=Privacy(task.epsilon, DELTA))
+    twin = NonPrivateElimination(arms=task.arms, horizon=task.horizon, growth=2.0)
+    bits = RandomBits.seeded(task.seed)
+    mine, other = (simulate_arms(policy, world, bits=bits, seed=task.seed).regret for policy in (private, twin))
     extra = mine - other
     return ExtraRow(
-        arms=arms,
-        horizon=horizon,
-        epsilon=epsilon,
+        arms=task.arms,
+        horizon=task.horizon,
+        epsilon=task.epsilon,
         extra_mean=float(extra.mean()),
         extra_standard_error=float(extra.std(ddof=1) / math.sqrt(extra.size)),
     )

@@ -6,20 +6,16 @@ has 10 and 15. All inner products of features are >= 0, so the joint vector's se
 same worlds, and the same rule for regularizer and radius.
 """
 
-import json
 import math
-import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.files import whole_file
+from shuffledp.experiments.resumed import Progress, Task, measured
 from shuffledp.learn.bandits.linear.catalogue import POLICIES, linear_policy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
@@ -29,14 +25,10 @@ from shuffledp.simulation.environments.linear_worlds import FixedArms
 USERS, ARMS, BATCH, DELTA = 20_000, 100, 20, 0.1
 EPSILONS = (0.2, 1.0, 10.0)
 DIMENSIONS = {1: (5,), 2: (10, 15)}
-# How long a policy takes beside the others, so that the longest ones begin first.
-_SLOW = ("jdp-tree", "linucb")
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class FigureTask(Task):
     """One policy at one epsilon in one dimension; without privacy, epsilon is None."""
 
     policy: str
@@ -47,9 +39,9 @@ class Task:
     seed: int = 1
 
     @property
-    def key(self) -> str:
-        """What decides the row."""
-        return json.dumps(asdict(self), sort_keys=True)
+    def weight(self) -> int:
+        """How long it takes: longer where the model changes every round."""
+        return self.users * self.instances * self.dimension * (20 if self.policy == "jdp-tree" else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +61,7 @@ class RegretRow:
     curve_standard_error: tuple[float, ...]
 
 
-def run_task(task: Task) -> RegretRow:
+def run_task(task: FigureTask) -> RegretRow:
     """Measure one row; the same whichever others are asked for with it."""
     started = time.perf_counter()
     setting = LinearSetting(users=task.users, dimension=task.dimension, nonnegative=True)
@@ -96,7 +88,7 @@ def run_task(task: Task) -> RegretRow:
 
 def figure_tasks(
     figure: int, *, instances: int, seed: int = 1, users: int = USERS, policies: Sequence[str] = POLICIES
-) -> list[Task]:
+) -> list[FigureTask]:
     """In the order of the table: plain LinUCB once for each dimension."""
     if figure not in DIMENSIONS:
         raise ParameterError("figure", figure, "must be 1 or 2", "1 has dimension 5, 2 has 10 and 15")
@@ -105,7 +97,7 @@ def figure_tasks(
     if seed < 0:
         raise ParameterError("seed", seed, "must be >= 0", "pass for instance 1")
     return [
-        Task(policy=policy, epsilon=epsilon, dimension=dimension, instances=instances, users=users, seed=seed)
+        FigureTask(policy=policy, epsilon=epsilon, dimension=dimension, instances=instances, users=users, seed=seed)
         for dimension in DIMENSIONS[figure]
         for policy in policies
         for epsilon in ((None,) if policy == "linucb" else EPSILONS)
@@ -113,51 +105,7 @@ def figure_tasks(
 
 
 def linucb_figure(
-    tasks: Sequence[Task], *, workers: int = 1, cache: Path | None = None, progress: Progress | None = None
+    tasks: Sequence[FigureTask], *, workers: int = 1, cache: Path | None = None, progress: Progress | None = None
 ) -> list[RegretRow]:
     """All rows, in the tasks' order; those in the cache are not measured again."""
-    known = _read(cache)
-    missing = [task for task in tasks if task.key not in known]
-    weight = {task.key: task.users * task.instances * task.dimension for task in tasks}
-    done, total = sum(weight[task.key] for task in tasks if task.key in known), sum(weight.values())
-    for task, row in _measured(sorted(missing, key=lambda task: task.policy not in _SLOW), workers):
-        known[task.key] = row
-        done += weight[task.key]
-        _write(cache, known)
-        if progress is not None:
-            progress(done, total)
-    return [known[task.key] for task in tasks]
-
-
-def _measured(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, RegretRow]]:
-    if workers <= 1 or len(tasks) <= 1:
-        yield from ((task, run_task(task)) for task in tasks)
-        return
-    # Spawned, not forked: the command line may hold threads.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(run_task, task): task for task in tasks}
-        for finished in as_completed(running):
-            yield running[finished], finished.result()
-
-
-def _read(cache: Path | None) -> dict[str, RegretRow]:
-    if cache is None or not cache.exists():
-        return {}
-    try:
-        document: dict[str, dict[str, Any]] = json.loads(cache.read_text())
-        return {
-            key: RegretRow(**{name: _frozen(value) for name, value in row.items()}) for key, row in document.items()
-        }
-    except (ValueError, TypeError, AttributeError):
-        problem = "must hold rows of this experiment"
-        raise ParameterError("cache", str(cache), problem, "remove it, or name another picture") from None
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _write(cache: Path | None, known: dict[str, RegretRow]) -> None:
-    if cache is not None:
-        with whole_file(cache, parameter="cache") as file:
-            file.write(json.dumps({key: asdict(row) for key, row in known.items()}).encode())
+    return measured(tasks, run_task, RegretRow, workers=workers, cache=cache, progress=progress)

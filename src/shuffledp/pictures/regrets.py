@@ -21,6 +21,11 @@ _STYLES = {
 _OTHER = ("#55a868", "-")
 
 
+def style_of(policy: str) -> tuple[str, str]:
+    """Colour and dashes; any number of concurrent shufflers looks like four."""
+    return _STYLES.get("concurrent-4" if policy.startswith("concurrent") else policy, _OTHER)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegretLine:
     """Mean regret after so many users, and its standard error."""
@@ -42,14 +47,14 @@ class RegretPanel:
 def draw_regrets(path: Path, rows: Sequence[Sequence[RegretPanel]], title: str) -> None:
     """Write a PNG or SVG with a row of panels for each of `rows`; panels of a row share their height."""
     across, down = max(len(row) for row in rows), len(rows)
-    figure = new_figure(path, width=3.6 * across + 1.2, height=3.1 * down + 0.7)
+    figure = new_figure(path, width=3.9 * across + 1.2, height=3.1 * down + 0.7)
     grid = figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)
     handles: dict[str, object] = {}
     for place, row in enumerate(rows):
         for column, panel in enumerate(row):
             axes = grid[place][column]
             for line in panel.lines:
-                colour, dashes = _STYLES.get(line.name, _OTHER)
+                colour, dashes = style_of(line.name)
                 times, mean, error = (np.asarray(part) for part in (line.times, line.mean, line.standard_error))
                 handles[line.name] = axes.plot(times, mean, dashes, color=colour, linewidth=1.6)[0]
                 axes.fill_between(times, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.18, linewidth=0)

@@ -104,3 +104,30 @@ def test_bad_logs_are_refused_in_words() -> None:
         log.by_inverse_propensity(lambda contexts: np.full(len(contexts), 2))
     with pytest.raises(ParameterError, match="one arm a context"):
         log.by_inverse_propensity(lambda contexts: np.zeros(2))
+
+
+def test_a_known_smallest_probability_removes_the_bias_of_short_logs() -> None:
+    # Arm 1 had probability 0.2, arm 0 the rest. In three rounds the rare arm is often missing.
+    generator, kept = np.random.default_rng(1), {None: [], 0.2: []}
+    for trial in range(4000):
+        taken = (generator.random(6) < 0.2).astype(int)
+        log = LoggedRounds.of(np.zeros((6, 1)), taken, taken, np.where(taken, 0.2, 0.8), arms=2)
+        for smallest, found in kept.items():
+            try:
+                estimate = log.by_rejection(
+                    lambda contexts: np.zeros(len(contexts), dtype=int),
+                    bits=RandomBits.seeded(trial),
+                    smallest=smallest,
+                )
+            except DataError:
+                found.append(0)
+            else:
+                found.append(estimate.used)
+    # Each round is kept with probability 0.2; estimates need two, so 0 and 1 count as 0.
+    wanted = 6 * 0.2 - 6 * 0.2 * 0.8**5
+    spread = 5 * np.std(kept[0.2]) / np.sqrt(4000)
+    assert abs(np.mean(kept[0.2]) - wanted) < spread < np.mean(kept[None]) - wanted
+    with pytest.raises(ParameterError, match="smallest"):
+        log.by_rejection(lambda contexts: np.zeros(len(contexts), dtype=int), bits=RandomBits.seeded(1), smallest=0.9)
+    with pytest.raises(DataError, match="context must be finite, got a number in row 2"):
+        LoggedRounds.of([[0.0], [np.nan]], [0, 1], [1, 1], [0.5, 0.5], arms=2)

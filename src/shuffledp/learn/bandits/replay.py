@@ -65,6 +65,10 @@ class LoggedRounds:
             shapes = ", ".join(str(column.shape) for column in (rows, *columns))
             raise DataError("log", f"shapes {shapes}", "must have as many of each as rounds", "pass a row a round")
         arm, reward, propensity = columns
+        unknown = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if unknown.size:
+            where = f"a number in row {int(unknown[0]) + 1} that is not"
+            raise DataError("context", where, "must be finite", "leave that round out")
         _refuse("arm", arm, (arm < 0) | (arm >= arms) | (arm != np.floor(arm)), f"must be one of 0..{arms - 1}")
         _refuse("reward", reward, ~np.isfinite(reward), "must be finite")
         _refuse("propensity", propensity, ~((propensity > 0) & (propensity <= 1)), "must lie in (0, 1]")
@@ -87,13 +91,23 @@ class LoggedRounds:
         return cls.of(table[:, :size], table[:, size], table[:, size + 1], table[:, size + 2], arms=arms)
 
     def by_rejection(
-        self, choose: Choose, *, bits: RandomBits, learn: Callable[..., Any] | None = None
+        self,
+        choose: Choose,
+        *,
+        bits: RandomBits,
+        learn: Callable[..., Any] | None = None,
+        smallest: float | None = None,
     ) -> ReplayEstimate:
         """Of the rounds in which the policy takes the logged arm, those that a coin keeps.
 
+        `smallest` is the least probability that any arm ever had in the log; left out, the least that is seen, which
+        is not below it only if an arm of that probability was taken: in a short log rare arms are then kept too often.
         A policy that learns is asked round by round, and `learn(context, arm, reward)` is called for each kept one.
         """
-        least = float(self.propensities.min())
+        seen = float(self.propensities.min())
+        least = seen if smallest is None else smallest
+        if not 0 < least <= seen:
+            raise ParameterError("smallest", smallest, f"must lie in (0, {seen:g}]", "no arm was taken with less")
         coins = bits.words(len(self.taken)) >> np.uint64(11)
         # P[agree and kept] = propensity * least / propensity, whatever the arm: kept rounds are the policy's own.
         kept = coins.astype(np.float64) * 2.0**-53 < least / self.propensities

@@ -49,6 +49,12 @@ def test_guarantees_hold_and_are_tight(name: str, visits: int) -> None:
         ("shuffle", ("joint",)),
         ("local", ("shuffle", "joint")),
     }
+    # Noise that only a sum carries protects no message by itself.
+    assert (guarantee.local is not None) == (name in ("ldp", "shuffle-amp"))
+    if isinstance(policy, LocalLinUCB) and guarantee.local is not None:
+        apart = SETTING.joint.apart * math.sqrt(visits)
+        exact = gaussian_delta(guarantee.local.epsilon, policy.user_deviation, apart)
+        assert 0.9 * guarantee.local.delta < exact <= guarantee.local.delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("make", [ConcurrentLinUCB, ShuffleVecLinUCB])

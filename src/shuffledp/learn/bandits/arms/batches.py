@@ -1,8 +1,8 @@
 """The batch of one arm: its plan, the error of its sum, draws of that error, and what all batches together protect.
 
 Each user's reward goes into one batch, so batches compose in parallel: two neighbours differ in one batch, and
-everything that is later asked of others is computed from what that batch showed. Users who come up to M times are in
-up to M batches, whose exact composition is the guarantee.
+everything that is later asked of others is computed from what that batch showed. Users who come up to M times, never
+twice in one batch, are in up to M batches, whose exact composition is the guarantee ([002] Assumption 4.1).
 """
 
 import math
@@ -146,7 +146,7 @@ def guarantee_of(plans: Sequence[BinarySumPlan], privacy: Privacy, visits: int) 
     else:
         # Equal claims: any of the plans stands for all, as nothing that depends on the size is used.
         proved = Spending([_entry(plans[0])] * visits).delta(privacy.epsilon)
-        because = f"a user is in at most {visits} batches, whose exact composition this is"
+        because = f"a user is in at most {visits} batches, once in each, whose exact composition this is"
     local = [plan.local_epsilon for plan in plans]
     known = [epsilon for epsilon in local if epsilon is not None]
     complete = len(known) == len(plans)

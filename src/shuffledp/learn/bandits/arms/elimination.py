@@ -145,7 +145,8 @@ def _is_number(value: Any) -> bool:
 class PrivateElimination(Elimination):
     """Arm elimination in the shuffle model: ask which arm the next users play, tell what their batch showed.
 
-    `visits` is how often one user may come; the privacy is that of all the user's batches together.
+    `visits` is how often one user may come, never twice in one batch; the privacy is that of all the user's batches
+    together. Whoever lets people in answers for both: in one batch M rewards would count M times, not like M batches.
     """
 
     privacy: Privacy

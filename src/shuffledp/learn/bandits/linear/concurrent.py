@@ -41,28 +41,35 @@ class ConcurrentLinUCB(CountedPolicy):
         """At most so many shufflers, as many of them used as is best."""
         check_shufflers(shufflers)
         used, budget = best_schedule(setting, privacy, shufflers, visits)
-        return cls.with_layout(
+        policy = cls.with_layout(
             setting, privacy, shufflers=shufflers, used=used, budget=budget, users=setting.users, visits=visits
         )
+        least = float(policy.rule.matrix_noise[1:].min(initial=math.inf))
+        if setting.constants == "exact" and setting.users <= least < math.inf:
+            # No sum of so many features is longer than their number.
+            problem = f"are too few to learn anything from: noise outweighs up to {least:,.0f} users"
+            raise InfeasibleError("users", setting.users, problem, "allow fewer visits or more epsilon, or wait")
+        return policy
 
 
 @lru_cache(maxsize=64)
 def best_schedule(setting: LinearSetting, privacy: Privacy, shufflers: int, visits: int) -> tuple[int, int]:
     """Shufflers used and budget with the smallest regret bound, as if noise were Gaussian."""
-    best, least = None, math.inf
     deviation = gaussian_standard_deviation(privacy, setting.joint.apart)
+    found = []
     for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
         each = deviation * math.sqrt(Visits(visits, used).squares)
-        worse, budget = 0, 1
+        least, worse, budget = math.inf, 0, 1
         while worse < 8 and slots(budget, used) <= min(_MOST_SLOTS, 2 * (setting.users + 1)):
             slot_users = slot_users_for(setting.users, budget, used)
             # The radius is largest with the most noise, and the least eigenvalue is least with the least.
             deviations = each * np.sqrt([1.0, budget])
             bound = planning_bound(setting, deviations, slot_users, slots(budget, used))
+            found.append((bound, used, budget))
             worse = 0 if bound < least else worse + 1
-            if bound < least:
-                best, least = (used, budget), bound
+            least = min(bound, least)
             budget += max(1, budget // 16)
-    if best is None:
+    if not found:
         raise InfeasibleError("users", setting.users, "are too few for a batch", "wait for more")
-    return best
+    _, used, budget = min(found)
+    return used, budget

@@ -186,8 +186,11 @@ class ConfidenceRule:
 
         Reference: docs/theory/002-linear-bandits.md.
         """
-        size, users, low = self.setting.dimension, self.setting.users, float(self.low[1:].min(initial=1e300))
-        low = 1.0 if low == 1e300 else low
-        log_det = size * math.log(1 + users / (size * low))
+        log_det = self._log_det(float(self.low[1:].min(initial=math.inf)))
         lost = (1 - self.setting.lowest_reward) * self.slot_users * (1 + log_det / math.log(2))
-        return lost + 2 * math.sqrt(2) * self.largest_radius * math.sqrt(2 * users * log_det)
+        return lost + 2 * math.sqrt(2) * self.largest_radius * math.sqrt(2 * self.setting.users * log_det)
+
+    def _log_det(self, low: float) -> float:
+        """How much ln det(G + low I) can grow in the whole horizon; without any release, as if low were 1."""
+        size, users = self.setting.dimension, self.setting.users
+        return size * math.log1p(users / (size * (low if low < math.inf else 1.0)))

@@ -80,6 +80,7 @@ class CountedPolicy(LinearPolicy):
 
     def guarantee(self) -> BanditGuarantee:
         levels = self.plan.shufflers_used
+        again = "" if self.visits == 1 else f" Of a user's {self.visits} visits no two are in one slot."
         return BanditGuarantee(
             model="shuffle",
             privacy=self.privacy,
@@ -89,6 +90,7 @@ class CountedPolicy(LinearPolicy):
             because=(
                 f"Each visit is a vector in at most {levels} batches, all of which carry the whole noise; two users' "
                 f"vectors are at most {self.setting.joint.apart:.6g} apart; models are computed from the batches."
+                f"{again}"
             ),
         )
 

@@ -24,6 +24,8 @@ class BanditGuarantee:
     terms: tuple[DeltaTerm, ...]
     trusted: str
     because: str
+    local: Privacy | None = None
+    """What a user's own messages satisfy before anybody shuffles or adds them; None where nothing."""
     theory_page: str = "docs/theory/002-linear-bandits.md"
 
     @property
@@ -35,6 +37,11 @@ class BanditGuarantee:
     def holds(self) -> bool:
         """Whether what is proved reaches what is claimed."""
         return self.privacy is None or self.delta <= self.privacy.delta
+
+    @property
+    def unit(self) -> str:
+        """What two neighbours differ in: user-level privacy where users return ([002] Proposition 4.3)."""
+        return "one visit" if self.visits == 1 else f"all of a user's visits together, {self.visits} at most"
 
     @property
     def also(self) -> tuple[Model, ...]:
@@ -50,6 +57,9 @@ class BanditGuarantee:
             "epsilon": None if self.privacy is None else self.privacy.epsilon,
             "delta": None if self.privacy is None else self.privacy.delta,
             "visits": self.visits,
+            "unit": self.unit,
+            "local_epsilon": None if self.local is None else self.local.epsilon,
+            "local_delta": None if self.local is None else self.local.delta,
             "proved_delta": self.delta,
             "terms": [{"name": term.name, "value": term.value, "why": term.why} for term in self.terms],
             "trusted": self.trusted,

@@ -69,6 +69,7 @@ class LocalLinUCB(LinearPolicy):
             terms=(DeltaTerm("noise", delta, f"the curve of Gaussian noise against a shift of {shift:.6g}"),),
             trusted="nobody; reference: noise in floating point",
             because="Each message is private by itself.",
+            local=self.privacy,
         )
 
     def _decides(self) -> dict[str, Any]:
@@ -116,11 +117,11 @@ class AmplifiedLinUCB(LocalLinUCB):
 
     def guarantee(self) -> BanditGuarantee:
         local, epsilon = self.local_privacy, self.privacy.epsilon
+        # What the noise gives indeed, the paper's included.
+        left = gaussian_delta(local.epsilon, self.user_deviation * (1 + 1e-12), self.setting.joint.apart)
         if local == self.privacy:
             terms = LocalLinUCB.guarantee(self).terms
         else:
-            # What the noise gives indeed, the paper's included.
-            left = gaussian_delta(local.epsilon, self.user_deviation * (1 + 1e-12), self.setting.joint.apart)
             distance = local_delta_distance(local.epsilon, left, self.batch)
             terms = (
                 DeltaTerm("clones", stronger_clones(local.epsilon, self.batch).delta(epsilon), "hiding among clones"),
@@ -133,4 +134,5 @@ class AmplifiedLinUCB(LocalLinUCB):
             terms=terms,
             trusted="a shuffler permutes and does not collude with the analyzer; reference: noise in floating point",
             because=f"Each message is ({local.epsilon:.4g}, {local.delta:.2g})-private by itself, and one of a batch.",
+            local=Privacy(local.epsilon, max(local.delta, left)),
         )

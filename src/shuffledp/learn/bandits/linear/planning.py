@@ -1,4 +1,9 @@
-"""Which schedule: the one with the smallest regret bound, as if noise were Gaussian."""
+"""Which schedule: the one with the smallest regret bound, as if noise were Gaussian.
+
+The bound that is compared takes ln det(G + low I) to grow from low = 1, which is proved as well, since low >= 1, and a
+little larger. The tighter one may not be compared: where noise outweighs the data it tends to a multiple of the users,
+however much noise there is, and would prefer a schedule that learns nothing to one that does.
+"""
 
 import math
 from dataclasses import dataclass
@@ -28,6 +33,9 @@ class _Few(ConfidenceRule):
     @cached_property
     def low(self) -> Floats:
         return np.maximum(self.matrix_noise, 1.0)
+
+    def _log_det(self, low: float) -> float:
+        return super()._log_det(1.0)
 
 
 def planning_bound(setting: LinearSetting, deviations: Floats, slot_users: int, releases: int) -> float:

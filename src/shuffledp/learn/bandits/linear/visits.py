@@ -1,10 +1,10 @@
 """Noise for users who come back: every visit is another joint vector of the same person.
 
-A user visits at most M times, never twice in one of the smallest batches. A batch of the smallest kind then holds
-one visit; a larger one may hold them all. So of k levels the first shows M shifts of one vector's length, each of the
-others at worst one shift of M lengths, and the squares add up to (M + (k - 1) M^2) lengths squared: the Gaussian pair
-of all is that many times one batch's, adaptive choices included. Visits round anew: their failures add up, as do
-transports.
+A user visits at most M times, never twice in one slot, as in [002] Assumption 4.1. A batch of the lowest level is one
+slot and holds one visit; a larger one may hold them all. So of k levels the first shows M shifts of one vector's
+length, each of the others at worst one shift of M lengths, and the squares add up to (M + (k - 1) M^2) lengths squared:
+the Gaussian pair of all is that many times one batch's, adaptive choices included. Visits round anew: their failures
+add up, as do transports.
 """
 
 import math
