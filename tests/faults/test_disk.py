@@ -18,6 +18,7 @@ from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.sqlite_shuffler import batch_rows
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
 from shuffledp.testing.service import (
@@ -73,7 +74,7 @@ def everything(store: SqliteStore) -> list[Any]:
 def held(db: sqlite3.Connection) -> dict[str, list[bytes]]:
     """The ciphertexts of every batch, sealed or not."""
     found: dict[str, list[bytes]] = {}
-    for batch_id, body in db.execute("SELECT batch_id, body FROM parts UNION ALL SELECT batch_id, body FROM pieces"):
+    for _, batch_id, _, body in batch_rows(db, "parts") + batch_rows(db, "pieces"):
         found.setdefault(batch_id, []).extend(ciphertexts(body))
     return {batch_id: sorted(each) for batch_id, each in found.items()}
 
@@ -107,7 +108,8 @@ def test_a_full_disk_refuses_changes_nothing_and_recovers(world: World) -> None:
     task = small_task(world.key.public, users=60)
     world.add_task(task)
     sent = reports(world, task, 40)
-    allow_pages(world.shuffler._store, 1)
+    # A batch takes a page at least.
+    allow_pages(world.shuffler._store, 8)
     answers, before = [], everything(world.shuffler._store)
     for report in sent:
         answers += statuses([accept_one(world.shuffler, task.id, report)])
@@ -167,9 +169,13 @@ def test_a_refusal_waits_for_the_commit_that_it_rests_on(world: World) -> None:
     assert statuses(accept(world, task, sent[::-1])) == [201, 410]
 
 
-@pytest.mark.parametrize(
-    "statement", ["BEGIN", "INSERT INTO pieces", "INSERT INTO sealed", "DELETE FROM parts", "COMMIT"]
-)
+SEALING = (
+    "BEGIN", "CREATE TABLE pieces", "INSERT INTO pieces", "INSERT INTO sealed", "DELETE FROM parts", "DROP TABLE",
+    "COMMIT",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", SEALING)
 def test_sealing_waits_for_room(world: World, statement: str) -> None:
     task = small_task(world.key.public)
     world.add_task(task)
@@ -288,12 +294,12 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
     for start in range(0, users, together):
         world.shuffler.accept(task.id, sent[start : start + together]).result()
     # What is longer than a quarter of a page is, but for its beginning, on pages of its own.
-    lengths = world.shuffler._store.read(lambda db: db.execute("SELECT length(body) FROM parts").fetchall())
-    assert (max(lengths)[0] > 8192 // 4) == (together > 1)
+    parts = world.shuffler._store.read(lambda db: batch_rows(db, "parts"))
+    assert (max(len(body) for *_, body in parts) > 8192 // 4) == (together > 1)
     world.shuffler.seal_full()
     counts = world.shuffler.counts(task.id)
-    query = "SELECT batch_id, body FROM pieces"
-    sealed = dict(world.shuffler._store.read(lambda db: db.execute(query).fetchall()))
+    pieces = world.shuffler._store.read(lambda db: batch_rows(db, "pieces"))
+    sealed = {batch_id: body for _, batch_id, _, body in pieces}
     assert len(sealed) == counts["batches_waiting"] > 0
     for batch_id in sealed:
         assert world.shuffler._send(task.id, batch_id)

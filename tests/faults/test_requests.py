@@ -13,6 +13,7 @@ import pytest
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Seat
+from shuffledp.service.store.sqlite_shuffler import batch_rows
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body
@@ -69,10 +70,8 @@ class Service:
 
     def kept(self) -> list[Any]:
         def rows(db: sqlite3.Connection) -> list[Any]:
-            return [
-                db.execute(f"SELECT * FROM {table}").fetchall()
-                for table in ("accepted", "arrived", "parts", "pieces", "sealed")
-            ]
+            rows = [db.execute(f"SELECT * FROM {table}").fetchall() for table in ("accepted", "arrived", "sealed")]
+            return [*rows, batch_rows(db, "parts"), batch_rows(db, "pieces")]
 
         return self.world.shuffler._store.read(rows)
 

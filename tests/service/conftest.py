@@ -313,8 +313,8 @@ class ShufflerMemory:
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         return [part.body for part in self.open[batch_id][1].values()]
 
-    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> None:
-        self.pieces = [*self.pieces, body] if number else [body]
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: memoryview) -> None:
+        self.pieces = [*self.pieces, bytes(body)] if number else [bytes(body)]
 
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
         self.unsent[batch_id] = SealedBatch(task_id, batch_id, b"".join(self.pieces))

@@ -409,8 +409,11 @@ def test_no_other_refusal_leads_to_new_noise(shuffler: Shuffler, task: Task, fau
     assert len(set(shuffler.bodies)) == 1
 
 
-def test_an_upload_that_is_too_large_is_halved(shuffler: Shuffler, task: Task) -> None:
-    too_large = answers(413, json={"type": "urn:shuffledp:problem:too-large", "detail": "no."})
+@pytest.mark.parametrize(("status", "kind"), [(413, "too-large"), (408, "too-slow")])
+def test_an_upload_that_is_too_large_or_too_slow_is_halved(
+    shuffler: Shuffler, task: Task, status: int, kind: str
+) -> None:
+    too_large = answers(status, json={"type": f"urn:shuffledp:problem:{kind}", "detail": "no."})
     shuffler.faults = [None, too_large, too_large]
     with shuffler.client(task) as client:
         assert client.report_many([1] * 9).new == 9

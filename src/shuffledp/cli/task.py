@@ -86,6 +86,8 @@ def send(
     as_json: options.AsJson = False,
 ) -> None:
     """Have servers that are running take a task; nothing changes where it is served already."""
+    from functools import partial
+
     import httpx
 
     from shuffledp.errors import ParameterError
@@ -105,7 +107,8 @@ def send(
         for name, url in addresses:
             calls = Calls(url, token, http, RandomBits.secure(), patience=5.0)
             body = task.text.encode()
-            new[name] = calls.ask("POST", "/v1/tasks", _is_new, content=body, media="application/json")[0]
+            read = partial(_is_new, task.id)
+            new[name] = calls.ask("POST", "/v1/tasks", read, content=body, media="application/json")[0]
     if as_json:
         print_json({"schema": 1, "task_id": task.id, "new": new})
         return
@@ -113,7 +116,11 @@ def send(
     show(facts("A task is served", [("task", task.id), *said]))
 
 
-def _is_new(status: int, _: "Mapping[str, Any]") -> bool:
+def _is_new(task_id: str, status: int, answer: "Mapping[str, Any]") -> bool:
+    from shuffledp.service.client.calls import NotTheServersError
+
+    if answer.get("task_id") != task_id:
+        raise NotTheServersError("another task, or none")
     return status == 201
 
 

@@ -37,8 +37,11 @@ Handler = Callable[[Request], Awaitable[Response]]
 BINARY = "application/octet-stream"
 JSON = "application/json"
 
-# Whoever sends slower than this holds one of few connections.
-BODY_SECONDS = 120.0
+# Whoever sends slower than this holds one of few connections: so long for a beginning, and then so many bytes a second.
+BODY_SECONDS = 60.0
+_LEAST_BYTES_A_SECOND = 16 << 10
+
+_BEFORE_THE_BODY = (401, 403, 408, 413, 415)
 
 _LOG = logging.getLogger("shuffledp.service")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -120,6 +123,9 @@ def problem(refused: RefusedError) -> Response:
     headers = {} if refused.retry_after is None else {"Retry-After": str(refused.retry_after)}
     if refused.kind.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if refused.kind.status in _BEFORE_THE_BODY:
+        # What is left of the body is not waited for.
+        headers["Connection"] = "close"
     return JSONResponse(refused.document(), refused.kind.status, headers, media_type=MEDIA_TYPE)
 
 
@@ -129,15 +135,18 @@ async def read_body(request: Request, most: int) -> bytes:
     if announced is not None and (not announced.isdecimal() or len(announced) > 15 or int(announced) > most):
         raise _too_large(most)
     parts, length = [], 0
+    end = asyncio.get_running_loop().time() + BODY_SECONDS
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout_at(end) as deadline:
             async for part in request.stream():
                 length += len(part)
                 if length > most:
                     raise _too_large(most)
                 parts.append(part)
+                deadline.reschedule(end + length / _LEAST_BYTES_A_SECOND)
     except TimeoutError:
-        raise RefusedError(TOO_SLOW, f"the body must be here within {BODY_SECONDS:g} seconds: send less.") from None
+        words = f"{BODY_SECONDS:g} seconds and a second for every {_LEAST_BYTES_A_SECOND} bytes were not enough"
+        raise RefusedError(TOO_SLOW, f"{words}: send less at a time.") from None
     return b"".join(parts)
 
 

@@ -313,10 +313,13 @@ def _delete(store: SqliteStore, task_id: str) -> None:
     """A finished task's rows, so that checking stays quick."""
 
     def delete(db: sqlite3.Connection) -> None:
-        for (table,) in db.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'store'"
-        ).fetchall():
-            if table != "tasks":
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+            if table != "tasks" and "task_id" in columns:
+                if "number" in columns:
+                    for (number,) in db.execute(f"SELECT number FROM {table} WHERE task_id = ?", (task_id,)).fetchall():
+                        db.execute(f"DROP TABLE IF EXISTS parts_{number}")
+                        db.execute(f"DROP TABLE IF EXISTS pieces_{number}")
                 db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
 
     store.write(delete)

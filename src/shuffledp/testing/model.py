@@ -13,7 +13,7 @@ from typing import Any
 
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.service.routing import SeatInBatch
-from shuffledp.service.store.sqlite_shuffler import GONE, SENT, TIDYING, SqliteRecords
+from shuffledp.service.store.sqlite_shuffler import GONE, SENT, TIDYING, batch_rows
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
 from shuffledp.testing.service import MadeReport, World, ciphertexts
@@ -200,11 +200,13 @@ def _half(task: Task, batch_id: str) -> int:
 
 
 def _shuffler_rows(db: sqlite3.Connection) -> tuple[list[Any], list[Any], set[str]]:
-    parts = db.execute("SELECT task_id, batch_id, seat, body FROM parts").fetchall()
-    records = SqliteRecords(db)
+    parts = batch_rows(db, "parts")
+    bodies: dict[tuple[str, str], bytes] = {}
+    for task_id, batch_id, _, body in sorted(batch_rows(db, "pieces")):
+        bodies[task_id, batch_id] = bodies.get((task_id, batch_id), b"") + body
     sealed = [
-        (*row, records.body(row[0], row[1]))
-        for row in db.execute("SELECT task_id, batch_id, state FROM sealed").fetchall()
+        (task_id, batch_id, state, bodies.get((task_id, batch_id), b""))
+        for task_id, batch_id, state in db.execute("SELECT task_id, batch_id, state FROM sealed").fetchall()
     ]
     ids = "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted"
     return parts, sealed, {row[0].hex() for row in db.execute(ids)}

@@ -143,8 +143,12 @@ class Calls:
         *,
         content: bytes | None = None,
         media: str | None = None,
+        at_once: tuple[int, ...] = (),
     ) -> tuple[T, int]:
-        """What `read` makes of the 2xx answer, and the number of tries; AnswerError if refused for good."""
+        """What `read` makes of the 2xx answer, and the number of tries; AnswerError if refused for good.
+
+        So is what is refused with a status of `at_once`: asking the same again is of no use.
+        """
         backoff = self.backoff()
         while True:
             retry_after = None
@@ -152,7 +156,7 @@ class Calls:
                 response = self.once(method, path, content, media)
                 if response.is_success:
                     return read(response.status_code, _object(response)), backoff.tries + 1
-                if response.status_code not in _PASSES:
+                if response.status_code not in _PASSES or response.status_code in at_once:
                     raise refusal(response)
                 why = f"{self.url} answers {refusal(response)}".rstrip(".")
                 retry_after = _retry_after(response)

@@ -35,7 +35,7 @@ from shuffledp.service.client.calls import (
 )
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.client.outbox import Outbox
-from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.wire import (
@@ -56,6 +56,8 @@ _FIRST_BLOCK_MESSAGES = 2000
 # So many blocks in a row may come back refused before the client says that leases are too short for it.
 _MOST_BLOCKS_LOST = 5
 # These two say that a report will never be kept; any other refusal leaves it in the outbox.
+# Refused for its length, or for how long it took: the same in two halves may pass.
+_TOO_MUCH = (TOO_LARGE.status, TOO_SLOW.status)
 _NEVER_KEPT = {SEAT_GONE.name, WRONG_LENGTH.name}
 _BATCH_FIELDS = tuple(field.name for field in fields(SeatInBatch))
 
@@ -311,7 +313,7 @@ class Client:
             try:
                 refusals, tries = self._upload(reports)
             except AnswerError as refused:
-                if refused.status != TOO_LARGE.status or len(reports) == 1:
+                if refused.status not in _TOO_MUCH or len(reports) == 1:
                     raise
                 half = len(reports) // 2
                 first = self._deliver(reports[:half], tally, gone)
@@ -350,7 +352,9 @@ class Client:
         if len(reports) > 1:
             path, body = f"{self._path}/reports", pack_upload(reports)
             ids = [report.report_id for report in reports]
-            return self._calls.ask("POST", path, lambda _, answer: _results(answer, ids), content=body, media=BINARY)
+            return self._calls.ask(
+                "POST", path, lambda _, answer: _results(answer, ids), content=body, media=BINARY, at_once=_TOO_MUCH
+            )
         (report,) = reports
         path, body = f"{self._path}/reports/{report.report_id}", single_body(report.seat, report.body)
         try:

@@ -132,8 +132,8 @@ class _Commits:
             self._is_waking = True
             try:
                 loop.call_soon_threadsafe(self._hand_over)
-            except RuntimeError:
-                # The loop was closed: nobody waits any more.
+            except Exception:
+                # The loop was closed, and nobody waits any more; or there is no memory, and the next one wakes it.
                 self._is_waking = False
 
     def _hand_over(self) -> None:

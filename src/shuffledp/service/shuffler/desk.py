@@ -6,7 +6,7 @@ batches, its seat is gone and its id remembered, in one step. A large batch is p
 while others report; it becomes the batch that is sent in one step, and is sent when nothing else of it is left.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -15,7 +15,7 @@ import numpy as np
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.clock import Clock
-from shuffledp.service.problems import BUSY, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.shuffler.records import Lease, Part, Records
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
@@ -66,6 +66,8 @@ class Desk:
     bits: RandomBits
     lease_seconds: float = LEASE_SECONDS
     most_waiting_bytes: int = MOST_WAITING_BYTES
+    has_room: Callable[[], bool] = lambda: True
+    """Whether the disk can take more."""
     _slots: dict[tuple[str, int], _Slot] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def routing(self, task_id: str) -> Routing:
@@ -167,14 +169,15 @@ class Desk:
 
     # --- sealing -----------------------------------------------------------------------------
 
-    def permuted_batch(self, records: Records, task_id: str, batch_id: str) -> list[bytes]:
+    def permuted_batch(self, records: Records, task_id: str, batch_id: str) -> list[memoryview]:
         """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
         if not records.is_full(task_id, batch_id):
             return []
-        body = permuted(records.parts(task_id, batch_id), bits=self.bits)
+        # Joined here, so that the parts are gone while the batch is copied: it may be large.
+        body = memoryview(permuted([b"".join(records.parts(task_id, batch_id))], bits=self.bits))
         return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
 
-    def seal(self, records: Records, task_id: str, batch_id: str, pieces: list[bytes]) -> bool:
+    def seal(self, records: Records, task_id: str, batch_id: str, pieces: list[memoryview]) -> bool:
         """These pieces are the batch, once and for all; all but the last are written. Answers whether it is tidy, too.
 
         Nothing happens if it is not full, or was sealed before.
@@ -199,6 +202,8 @@ class Desk:
         return found
 
     def _refuse_without_room(self, records: Records) -> RefusedError | None:
+        if not self.has_room():
+            return RefusedError(NO_ROOM, "the disk is almost full: try again later.", retry_after=10)
         if records.waiting_bytes() <= self.most_waiting_bytes:
             return None
         return RefusedError(BUSY, "too many batches wait to be sent on: try again later.", retry_after=10)

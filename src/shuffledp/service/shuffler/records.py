@@ -94,14 +94,20 @@ class Records(Protocol):
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         """What a batch holds, a body a part."""
 
-    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> None:
-        """Keep a piece of the permuted batch; the first one forgets what an earlier try has left."""
+    def has_draft(self, task_id: str, batch_id: str) -> bool:
+        """Whether an earlier try has left pieces of a batch that is not sealed."""
+
+    def drop_draft(self, task_id: str, batch_id: str) -> bool:
+        """Delete some of them; True if nothing is left."""
+
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
+        """Keep a piece of the permuted batch."""
 
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
         """The pieces are the batch from now on."""
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
-        """Delete some of a sealed batch's parts, and forget when some of the ids came; True if nothing is left."""
+        """Forget when some of the ids came, and delete some of a sealed batch's parts; True if nothing is left."""
 
     def untidy(self) -> list[tuple[str, str]]:
         """Sealed batches of which that was not said yet."""
@@ -122,7 +128,7 @@ class Records(Protocol):
         """Sent batches of which that was not said yet."""
 
     def waiting_bytes(self) -> int:
-        """How much waits to be sent on."""
+        """How much waits to be sealed or sent on."""
 
     def counts(self, task_id: str) -> Counts:
         """How far a task has come."""

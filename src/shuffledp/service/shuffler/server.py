@@ -67,6 +67,7 @@ class ShufflerServer:
             bits=RandomBits.secure(),
             lease_seconds=lease_seconds,
             most_waiting_bytes=most_waiting_bytes,
+            has_room=self._store.has_room,
         )
         self.metrics = Metrics("shuffler")
         self.seats = self.metrics.counter("seats", "Seats given out.")
@@ -74,7 +75,7 @@ class ShufflerServer:
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
         self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
-        self._arriving = threading.Lock()
+        self._arriving, self._sealing = threading.Lock(), threading.Lock()
         self._arrived: list[Upload] = []
         self._chores = Chores("seal and send", self._seal_and_send)
         self._load()
@@ -128,6 +129,8 @@ class ShufflerServer:
         future: Future[list[Answer]] = Future()
 
         def answered(answers: list[Answer] | BaseException) -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             if isinstance(answers, BaseException):
                 future.set_exception(answers)
             else:
@@ -141,8 +144,16 @@ class ShufflerServer:
         with self._arriving:
             is_first = not self._arrived
             self._arrived += uploads
-        if is_first:
+        if not is_first:
+            return
+        try:
             self._accept_together()
+        except BaseException as failed:
+            # Nobody will come for them, and the next must be the first again.
+            with self._arriving:
+                left, self._arrived = self._arrived, []
+            _tell_all(left, failed)
+            raise
 
     def _accept_together(self) -> None:
         """Accept all reports that have arrived when the store comes to it; answer after the commit."""
@@ -171,13 +182,13 @@ class ShufflerServer:
                 if not taken:
                     # The commit ended before it came to this: all that wait are refused, the next is the first again.
                     take()
-                for _, _, answered in taken:
-                    answered(failed)
+                _tell_all(taken, failed)
                 return
             answers, start = done.result(), 0
-            for _, reports, answered in taken:
-                answered(answers[start : start + len(reports)])
-                start += len(reports)
+            for upload in taken:
+                count = len(upload[1])
+                _tell_all([upload], answers[start : start + count])
+                start += count
             self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in answers))
             if fills:
                 self._chores.wake()
@@ -201,21 +212,36 @@ class ShufflerServer:
     # --- the chores --------------------------------------------------------------------------
 
     def _seal_and_send(self) -> bool:
+        all_sealed = all_sent = False
         try:
-            self.seal_full()
+            try:
+                all_sealed = self.seal_full()
+            finally:
+                # Sending makes room, which sealing may lack.
+                all_sent = self.send_waiting()
         finally:
-            # Sending makes room, which sealing may lack.
-            all_sent = self.send_waiting()
-        return all_sent
+            # Whatever went wrong: what was deleted is still in the log, which may be what fills the disk.
+            self._store.forget_deleted()
+        return all_sealed and all_sent
 
-    def seal_full(self) -> int:
-        """Permute and keep every full batch; what an earlier process left half done is finished first."""
-        for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).untidy()):
-            self._tidy(task_id, batch_id)
-        full = self._store.read(lambda db: SqliteRecords(db).full_batches())
-        for task_id, batch_id in full:
-            self._seal(task_id, batch_id)
-        return len(full)
+    def seal_full(self) -> bool:
+        """Permute and keep every full batch; what an earlier process left half done is finished first. True if all are.
+
+        A batch that cannot be sealed waits, and does not hold up the others.
+        """
+        all_sealed = True
+        with self._sealing:
+            untidy = [(self._tidy, *key) for key in self._store.read(lambda db: SqliteRecords(db).untidy())]
+            full = [(self._seal, *key) for key in self._store.read(lambda db: SqliteRecords(db).full_batches())]
+            for act, task_id, batch_id in untidy + full:
+                try:
+                    act(task_id, batch_id)
+                except RefusedError:
+                    raise
+                except Exception as failed:
+                    log("batch not sealed", level=40, batch=batch_id, error=type(failed).__name__)
+                    all_sealed = False
+        return all_sealed
 
     def _seal(self, task_id: str, batch_id: str) -> None:
         """Piece by piece, a commit each: reports go on being accepted between them."""
@@ -224,6 +250,9 @@ class ShufflerServer:
         pieces = self._store.read(lambda db: self.desk.permuted_batch(SqliteRecords(db), task_id, batch_id))
         if not pieces:
             return
+        if self._store.read(lambda db: SqliteRecords(db).has_draft(task_id, batch_id)):
+            while not self._store.write(lambda db: SqliteRecords(db).drop_draft(task_id, batch_id)):
+                pass
         for number, piece in enumerate(pieces[:-1]):
             self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
         if not self._store.write(lambda db: self.desk.seal(SqliteRecords(db), task_id, batch_id, pieces)):
@@ -247,8 +276,12 @@ class ShufflerServer:
         refused = False
         for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).unpurged()):
             self._purge(task_id, batch_id)
+        waiting = self._store.read(lambda db: SqliteRecords(db).waiting())
+        if waiting:
+            # Nothing leaves while the log still tells in which order it came.
+            self._store.forget_deleted()
         try:
-            for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).waiting()):
+            for task_id, batch_id in waiting:
                 if self._chores.is_stopping:
                     return False
                 if not self._send(task_id, batch_id):
@@ -257,7 +290,7 @@ class ShufflerServer:
             log("next hop unreachable", level=30, error=type(failed).__name__)
             refused = True
         self.waiting.set(self._store.read(lambda db: SqliteRecords(db).waiting_bytes()))
-        # What was deleted is still in the log, whoever reads it: tried again until it is empty.
+        # The bytes that were sent are in the log, too: tried again until it is empty.
         self._store.forget_deleted()
         return not refused
 
@@ -275,5 +308,14 @@ class ShufflerServer:
         return True
 
 
-def _add_piece(task_id: str, batch_id: str, number: int, piece: bytes, db: Any) -> None:
+def _tell_all(uploads: list[Upload], answers: list[Answer] | BaseException) -> None:
+    """One who cannot be told does not keep it from the others."""
+    for _, _, answered in uploads:
+        try:
+            answered(answers)
+        except Exception as failed:
+            log("an answer was lost", level=40, error=type(failed).__name__)
+
+
+def _add_piece(task_id: str, batch_id: str, number: int, piece: memoryview, db: Any) -> None:
     SqliteRecords(db).add_piece(task_id, batch_id, number, piece)

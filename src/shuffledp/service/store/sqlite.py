@@ -27,6 +27,8 @@ Work = Callable[[sqlite3.Connection], T]
 _MOST_TOGETHER = 512
 # How long a statement waits for a lock that somebody else holds.
 _BUSY_SECONDS = 5
+# Nothing new is accepted while less than this is free, or this part of a small disk.
+_RESERVE_BYTES, _RESERVE_PART = 64 << 20, 4
 _PRAGMAS = (
     # A report's rows fit on their pages.
     "PRAGMA page_size=8192",
@@ -145,6 +147,11 @@ class SqliteStore:
         """The same, and wait for it."""
         return self.submit(work).result()
 
+    def has_room(self) -> bool:
+        """Whether the disk has more than the reserve: what is left is for moving the log into the database."""
+        disk = os.statvfs(self.path.parent)
+        return disk.f_bavail * disk.f_frsize > min(_RESERVE_BYTES, disk.f_blocks * disk.f_frsize // _RESERVE_PART)
+
     def forget(self) -> None:
         """Empty the log, so that what was deleted is nowhere on disk."""
         future: Future[None] = Future()
@@ -186,7 +193,7 @@ class SqliteStore:
                 try:
                     with _savepoint(self._writer):
                         result = act(self._writer)
-                except sqlite3.OperationalError:
+                except (sqlite3.OperationalError, MemoryError):
                     raise
                 except Exception as refused:
                     # Refusals wait for the commit, too: they may rest on what it holds.
@@ -194,10 +201,13 @@ class SqliteStore:
                 else:
                     answers.append(partial(future.set_result, result))
             self._writer.execute("COMMIT")
-        except sqlite3.Error as broken:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            refusal = RefusedError(NO_ROOM, f"the store cannot be written ({broken}): try again later.", retry_after=5)
+        except Exception as broken:
+            # Whatever it is, no memory among it, this thread goes on: everybody waits for it.
+            with suppress(Exception):
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+            why = str(broken) or type(broken).__name__
+            refusal = RefusedError(NO_ROOM, f"the store cannot be written ({why}): try again later.", retry_after=5)
             answers = [partial(future.set_exception, refusal) for _, future in work]
         for answer in answers:
             answer()
@@ -244,5 +254,5 @@ def _truncate(connection: sqlite3.Connection) -> None:
 def _settle(future: "Future[Any]", act: Callable[[], Any]) -> None:
     try:
         future.set_result(act())
-    except sqlite3.Error as broken:
+    except Exception as broken:
         future.set_exception(broken)

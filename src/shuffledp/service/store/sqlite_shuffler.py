@@ -11,6 +11,9 @@ from shuffledp.service.wire import position_of
 KIND, VERSION = "shuffler", 2
 
 # Ordered by random ids, or deleted when a batch is sealed: nothing keeps the order in which reports came.
+#
+# A batch's ciphertexts are in two tables of its own, `parts_<number>` and `pieces_<number>`: SQLite overwrites what is
+# deleted, but not what it has moved when a page was split. A dropped table's pages are overwritten whole.
 SCHEMA = """
 CREATE TABLE tasks (
     task_id TEXT PRIMARY KEY, routing TEXT NOT NULL, next_position INTEGER NOT NULL, reports INTEGER NOT NULL
@@ -27,21 +30,13 @@ CREATE TABLE arrived (
     task_id TEXT NOT NULL, report_id BLOB NOT NULL, PRIMARY KEY (task_id, report_id)
 ) WITHOUT ROWID;
 CREATE TABLE batches (
-    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, size INTEGER NOT NULL, filled INTEGER NOT NULL,
-    PRIMARY KEY (task_id, batch_id)
-) WITHOUT ROWID;
-CREATE INDEX full_ones ON batches (task_id, batch_id) WHERE filled = size;
-CREATE TABLE parts (
-    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, seat INTEGER NOT NULL, body BLOB NOT NULL,
-    PRIMARY KEY (task_id, batch_id, seat)
-) WITHOUT ROWID;
-CREATE TABLE pieces (
-    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, piece INTEGER NOT NULL, body BLOB NOT NULL,
-    PRIMARY KEY (task_id, batch_id, piece)
-) WITHOUT ROWID;
+    number INTEGER PRIMARY KEY AUTOINCREMENT, task_id TEXT NOT NULL, batch_id TEXT NOT NULL,
+    size INTEGER NOT NULL, filled INTEGER NOT NULL, bytes INTEGER NOT NULL, UNIQUE (task_id, batch_id)
+);
+CREATE INDEX full_ones ON batches (task_id, batch_id, bytes) WHERE filled = size;
 CREATE TABLE sealed (
-    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
-    PRIMARY KEY (task_id, batch_id)
+    number INTEGER PRIMARY KEY, task_id TEXT NOT NULL, batch_id TEXT NOT NULL,
+    bytes INTEGER NOT NULL, state INTEGER NOT NULL, UNIQUE (task_id, batch_id)
 );
 CREATE INDEX unfinished ON sealed (state, bytes) WHERE state < 3;
 """
@@ -136,12 +131,15 @@ class SqliteRecords:
         for block in _in_blocks(sorted(bytes.fromhex(each) for each in report_ids)):
             self._db.execute(_insert(len(block)), (task_id, *block))
         for part in parts:
-            self._db.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (task_id, part.batch_id, part.seat, part.body))
-            self._db.execute(
-                "INSERT INTO batches VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled",
-                (task_id, part.batch_id, part.size, part.reports),
-            )
+            [(number, filled)] = self._db.execute(
+                "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
+                "bytes = bytes + excluded.bytes RETURNING number, filled",
+                (task_id, part.batch_id, part.size, part.reports, len(part.body)),
+            ).fetchall()
+            if filled == part.reports:
+                self._db.execute(f"CREATE TABLE parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+            self._db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
         self._db.execute(
             "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
             (task_id, json.dumps([position_of(seat) for seat in seats])),
@@ -156,29 +154,36 @@ class SqliteRecords:
         return self._db.execute(query, (task_id, batch_id)).fetchone() is not None
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
-        rows = self._db.execute("SELECT body FROM parts WHERE task_id = ? AND batch_id = ?", (task_id, batch_id))
+        rows = self._db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
         return [row[0] for row in rows]
 
-    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> None:
-        key = (task_id, batch_id)
+    def has_draft(self, task_id: str, batch_id: str) -> bool:
+        name = f"pieces_{self._number('batches', task_id, batch_id)}"
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._db.execute(query, (name,)).fetchone() is not None
+
+    def drop_draft(self, task_id: str, batch_id: str) -> bool:
+        return self._delete_some(f"pieces_{self._number('batches', task_id, batch_id)}", "piece")
+
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
+        table = f"pieces_{self._number('batches', task_id, batch_id)}"
         if number == 0:
-            self._db.execute("DELETE FROM pieces WHERE task_id = ? AND batch_id = ?", key)
-        self._db.execute("INSERT INTO pieces VALUES (?, ?, ?, ?)", (*key, number, body))
+            self._db.execute(f"CREATE TABLE {table} (piece INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+        self._db.execute(f"INSERT INTO {table} VALUES (?, ?)", (number, body))
 
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
-        self._db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?)", (task_id, batch_id, length, TIDYING))
-        self._db.execute("DELETE FROM batches WHERE task_id = ? AND batch_id = ?", (task_id, batch_id))
+        number = self._number("batches", task_id, batch_id)
+        self._db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?, ?)", (number, task_id, batch_id, length, TIDYING))
+        self._db.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
-        key = (task_id, batch_id)
-        parts_left = self._delete_some("parts", "seat", key)
         # SQLite lays rows down in a page as they come: ids leave the order of arrival behind with their batch.
         some = f"SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
         moved = self._db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
         self._db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
-        if parts_left or moved == MOST_IDS:
+        if moved == MOST_IDS or not self._delete_some(f"parts_{self._number('sealed', task_id, batch_id)}", "seat"):
             return False
-        self._set_state(READY, key)
+        self._set_state(READY, (task_id, batch_id))
         return True
 
     def untidy(self) -> list[tuple[str, str]]:
@@ -195,14 +200,14 @@ class SqliteRecords:
         return SealedBatch(*key, self.body(*key))
 
     def body(self, task_id: str, batch_id: str) -> bytes:
-        query = "SELECT body FROM pieces WHERE task_id = ? AND batch_id = ? ORDER BY piece"
-        return b"".join(piece[0] for piece in self._db.execute(query, (task_id, batch_id)))
+        query = f"SELECT body FROM pieces_{self._number('sealed', task_id, batch_id)} ORDER BY piece"
+        return b"".join(piece[0] for piece in self._db.execute(query))
 
     def mark_sent(self, task_id: str, batch_id: str) -> None:
         self._set_state(SENT, (task_id, batch_id))
 
     def purge(self, task_id: str, batch_id: str) -> bool:
-        if self._delete_some("pieces", "piece", (task_id, batch_id)):
+        if not self._delete_some(f"pieces_{self._number('sealed', task_id, batch_id)}", "piece"):
             return False
         self._set_state(GONE, (task_id, batch_id))
         return True
@@ -210,34 +215,39 @@ class SqliteRecords:
     def unpurged(self) -> list[tuple[str, str]]:
         return self._in_state(SENT)
 
-    def _delete_some(self, table: str, column: str, key: tuple[str, str]) -> bool:
-        """About as much as a commit should hold; whether something is left."""
-        query = f"SELECT {column}, length(body) FROM {table} WHERE task_id = ? AND batch_id = ? ORDER BY {column}"
+    def _number(self, table: str, task_id: str, batch_id: str) -> int:
+        query = f"SELECT number FROM {table} WHERE task_id = ? AND batch_id = ?"
+        return int(self._db.execute(query, (task_id, batch_id)).fetchone()[0])
+
+    def _delete_some(self, table: str, column: str) -> bool:
+        """About as much as a commit should hold; with the last of it the table, which is then True."""
         numbers, length = [], 0
-        for number, some in self._db.execute(query, key):
+        for number, its_length in self._db.execute(f"SELECT {column}, length(body) FROM {table} ORDER BY {column}"):
             numbers.append(number)
-            length += some
+            length += its_length
             if length >= MOST_BYTES:
                 break
-        if not numbers:
+        if numbers:
+            self._db.execute(f"DELETE FROM {table} WHERE {column} <= ?", (numbers[-1],))
+        if self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:
             return False
-        self._db.execute(
-            f"DELETE FROM {table} WHERE task_id = ? AND batch_id = ? AND {column} <= ?", (*key, numbers[-1])
-        )
-        left = f"SELECT 1 FROM {table} WHERE task_id = ? AND batch_id = ? LIMIT 1"
-        return self._db.execute(left, key).fetchone() is not None
+        self._db.execute(f"DROP TABLE {table}")
+        return True
 
     def _in_state(self, state: int) -> list[tuple[str, str]]:
-        # In the order of sealing; written out, so that the index is used.
-        query = f"SELECT task_id, batch_id FROM sealed WHERE state = {state} AND state < 3 ORDER BY rowid"
+        # Oldest first; written out, so that the index is used.
+        query = f"SELECT task_id, batch_id FROM sealed WHERE state = {state} AND state < 3 ORDER BY number"
         return self._db.execute(query).fetchall()
 
     def _set_state(self, state: int, key: tuple[str, str]) -> None:
         self._db.execute("UPDATE sealed SET state = ? WHERE task_id = ? AND batch_id = ?", (state, *key))
 
     def waiting_bytes(self) -> int:
-        query = f"SELECT COALESCE(SUM(bytes), 0) FROM sealed WHERE state < 3 AND state <= {READY}"
-        return int(self._db.execute(query).fetchone()[0])
+        (waiting,) = self._db.execute(
+            f"SELECT (SELECT COALESCE(SUM(bytes), 0) FROM sealed WHERE state < 3 AND state <= {READY}) "
+            f"+ (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE {_FULL})"
+        ).fetchone()
+        return int(waiting)
 
     def counts(self, task_id: str) -> Counts:
         taken, reports = self._db.execute(
@@ -252,3 +262,14 @@ class SqliteRecords:
             one,
         ).fetchone()
         return Counts(taken, leases, reports, still_open, waiting, sent)
+
+
+def batch_rows(db: sqlite3.Connection, kind: str) -> list[tuple[str, str, int, bytes]]:
+    """Task, batch, number and bytes of all that is in batches' own tables: `parts` or `pieces`."""
+    found = []
+    batches = "SELECT number, task_id, batch_id FROM batches UNION ALL SELECT number, task_id, batch_id FROM sealed"
+    names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for number, task_id, batch_id in db.execute(batches).fetchall():
+        if f"{kind}_{number}" in names:
+            found += [(task_id, batch_id, *row) for row in db.execute(f"SELECT * FROM {kind}_{number}")]
+    return found
