@@ -80,13 +80,17 @@ class LinearLoss(Loss):
 
     def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
         features, targets = rows
-        squares = np.einsum("ij,ij->i", features, features)
-        scores = features @ theta
-        if smoothing is None:
-            slopes = self.slopes(scores, targets)
-        else:
-            slopes = self.envelope_slopes(scores, targets, squares / smoothing)
-        lengths = np.abs(slopes) * np.sqrt(squares)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", features, features)
+            scores = features @ theta
+            if smoothing is None:
+                slopes = self.slopes(scores, targets)
+            else:
+                slopes = self.envelope_slopes(scores, targets, squares / smoothing)
+            lengths = np.abs(slopes) * np.sqrt(squares)
+        if not np.isfinite(lengths.sum()):
+            row = int(np.argmin(np.isfinite(lengths)))
+            raise DataError("features", f"{features[row]}", "must have a finite length", "scale them first")
         long = lengths > bound
         clipped = int(np.count_nonzero(long))
         if clipped:

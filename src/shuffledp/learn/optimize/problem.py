@@ -22,8 +22,8 @@ class Problem:
     """So many users with a convex loss over a set: never their data.
 
     `lipschitz`, `smoothness` (None if gradients jump) and `strong_convexity` are of the part of the loss that depends
-    on data, `ridge` is the strong convexity of the part that does not. `rounds` are the rounds allowed, `visits` how often
-    one user may be asked (None: in every round). Without `privacy` nothing is private: the twin of a private solver.
+    on data, `ridge` is the strong convexity of the part that does not. `rounds` are the rounds allowed, `visits` how
+    often one user may be asked (None: in every round). Without `privacy` nothing is private: the twin of a private solver.
 
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=2), users=10_000, privacy=Privacy(1, 1e-6))
