@@ -13,6 +13,7 @@ import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -167,10 +168,15 @@ class PanPrivateSum:
         return VectorEstimate(
             value=np.asarray(self.step * (held + self._noise(bits)), dtype=np.float64),
             standard_error=self.standard_error,
-            bound=self.step * noise_and_rounding_bound(Skellam(2 * self.variance), self.users, self.dimension),
+            bound=self.step * _bound_in_steps(self),
             confidence=CONFIDENCE,
             simulated=not bits.is_secure,
         )
+
+
+@lru_cache(maxsize=64)
+def _bound_in_steps(total: PanPrivateSum) -> float:
+    return noise_and_rounding_bound(Skellam(2 * total.variance), total.users, total.dimension)
 
 
 def _cost(grid: int, dimension: int, users: int, deviation: float, privacy: Privacy) -> float:
