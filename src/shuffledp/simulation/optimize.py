@@ -71,7 +71,7 @@ def optimize(
     if people < solver.users:
         raise ParameterError("data", people, f"must have {solver.users} users", "plan for the users there are")
     now = solver.start() if state is None else state
-    sums = _Sums(loss, rows, order, fidelity, bits)
+    sums = CohortSums(loss, rows, order, fidelity, bits)
     last = solver.rounds if rounds is None else min(solver.rounds, now.round + rounds)
     while now.round < last and (cohort := solver.ask(now)) is not None:
         try:
@@ -84,8 +84,8 @@ def optimize(
     return OptimizerRun(theta, now, sums.clipped, sums.gradients, not bits.is_secure)
 
 
-class _Sums:
-    """Cohorts' sums of clipped gradients, in the fidelity that was asked for."""
+class CohortSums:
+    """Cohorts' sums of clipped gradients over checked rows, in the fidelity that was asked for."""
 
     def __init__(
         self, loss: Loss, rows: Rows, order: NDArray[np.int64] | None, fidelity: Fidelity, bits: RandomBits
@@ -96,6 +96,7 @@ class _Sums:
         self.clipped, self.gradients = 0, 0
 
     def of(self, cohort: GradientCohort) -> VectorEstimate | Floats:
+        """The estimate of a cohort's sum, or the sum itself where there is no noise."""
         plan = cohort.plan
         if plan is None or self._fidelity == "exact":
             total = np.zeros(cohort.point.size)

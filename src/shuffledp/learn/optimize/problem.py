@@ -23,7 +23,7 @@ class Problem:
 
     `lipschitz`, `smoothness` (None if gradients jump) and `strong_convexity` are of the part of the loss that depends
     on data, `ridge` is the strong convexity of the part that does not. `rounds` are the rounds allowed, `visits` how
-    often one user may be asked (None: in every round). Without `privacy` nothing is private: the twin of a private solver.
+    often one user may be asked (None: in every round). Without `privacy` nothing is private.
 
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=2), users=10_000, privacy=Privacy(1, 1e-6))
