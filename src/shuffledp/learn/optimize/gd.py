@@ -4,11 +4,13 @@ With steps below 1/beta the mean of the points after each step satisfies (docs/t
 
     excess <= distance^2 / (2 eta T) + eta v / (2 (1 - eta beta)) + L^2 eta (T+1) / n   [+ L^2 / (2 beta) if smoothed]
 
-where v is the exact variance of one round's noise, which grows with T as composition demands.
+where v is the exact variance of one round's noise, which grows with T as composition demands. The third term is what
+T steps on the same users may overfit; what they may overfit to their own rounding is added to it.
 
 Reference: [001] Algorithm 5, Theorem 4.9, for t = 0..T-1, with theta - eta g, and noise from the accountant.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +20,7 @@ from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
 from shuffledp.learn.optimize.stages import NOTHING, Method, Sketch, Stage, noise_of
+from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
 # Steps and envelopes are looked for on grids: bounds are flat around their least value.
 _COARSE, _FINE = 40, 4000
@@ -95,6 +98,9 @@ class Gd(Method):
             noise_of(problem, plan),
             sketch.smoothing is not None,
         )
+        if isinstance(plan, VectorSumPlan):
+            spread = plan.step * math.sqrt(problem.dimension * sketch.rounds / (4 * sketch.users))
+            bounds += steps * problem.lipschitz * spread
         best = int(np.argmin(bounds))
         return GdStage(
             rounds=sketch.rounds,
