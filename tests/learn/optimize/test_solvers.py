@@ -124,7 +124,7 @@ def test_states_are_saved_and_belong_to_their_solver(name: str) -> None:
         halfway = solver.tell(copy, estimate)
     assert through == halfway
     assert solver.ask(through) is None
-    assert solver.result(through).tolist() == list(through.average)
+    assert solver.result(through).tolist() == through.average.tolist()
     with pytest.raises(ParameterError, match="rounds left"):
         solver.tell(through, told[0])
     other = _solver(name, users=401)
@@ -144,7 +144,8 @@ def test_a_void_batch_loses_its_round_and_is_not_asked_again() -> None:
     solver = _solver("agd")
     state = solver.tell(solver.start(), [10.0, -5.0])
     lost = solver.tell(state, None)
-    assert (lost.round, lost.lost, lost.point, lost.average) == (2, 1, state.point, state.average)
+    assert (lost.round, lost.lost) == (2, 1)
+    assert (lost.point.tolist(), lost.average.tolist()) == (state.point.tolist(), state.average.tolist())
     first, second = solver.ask(state), solver.ask(lost)
     assert first is not None
     assert second is not None

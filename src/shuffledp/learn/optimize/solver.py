@@ -5,7 +5,6 @@ It does no input or output and draws no noise. Its state is the round, two vecto
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,15 +29,21 @@ SCHEMA = 1
 _WAY_OUT = "restore it from a copy"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OptimizerState:
     """Rounds done, the point, the model so far, and rounds that were lost."""
 
     fingerprint: str
     round: int
-    point: tuple[float, ...]
-    average: tuple[float, ...]
+    point: Floats
+    average: Floats
     lost: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OptimizerState) and self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.round, self.average.tobytes()))
 
     def document(self) -> dict[str, Any]:
         """The state as JSON."""
@@ -46,8 +51,8 @@ class OptimizerState:
             "schema": SCHEMA,
             "fingerprint": self.fingerprint,
             "round": self.round,
-            "point": list(self.point),
-            "average": list(self.average),
+            "point": self.point.tolist(),
+            "average": self.average.tolist(),
             "lost": self.lost,
         }
 
@@ -57,12 +62,12 @@ class OptimizerState:
         if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
             raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", _WAY_OUT)
         try:
-            vectors = [tuple(float(number) for number in document[name]) for name in ("point", "average")]
+            vectors = [np.array(document[name], dtype=np.float64) for name in ("point", "average")]
             state = cls(str(document["fingerprint"]), document["round"], vectors[0], vectors[1], document["lost"])
         except (KeyError, TypeError, ValueError) as broken:
             raise DataError("state", str(broken), "must have all its fields", _WAY_OUT) from None
         whole = all(isinstance(count, int) and not isinstance(count, bool) for count in (state.round, state.lost))
-        if not whole or not all(map(math.isfinite, (*state.point, *state.average))):
+        if not whole or not all(vector.ndim == 1 and np.isfinite(vector).all() for vector in vectors):
             raise DataError("state", "a number that is not", "must have whole rounds and finite points", _WAY_OUT)
         return state
 
@@ -167,7 +172,7 @@ class Solver:
 
     def start(self) -> OptimizerState:
         """At the centre of the domain, nobody asked."""
-        centre = tuple(self.problem.domain.centre.tolist())
+        centre = self.problem.domain.centre
         return OptimizerState(self.fingerprint, 0, centre, centre)
 
     def ask(self, state: OptimizerState) -> GradientCohort | None:
@@ -204,13 +209,12 @@ class Solver:
             total = self._checked(estimate)
             gradient = total / stage.users + self.problem.ridge * stage.query(time, point, average)
             point, average = stage.step(time, point, average, gradient, self.problem.domain)
-        vectors = tuple(point.tolist()), tuple(average.tolist())
-        return OptimizerState(state.fingerprint, state.round + 1, *vectors, state.lost + (estimate is None))
+        return OptimizerState(state.fingerprint, state.round + 1, point, average, state.lost + (estimate is None))
 
     def result(self, state: OptimizerState) -> Floats:
         """The model so far."""
         self._check_state(state)
-        return np.array(state.average)
+        return state.average.copy()
 
     def _place(self, round_number: int) -> tuple[int, int, int]:
         """Which stage, which of its rounds from 1 on, and its first user."""
@@ -224,8 +228,7 @@ class Solver:
 
     def _vectors(self, state: OptimizerState, time: int) -> tuple[Floats, Floats]:
         """A stage starts at the model of the last."""
-        average = np.array(state.average)
-        return (average if time == 1 else np.array(state.point)), average
+        return (state.average if time == 1 else state.point), state.average
 
     def _checked(self, estimate: VectorEstimate | ArrayLike) -> Floats:
         total = np.asarray(estimate.value if isinstance(estimate, VectorEstimate) else estimate, dtype=np.float64)
@@ -238,8 +241,8 @@ class Solver:
         if state.fingerprint != self.fingerprint:
             belongs = f"must belong to the solver {self.fingerprint[:12]}"
             raise ParameterError("state", state.fingerprint[:12], belongs, "use its own solver")
-        sizes = {len(state.point), len(state.average)}
-        if not 0 <= state.round <= self.rounds or sizes != {self.problem.dimension}:
+        size = self.problem.dimension
+        if not 0 <= state.round <= self.rounds or not state.point.size == state.average.size == size:
             raise ParameterError("state", state.round, f"must be of rounds 0..{self.rounds}", _WAY_OUT)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -245,17 +245,20 @@ class VectorSumPlan(Plan):
 
     def estimate(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
-        sums = self.step * self._centre(steps)
-        if self.rotation is not None:
-            sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
         return VectorEstimate(
-            value=sums[: self.dimension],
+            value=self._value(steps),
             standard_error=self.standard_error,
             bound=self.error_bound + self.step * dropped,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,
         )
+
+    def _value(self, steps: Whole) -> Floats:
+        sums = self.step * self._centre(steps)
+        if self.rotation is not None:
+            sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
+        return sums[: self.dimension]
 
     @abstractmethod
     def _sample_noise(self, count: int, bits: RandomBits) -> Whole:
@@ -330,6 +333,7 @@ class SampledSums:
         self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan._origin, rows=rows)
         self._others = np.zeros(plan.coordinates, dtype=np.int64)
         self._noise: list[Whole] = []
+        self._last: VectorEstimate | None = None
         self._rows = 0
 
     @property
@@ -359,4 +363,9 @@ class SampledSums:
         self._sums.clear()
         self._others[:] = 0
         self._rows = 0
-        return self._plan.estimate(self._plan._checked_totals(totals), simulated=not self._bits.is_secure)
+        steps = self._plan._checked_totals(totals)
+        if self._last is None:
+            self._last = self._plan.estimate(steps, simulated=not self._bits.is_secure)
+        else:  # all but the value is the plan's
+            self._last = replace(self._last, value=self._plan._value(steps))
+        return self._last
