@@ -1,41 +1,23 @@
 """A solver on users' data, in three fidelities that share one loop: message by message, by law, and without noise."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import BrokenBatchError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.learn.optimize.losses import Loss, Rows
-from shuffledp.learn.optimize.pan_private import PanPrivateSum
-from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
-from shuffledp.learn.optimize.stages import GradientSum
-from shuffledp.protocols.vector_sum.base import SampledSums, VectorSumPlan
+from shuffledp.learn.optimize import running
+from shuffledp.learn.optimize.losses import Floats, Loss, Rows
+from shuffledp.learn.optimize.running import OptimizerRun as OptimizerRun
+from shuffledp.learn.optimize.solver import OptimizerState, Solver
+from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
-Floats = NDArray[np.float64]
 Fidelity = Literal["fast", "messages", "exact"]
 """Estimates drawn from their law; every message made, shuffled and read; no noise and no rounding at all: the twin."""
-
-# Numbers at a time: they stay in the cache.
-_AT_A_TIME = 1 << 18
-# Sums whose noise is drawn at a time.
-_AHEAD = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OptimizerRun:
-    """The model, the state to go on from, and how many of all gradients had to be clipped."""
-
-    theta: Floats
-    state: OptimizerState
-    clipped: int
-    gradients: int
-    simulated: bool
 
 
 def optimize(
@@ -44,7 +26,7 @@ def optimize(
     *data: ArrayLike,
     bits: RandomBits,
     fidelity: Fidelity = "fast",
-    order: NDArray[np.int64] | None = None,
+    order: NDArray[np.intp] | None = None,
     state: OptimizerState | None = None,
     rounds: int | None = None,
     watch: Callable[[OptimizerState], None] | None = None,
@@ -67,66 +49,19 @@ def optimize(
     if fidelity not in ("fast", "messages", "exact"):
         raise ParameterError("fidelity", fidelity, "must be fast, messages or exact", "fast has the same law")
     rows = loss.check_rows(solver.problem.dimension, *data)
-    people = len(rows[0]) if order is None else len(order)
-    if people < solver.users:
-        raise ParameterError("data", people, f"must have {solver.users} users", "plan for the users there are")
-    now = solver.start() if state is None else state
     sums = CohortSums(loss, rows, order, fidelity, bits)
-    last = solver.rounds if rounds is None else min(solver.rounds, now.round + rounds)
-    while now.round < last and (cohort := solver.ask(now)) is not None:
-        try:
-            now = solver.tell(now, sums.of(cohort))
-        except BrokenBatchError:
-            now = solver.tell(now, None)
-        if watch is not None:
-            watch(now)
-    theta = solver.result(now)
-    return OptimizerRun(theta, now, sums.clipped, sums.gradients, not bits.is_secure)
+    return running.run_solver(solver, sums, state=state, rounds=rounds, watch=watch)
 
 
-class CohortSums:
+class CohortSums(running.CohortSums):
     """Cohorts' sums of clipped gradients over checked rows, in the fidelity that was asked for."""
 
     def __init__(
-        self, loss: Loss, rows: Rows, order: NDArray[np.int64] | None, fidelity: Fidelity, bits: RandomBits
+        self, loss: Loss, rows: Rows, order: NDArray[np.intp] | None, fidelity: Fidelity, bits: RandomBits
     ) -> None:
-        self._loss, self._rows, self._order, self._bits = loss, rows, order, bits
-        self._fidelity = fidelity
-        self._sampled: tuple[GradientSum, SampledSums] | None = None
-        self.clipped, self.gradients = 0, 0
+        analyzed = _by_messages if fidelity == "messages" else None
+        super().__init__(loss, rows, bits=bits, order=order, exact=fidelity == "exact", analyzed=analyzed)
 
-    def of(self, cohort: GradientCohort) -> VectorEstimate | Floats:
-        """The estimate of a cohort's sum, or the sum itself where there is no noise."""
-        plan = cohort.plan
-        if plan is None or self._fidelity == "exact":
-            total = np.zeros(cohort.point.size)
-            for sent in self._blocks(cohort):
-                total += sent.sum(axis=0)
-            return total
-        if isinstance(plan, PanPrivateSum):
-            held = plan.begin(bits=self._bits)
-            for sent in self._blocks(cohort):
-                held = plan.read(held, sent, bits=self._bits)
-            return plan.close(held, bits=self._bits)
-        if not isinstance(plan, VectorSumPlan):
-            raise ParameterError("plan", type(plan).__name__, "must be a vector sum", "plan the solver again")
-        if self._fidelity == "messages":
-            return simulate(plan, np.concatenate(list(self._blocks(cohort))), bits=self._bits)
-        if self._sampled is None or self._sampled[0] is not plan:
-            self._sampled = (plan, SampledSums(plan, bits=self._bits, ahead=_AHEAD))
-        sampled = self._sampled[1]
-        for sent in self._blocks(cohort):
-            sampled.add(sent, longest=cohort.clip)
-        return sampled.estimate()
 
-    def _blocks(self, cohort: GradientCohort) -> Iterator[Floats]:
-        size = max(1, _AT_A_TIME // cohort.point.size)
-        end = cohort.first + cohort.users
-        for start in range(cohort.first, end, size):
-            part = slice(start, min(start + size, end))
-            chosen = part if self._order is None else self._order[part]
-            block = tuple(array[chosen] for array in self._rows)
-            sent, clipped = self._loss.sent(cohort.point, cohort.clip, cohort.smoothing, *block)
-            self.clipped += clipped
-            self.gradients += len(sent)
-            yield sent
+def _by_messages(plan: VectorSumPlan, vectors: Floats, bits: RandomBits) -> VectorEstimate:
+    return simulate(plan, vectors, bits=bits)
