@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats
 from shuffledp.learn.estimators.models import LinearModel
-from shuffledp.learn.optimize import L2Ball, LinearLoss, OptimizationGuarantee, OptimizerState, Problem, Solver, plan
+from shuffledp.learn.optimize import (
+    L2Ball,
+    LinearLoss,
+    OptimizationGuarantee,
+    OptimizerState,
+    Problem,
+    Solver,
+    plan,
+)
 from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
 from shuffledp.learn.optimize.sets import check_positive
 from shuffledp.privacy import Privacy
@@ -52,7 +60,7 @@ class ShuffleLinearModel(BaseEstimator):
     solver: str = "auto"
     visits: int | None = 1
     max_rounds: int = 1000
-    radius: float = 5.0
+    radius: float = 10.0
     alpha: float = 0.0
     feature_bounds: ArrayLike | None = None
     feature_norm: float | None = None
@@ -111,11 +119,22 @@ class ShuffleLinearModel(BaseEstimator):
     def losses(self, X: ArrayLike, y: ArrayLike) -> Floats:  # noqa: N803
         """The mean loss, without `alpha`, after each of `path_rounds_`, in scaled units: read without noise."""
         check_is_fitted(self)
-        features, targets = validate_data(self, X, y, reset=False, dtype=np.float64)
-        rows, _ = self._declared(features.shape[1]).rows(features)
-        scaled, _ = self._scaled_targets(targets)
+        return self._losses(self.path_, X, y)
+
+    def _losses(self, path: Floats, *data: ArrayLike) -> Floats:
         loss = self._loss()
-        return np.array([float(loss.values(theta, rows, scaled).mean()) for theta in self.path_])
+        rows, targets = self._checked(*data)
+        return np.array([float(loss.values(theta, rows, targets).mean()) for theta in path])
+
+    def _checked(self, *data: ArrayLike) -> tuple[Floats, Floats]:
+        features, targets = validate_data(self, *data, reset=False, dtype=np.float64)
+        return self._declared(features.shape[1]).rows(features)[0], self._scaled_targets(targets)[0]
+
+    def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
+        """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
+        check_is_fitted(self)
+        path = _watched(self.solver_, self._loss(), *self._checked(X, y), _bits(self.random_state), exact=True)[2]
+        return self._losses(path, *(on or (X, y)))
 
     def model(self, features: Sequence[str] | None = None) -> LinearModel:
         """The fitted model as a file keeps it, its features by these names."""
@@ -153,7 +172,7 @@ class ShuffleLinearModel(BaseEstimator):
 
 
 def _watched(
-    solver: Solver, loss: LinearLoss, rows: Floats, targets: Floats, bits: RandomBits
+    solver: Solver, loss: LinearLoss, rows: Floats, targets: Floats, bits: RandomBits, *, exact: bool = False
 ) -> tuple[OptimizerRun, NDArray[np.int64], Floats]:
     """The run, and models on the way with their rounds."""
     wanted = set(np.geomspace(1, solver.rounds, _KEPT).astype(np.int64).tolist()) | {solver.rounds}
@@ -165,7 +184,7 @@ def _watched(
 
     order = uniform_permutation(len(rows), bits=bits)
     checked = loss.check_rows(rows.shape[1], rows, targets)
-    run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order), watch=watch)
+    run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order, exact=exact), watch=watch)
     return run, np.array([number for number, _ in kept]), np.array([theta for _, theta in kept])
 
 

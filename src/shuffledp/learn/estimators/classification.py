@@ -33,8 +33,8 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
             problem = "must have two classes, and there is only one class"
             raise DataError("y", self.classes_[0], problem, "find people of another, or declare classes")
         if self.classes_.size > 2:
-            problem = "must have two classes; only binary classification is supported"
-            raise DataError("y", f"{self.classes_.size} classes", problem, "fit one against the rest")
+            problem = "must have two classes. Only binary classification is supported"
+            raise DataError("y", f"{self.classes_.size} classes", problem, "tell one class from all others")
         targets, _ = self._scaled_targets(labels)
         coefficients, intercept = self._fit(features, targets, 0)
         self.coef_, self.intercept_ = coefficients[np.newaxis, :], np.array([intercept])

@@ -42,6 +42,16 @@ class OptimizationGuarantee:
         """Whether what is proved reaches what is claimed."""
         return self.privacy is None or self.delta <= self.privacy.delta
 
+    def __str__(self) -> str:
+        if self.privacy is None:
+            return "nobody is protected"
+        asked = "once" if self.rounds_per_user == 1 else f"in {self.rounds_per_user:,} rounds"
+        return (
+            f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g} in the {self.model} model: "
+            f"{self.rounds:,} rounds of {self.users_per_round:,} users or more, each asked {asked} for at most "
+            f"{self.messages_per_user:,} messages"
+        )
+
     def document(self) -> dict[str, Any]:
         """The guarantee as JSON."""
         return {
