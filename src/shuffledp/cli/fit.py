@@ -147,10 +147,19 @@ def fit(
         return
     show(facts(f"A private {task.value} model", fit_facts(document)))
     asked = {
-        "target": target, "task": task.value, "epsilon": privacy.epsilon, "delta": privacy.delta, "features": features,
-        "bounds": bounds, "target-bounds": target_bounds, "feature-norm": feature_norm, "radius": radius, "alpha": alpha,
-        "estimator": None if estimator is Estimator.auto else estimator.value, "gradient-bound": gradient_bound,
-    }  # fmt: skip
+        "target": target,
+        "task": task.value,
+        "estimator": None if estimator is Estimator.auto else estimator.value,
+        "features": features,
+        "bounds": bounds,
+        "target-bounds": target_bounds,
+        "feature-norm": feature_norm,
+        "gradient-bound": gradient_bound,
+        "radius": radius,
+        "alpha": alpha,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+    }
     next_steps(fit_next(document, file, asked, model.solver_.problem))
 
 

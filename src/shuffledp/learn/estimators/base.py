@@ -47,7 +47,8 @@ class ShuffleLinearModel(BaseEstimator):
     - `feature_bounds`: one (low, high) for all features, or one each, that become -1 and 1; values beyond are cut off.
     - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
     - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the model's squared length.
-    - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes.
+    - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
+      less, `solver_.bound` is proved only if none was clipped; privacy does not depend on it.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
 
