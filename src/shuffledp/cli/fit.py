@@ -108,8 +108,10 @@ def fit(
     given = {
         "radius": radius,
         "alpha": alpha,
+        "gradient_bound": gradient_bound,
         "target_bounds": None if target_bounds is None else parse_bounds(target_bounds, (), "target_bounds"),
     }
+    # What was not given is left to the estimator, whose own defaults differ.
     chosen = {name: value for name, value in given.items() if value is not None}
     if task is Task.classification and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
@@ -123,7 +125,6 @@ def fit(
         max_rounds=rounds_allowed,
         feature_bounds=None if bounds is None else parse_bounds(bounds, data.names, "bounds"),
         feature_norm=feature_norm,
-        gradient_bound=gradient_bound,
         honest_fraction=honest_fraction,
         random_state=seed,
         **chosen,

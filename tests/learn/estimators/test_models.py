@@ -40,8 +40,8 @@ def test_nothing_that_was_read_without_noise_is_in_a_file(data) -> None:
     model = ShuffleRidge(feature_bounds=(-0.5, 0.5), random_state=1).fit(features, y)
     assert model.clipped_["rows"] > 0
     assert model.model().document().keys() == {
-        "schema", "kind", "estimator", "features", "classes", "coefficients", "intercept", "solver", "users", "simulated",
-        "declared", "guarantee", "fingerprint",
+        "schema", "kind", "estimator", "features", "classes", "coefficients", "intercept", "solver", "users",
+        "simulated", "declared", "guarantee", "fingerprint",
     }  # fmt: skip
     assert model.model().features == ("x0", "x1")
 
