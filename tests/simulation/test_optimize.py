@@ -10,7 +10,17 @@ import pytest
 from shuffledp import Privacy
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.learn.optimize import CustomLoss, HingeLoss, L2Ball, LogisticLoss, Loss, Problem, Solver, plan
+from shuffledp.learn.optimize import (
+    CustomLoss,
+    HingeLoss,
+    L2Ball,
+    LogisticLoss,
+    Loss,
+    Problem,
+    Solver,
+    SquaredLoss,
+    plan,
+)
 from shuffledp.protocols.vector_sum.shares import VectorShares
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.optimize import CohortSums, Fidelity, optimize
@@ -86,8 +96,8 @@ def test_whole_runs_have_one_law_too() -> None:
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(16, 1)) / 4, rng.choice([-1.0, 1.0], 16)
     clients = RandomBits.seeded(8), RandomBits.seeded(9)
-    fast = [optimize(solver, loss, *rows, bits=clients[0]).theta[0] for _ in range(800)]
-    messages = [optimize(solver, loss, *rows, bits=clients[1], fidelity="messages").theta[0] for _ in range(800)]
+    fast = [optimize(solver, loss, *rows, bits=clients[0]).theta[0] for _ in range(600)]
+    messages = [optimize(solver, loss, *rows, bits=clients[1], fidelity="messages").theta[0] for _ in range(600)]
     assert_same_law(fast, messages)
 
 
@@ -186,3 +196,20 @@ def test_bad_runs_are_refused() -> None:
     points[3, 1] = np.nan
     with pytest.raises(DataError, match="finite"):
         optimize(solver, MEAN, points, bits=RandomBits.seeded(0))
+
+
+def test_full_acceleration_keeps_its_bound_on_a_linear_model() -> None:
+    """Squared loss, features on the sphere: the excess is |theta - truth|^2 / (2 dimension)."""
+    loss, users, dimension, truth = SquaredLoss(), 2000, 3, np.array([0.6, 0.0, 0.0])
+    solver = _solver(loss, "full-agd", users, rounds=40)
+    excesses = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        features = rng.normal(size=(users, dimension))
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        targets = features @ truth + rng.uniform(-0.4, 0.4, users)
+        run = optimize(solver, loss, features, targets, bits=RandomBits.seeded(seed))
+        excesses.append(float(((run.theta - truth) ** 2).sum()) / (2 * dimension))
+    assert np.mean(excesses) <= solver.bound
+    assert np.mean(excesses) < 0.1 * float(truth @ truth) / (2 * dimension)
+    assert solver.guarantee().rounds_per_user == solver.rounds

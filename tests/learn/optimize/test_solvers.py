@@ -153,14 +153,14 @@ def test_a_void_batch_loses_its_round_and_is_not_asked_again() -> None:
 
 
 def test_auto_takes_the_least_bound() -> None:
-    smooth = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=3), users=100_000, privacy=PRIVACY)
+    smooth = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=3), users=100_000, privacy=PRIVACY, rounds=60)
     rows = predicted_bounds(smooth)
     bounds = [row.bound for row in rows if row.bound is not None]
     assert bounds == sorted(bounds)
-    assert {row.solver for row in rows if row.bound is not None} == {"gd", "agd", "sgd"}
+    assert {row.solver for row in rows if row.bound is not None} == {"gd", "full-agd", "agd", "sgd"}
     assert plan(replace(smooth, visits=1)).name == "agd"
     for row in rows:
-        if row.bound is not None and row.solver != "gd":
+        if row.bound is not None:
             assert plan(smooth, solver=row.solver).bound == pytest.approx(row.bound, rel=0.02)
     strong = Problem.of(SquaredLoss(ridge=1.0), BALL, users=100_000, privacy=PRIVACY, visits=1)
     assert predicted_bounds(strong)[0].solver == "phased-agd"
@@ -190,6 +190,7 @@ def test_what_cannot_be_done_is_refused_in_words() -> None:
         (replace(smooth, visits=1), "gd", "only once"),
         (Problem.of(nothing, BALL, users=1000, privacy=PRIVACY), "smoothed-agd", "proximal"),
         (Problem.of(nothing, BALL, users=1000, privacy=PRIVACY), "gd", "proximal"),
+        (Problem.of(nothing, BALL, users=1000, privacy=PRIVACY), "full-agd", "linear model"),
     ):
         with pytest.raises(InfeasibleError, match=words):
             plan(problem, solver=name)

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.learn.optimize.agd import Agd
+from shuffledp.learn.optimize.full_agd import FullAgd
 from shuffledp.learn.optimize.gd import Gd
 from shuffledp.learn.optimize.guarantee import Model
 from shuffledp.learn.optimize.pan_private import PanPrivateAgd, PanPrivateSmoothedAgd
@@ -25,6 +26,7 @@ METHODS: dict[str, Method] = {
         Phased(SmoothedAgd()),
         Gd(),
         Phased(Gd()),
+        FullAgd(),
         PanPrivateAgd(),
         PanPrivateSmoothedAgd(),
         Phased(PanPrivateAgd()),

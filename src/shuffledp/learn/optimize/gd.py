@@ -10,7 +10,6 @@ T steps on the same users may overfit; what they may overfit to their own roundi
 Reference: [001] Algorithm 5, Theorem 4.9, for t = 0..T-1, with theta - eta g, and noise from the accountant.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,13 +18,13 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import NOTHING, Method, Sketch, Stage, noise_of
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, Sketch, Stage, noise_of
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
 # Steps and envelopes are looked for on grids: bounds are flat around their least value.
 _COARSE, _FINE = 40, 4000
-# Rounds cost every user messages: the fewest that come this near to the least bound.
-_FEWER_ROUNDS = 1.02
+# Steps to the radius that most plans' grids have.
+_USUAL_GRID = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +76,10 @@ class Gd(Method):
             smooth = np.array([problem.smoothness])[None, :, None]
         parts = np.geomspace(1e-4, 0.98, _COARSE)[None, None, :]
         noise = problem.unit_noise**2 * times
-        bounds = _bound(problem, users, distance, times, parts / (smooth + problem.ridge), smooth, noise, smoothed)
-        enough = bounds.min(axis=(1, 2)) <= _FEWER_ROUNDS * bounds.min()
+        grid = 0.0 if problem.privacy is None else problem.lipschitz / _USUAL_GRID
+        steps = parts / (smooth + problem.ridge)
+        bounds = _bound(problem, users, distance, times, steps, smooth, noise, smoothed, grid)
+        enough = bounds.min(axis=(1, 2)) <= FEWER_ROUNDS * bounds.min()
         fewest = int(np.argmax(enough))
         envelope = int(np.argmin(bounds[fewest].min(axis=1)))
         smoothing = float(smooth[0, envelope, 0]) if smoothed else None
@@ -97,10 +98,8 @@ class Gd(Method):
             smooth,
             noise_of(problem, plan),
             sketch.smoothing is not None,
+            plan.step if isinstance(plan, VectorSumPlan) else 0.0,
         )
-        if isinstance(plan, VectorSumPlan):
-            spread = plan.step * math.sqrt(problem.dimension * sketch.rounds / (4 * sketch.users))
-            bounds += steps * problem.lipschitz * spread
         best = int(np.argmin(bounds))
         return GdStage(
             rounds=sketch.rounds,
@@ -121,11 +120,13 @@ def _bound(
     smooth: Any,
     noise: Any,
     smoothed: bool,
+    grid: float,
 ) -> Floats:
     squares = problem.lipschitz**2
     optimization = distance**2 / (2 * steps * rounds)
     # Below: 1 - step beta > 0.
     disturbed = steps * noise / users**2 / (2 * (1 - steps * (smooth + problem.ridge)))
     generalization = squares * steps * (rounds + 1) / users
+    rounding = problem.lipschitz * steps * grid * np.sqrt(problem.dimension * rounds / (4 * users))
     envelope = squares / (2 * smooth) if smoothed else 0.0
-    return np.asarray(optimization + disturbed + generalization + envelope)
+    return np.asarray(optimization + disturbed + generalization + rounding + envelope)

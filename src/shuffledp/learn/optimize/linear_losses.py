@@ -22,6 +22,7 @@ class LinearLoss(Loss):
     the slope at the score that the proximal map moves to.
     """
 
+    is_linear: ClassVar[bool] = True
     feature_bound: float = 1.0
     ridge: float = 0.0
 

@@ -25,6 +25,8 @@ class Loss(ABC):
     """A convex loss. `lipschitz`, `smoothness` and `strong_convexity` are of the part that depends on data."""
 
     name: ClassVar[str]
+    is_linear: ClassVar[bool] = False
+    """Whether it is a function of <features, theta>."""
     has_prox: bool
     ridge: float
 

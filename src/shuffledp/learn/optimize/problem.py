@@ -23,7 +23,8 @@ class Problem:
 
     `lipschitz`, `smoothness` (None if gradients jump) and `strong_convexity` are of the part of the loss that depends
     on data, `ridge` is the strong convexity of the part that does not. `rounds` are the rounds allowed, `visits` how
-    often one user may be asked (None: in every round). Without `privacy` nothing is private.
+    often one user may be asked (None: in every round); `linear` says that the loss is a function
+    of <features, theta>. Without `privacy` nothing is private.
 
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=2), users=10_000, privacy=Privacy(1, 1e-6))
@@ -38,6 +39,7 @@ class Problem:
     strong_convexity: float = 0.0
     ridge: float = 0.0
     has_prox: bool = False
+    linear: bool = False
     privacy: Privacy | None
     honest_fraction: float = 1.0
     rounds: int = 1000
@@ -78,6 +80,7 @@ class Problem:
             strong_convexity=loss.strong_convexity,
             ridge=loss.ridge,
             has_prox=loss.has_prox,
+            linear=loss.is_linear,
             privacy=privacy,
             **limits,
         )
@@ -124,6 +127,7 @@ class Problem:
             "strong_convexity": self.strong_convexity,
             "ridge": self.ridge,
             "has_prox": self.has_prox,
+            "linear": self.linear,
             "epsilon": None if self.privacy is None else self.privacy.epsilon,
             "delta": None if self.privacy is None else self.privacy.delta,
             "honest_fraction": self.honest_fraction,

@@ -15,6 +15,9 @@ from shuffledp.learn.optimize.sets import ConvexSet, Floats
 
 Whole = NDArray[np.int64]
 
+# Rounds of the same users cost them messages: the fewest that come this near to the least bound.
+FEWER_ROUNDS = 1.02
+
 
 class GradientSum(Protocol):
     """What adds up a cohort's gradients: a plan of a vector sum, or of a pan-private one."""
