@@ -138,7 +138,7 @@ def test_people_may_be_asked_in_every_round(run, people) -> None:
 
 PLAN_KEYS = {
     "schema", "protocol", "users", "epsilon", "delta", "honest_fraction", "visits", "dimension", "radius", "lipschitz",
-    "smooth", "strong", "proximal", "rounds_allowed", "smallest_batch", "solver", "why", "bound", "rounds",
+    "smooth", "strong", "proximal", "linear", "rounds_allowed", "smallest_batch", "solver", "why", "bound", "rounds",
     "users_per_round", "rounds_per_user", "messages_per_user", "delta_proved", "rows", "fingerprint",
 }  # fmt: skip
 
@@ -151,6 +151,7 @@ PLAN_KEYS = {
         (["--no-proximal"], "sgd"),
         (["--smooth", "1", "--strong", "0.5"], "phased-agd"),
         (["--solver", "sgd", "--smooth", "0.25"], "sgd"),
+        (["--solver", "full-agd", "--smooth", "0.25", "--linear", "--visits", "20"], "full-agd"),
     ],
 )
 def test_a_plan_compares_every_solver_and_chooses_the_least(run, more: list[str], solver: str) -> None:

@@ -71,9 +71,11 @@ def fit_next(
     words = [f"--{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None]
     same = " ".join(["fit", shlex.quote(str(file)), *words])
     smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness:g}"
+    strong = "" if problem.curvature == 0 else f" --strong {problem.curvature:g}"
     compared = (
         f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach:g} "
-        f"--lipschitz {problem.lipschitz:g}{smooth} --epsilon {document['epsilon']} --delta {document['delta']}"
+        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear "
+        f"--epsilon {document['epsilon']} --delta {document['delta']}"
     )
     steps = [("compare solvers", compared)]
     if document["rounds_per_user"] == 1:

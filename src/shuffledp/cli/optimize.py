@@ -19,6 +19,7 @@ Smooth = Annotated[
 ]
 Strong = Annotated[float, typer.Option("--strong", help="Strong convexity of the loss; 0 if it has none.", metavar="S")]
 Proximal = Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")]
+Linear = Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")]
 RoundsAllowed = Annotated[int, typer.Option("--rounds-allowed", help="Rounds at most.", metavar="R")]
 Visits = Annotated[int | None, typer.Option("--visits", help="Rounds one user may be in; else all.", metavar="V")]
 SolverName = Annotated[str, typer.Option("--solver", help="auto, or one of those compared.", metavar="NAME")]
@@ -32,6 +33,7 @@ def plan_optimize(
     smooth: Smooth = None,
     strong: Strong = 0.0,
     proximal: Proximal = True,
+    linear: Linear = False,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rounds_allowed: RoundsAllowed = 1000,
@@ -54,6 +56,7 @@ def plan_optimize(
         smoothness=smooth,
         strong_convexity=strong,
         has_prox=proximal,
+        linear=linear,
         privacy=privacy,
         honest_fraction=honest_fraction,
         rounds=rounds_allowed,
@@ -99,6 +102,7 @@ def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "S
         "smooth": problem.smoothness,
         "strong": problem.strong_convexity,
         "proximal": problem.has_prox,
+        "linear": problem.linear,
         "rounds_allowed": problem.rounds,
         "smallest_batch": problem.smallest_batch,
         "solver": chosen.name,

@@ -11,6 +11,8 @@ from shuffledp.learn.optimize.sets import check_positive
 
 Floats = NDArray[np.float64]
 
+# Numbers at a time: they stay in the cache.
+_AT_A_TIME = 1 << 18
 # So that rounding makes no row longer than 1.
 _HAIR = 1 + 1e-12
 
@@ -57,23 +59,31 @@ class DeclaredFeatures:
         """The rows, and how many had to be cut off or shortened."""
         count, width = features.shape
         rows = np.empty((count, self.dimension))
-        inner = rows[:, :width]
-        np.subtract(features, self.centre, out=inner)
-        inner /= self.half
-        cut: NDArray[np.bool_] = np.zeros(count, dtype=bool)
+        rows[:, width:] = self.norm
+        size = max(1, _AT_A_TIME // self.dimension)
+        clipped = 0
+        for start in range(0, count, size):
+            part = slice(start, start + size)
+            rows[part, :width], changed = self._within(features[part])
+            clipped += changed
+        rows /= self._longest
+        return rows, clipped
+
+    def _within(self, features: Floats) -> tuple[Floats, int]:
+        with np.errstate(over="ignore"):
+            inner = (features - self.centre) / self.half
+        changed = np.zeros(len(inner), dtype=np.bool_)
         if self.bounded:
             # A bound itself may be a hair beyond 1 here.
-            cut = np.asarray((np.abs(inner) > _HAIR).any(axis=1))
+            changed |= (np.abs(inner) > _HAIR).any(axis=1)
             np.clip(inner, -1.0, 1.0, out=inner)
-        largest = np.abs(inner).max(axis=1, initial=0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shape = inner / largest[:, np.newaxis]
-            lengths = np.where(largest > 0, largest * np.sqrt(np.einsum("ij,ij->i", shape, shape)), 0.0)
-        long = lengths > self.norm * _HAIR
-        inner[long] *= (self.norm / lengths[long])[:, np.newaxis]
-        rows[:, width:] = self.norm
-        rows /= self._longest
-        return rows, int(np.count_nonzero(cut | long))
+        # By the largest number first: squares of huge ones would overflow.
+        largest = np.maximum(np.abs(inner).max(axis=1), np.finfo(np.float64).tiny)
+        shape = inner / largest[:, np.newaxis]
+        lengths = np.sqrt(np.einsum("ij,ij->i", shape, shape))
+        long = lengths > self.norm * _HAIR / largest
+        inner[long] = shape[long] * (self.norm / lengths[long])[:, np.newaxis]
+        return inner, int(np.count_nonzero(changed | long))
 
     def model(self, theta: Floats) -> tuple[Floats, float]:
         """The coefficients and the intercept of the features as they came."""
