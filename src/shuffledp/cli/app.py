@@ -12,8 +12,10 @@ from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
 from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
+from shuffledp.cli.fit import fit
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
+from shuffledp.cli.optimize import plan_optimize
 from shuffledp.cli.plan import plan_app
 from shuffledp.cli.protocols import protocols
 from shuffledp.cli.report import report
@@ -34,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 plan_app.command("counter")(plan_counter)
+plan_app.command("optimize")(plan_optimize)
 app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(experiment_app, name="experiment")
@@ -41,6 +44,7 @@ app.add_typer(serve_app, name="serve")
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
 app.command("count")(count)
+app.command("fit")(fit)
 app.command("explain")(explain)
 app.command("protocols")(protocols)
 app.command("audit")(audit)

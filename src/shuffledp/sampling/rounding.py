@@ -71,6 +71,11 @@ class ColumnSums:
         self._sums += whole.sum(axis=0)
         self._rows += rows
 
+    def clear(self) -> None:
+        """Start again from 0, in the same buffers."""
+        self._sums[:] = 0
+        self._rows = 0
+
     @property
     def totals(self) -> NDArray[np.int64]:
         """The sums so far."""

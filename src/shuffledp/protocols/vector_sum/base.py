@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -245,17 +245,20 @@ class VectorSumPlan(Plan):
 
     def estimate(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
-        sums = self.step * self._centre(steps)
-        if self.rotation is not None:
-            sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
         return VectorEstimate(
-            value=sums[: self.dimension],
+            value=self._value(steps),
             standard_error=self.standard_error,
             bound=self.error_bound + self.step * dropped,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,
         )
+
+    def _value(self, steps: Whole) -> Floats:
+        sums = self.step * self._centre(steps)
+        if self.rotation is not None:
+            sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
+        return sums[: self.dimension]
 
     @abstractmethod
     def _sample_noise(self, count: int, bits: RandomBits) -> Whole:
@@ -268,22 +271,10 @@ class VectorSumPlan(Plan):
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         array = self.ball.matrix(values)
         self.check_reports(len(array))
-        totals = self._rounded_totals(array, bits) + self._sample_noise(self.coordinates, bits)
-        return self.estimate(self._checked_totals(totals), simulated=not bits.is_secure)
-
-    def _rounded_totals(self, array: Floats, bits: RandomBits) -> Whole:
-        """Every coordinate's sum of rounded numbers, in steps."""
-        fast = self.rotation is None and self.grid < ColumnSums.LARGEST
-        rows = self.ball.rows_at_a_time if fast else 1
-        sums = ColumnSums(self.coordinates, scale=1 / self.step, offset=self._origin, rows=rows)
-        others = np.zeros(self.coordinates, dtype=np.int64)
-        for start, block in self.ball.blocks(array):
-            # Nothing to clip unless a vector is longer than the radius by what floats may be off.
-            if self.ball.check_block(start, block) <= self.radius and fast:
-                sums.add(block, bits=bits)
-            else:
-                others += round_randomly(self._scaled(self.prepare(block)), bits=bits).sum(axis=0)
-        return np.asarray(sums.totals + others)
+        sampled = SampledSums(self, bits=bits)
+        for _, block in self.ball.blocks(array):
+            sampled.add(block)
+        return sampled.estimate()
 
     # --- the audit ---------------------------------------------------------------------------
 
@@ -319,3 +310,62 @@ class VectorSumPlan(Plan):
         line = np.sign(self.prepare(self.neighbours[1])[0, :count]).astype(np.int64)
         deviation = self.noise_law(self.users).standard_deviation * math.sqrt(count)
         return (sums @ line // max(1, int(deviation / 50))).reshape(-1, 1)
+
+
+class SampledSums:
+    """Estimates drawn from their law without making messages, vectors coming in blocks, one sum after another.
+
+    The noise of `ahead` sums is drawn at a time: it does not depend on the vectors.
+
+    >>> from shuffledp import Privacy, VectorSum
+    >>> plan = VectorSum.plan(users=3, privacy=Privacy(1, 1e-6), dimension=2, radius=1)
+    >>> sampled = SampledSums(plan, bits=RandomBits.seeded(1))
+    >>> sampled.add(np.array([[0.6, 0.8], [1.0, 0.0]]))
+    >>> sampled.add(np.array([[0.0, 0.5]]))
+    >>> sampled.estimate().value.size
+    2
+    """
+
+    def __init__(self, plan: VectorSumPlan, *, bits: RandomBits, ahead: int = 1) -> None:
+        self._plan, self._bits, self._ahead = plan, bits, ahead
+        self._fast = plan.rotation is None and plan.grid < ColumnSums.LARGEST
+        rows = min(plan.ball.rows_at_a_time, plan.users) if self._fast else 1
+        self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan._origin, rows=rows)
+        self._others = np.zeros(plan.coordinates, dtype=np.int64)
+        self._noise: list[Whole] = []
+        self._last: VectorEstimate | None = None
+        self._rows = 0
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """At most so many vectors in a block."""
+        return self._plan.ball.rows_at_a_time
+
+    def add(self, block: Floats, *, longest: float | None = None) -> None:
+        """Round some vectors and add them up; `longest` bounds their lengths where that is known."""
+        if longest is None or not longest <= self._plan.radius:
+            longest = self._plan.ball.check_block(self._rows, block)
+        # Nothing to clip unless a vector is longer than the radius by what floats may be off.
+        if longest <= self._plan.radius and self._fast:
+            self._sums.add(block, bits=self._bits)
+        else:
+            self._others += round_randomly(self._plan._scaled(self._plan.prepare(block)), bits=self._bits).sum(axis=0)
+        self._rows += len(block)
+
+    def estimate(self) -> VectorEstimate:
+        """The estimate over all vectors since the last one."""
+        self._plan.check_reports(self._rows)
+        if not self._noise:
+            width = self._plan.coordinates
+            noise = self._plan._sample_noise(width * self._ahead, self._bits)
+            self._noise = list(noise.reshape(self._ahead, width))
+        totals = self._sums.totals + self._others + self._noise.pop()
+        self._sums.clear()
+        self._others[:] = 0
+        self._rows = 0
+        steps = self._plan._checked_totals(totals)
+        if self._last is None:
+            self._last = self._plan.estimate(steps, simulated=not self._bits.is_secure)
+        else:  # all but the value is the plan's
+            self._last = replace(self._last, value=self._plan._value(steps))
+        return self._last

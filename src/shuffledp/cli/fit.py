@@ -1,0 +1,245 @@
+"""`shuffledp fit`: a private classifier or regression from a file, as a model file and a report."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.fit_data import FitData, check_target_path, parse_bounds, read_fit_data
+from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
+from shuffledp.cli.optimize import RoundsAllowed, SolverName
+from shuffledp.cli.output import facts, next_steps, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.learn.estimators.base import ShuffleLinearModel
+
+
+class Task(StrEnum):
+    """What is predicted."""
+
+    classification = "classification"
+    regression = "regression"
+
+
+class Estimator(StrEnum):
+    """Which loss."""
+
+    auto = "auto"
+    logistic = "logistic"
+    svc = "svc"
+    ridge = "ridge"
+    huber = "huber"
+
+
+_TASKS = {
+    Estimator.logistic: Task.classification,
+    Estimator.svc: Task.classification,
+    Estimator.ridge: Task.regression,
+    Estimator.huber: Task.regression,
+}
+
+File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy, a row a person.", metavar="FILE")]
+Target = Annotated[str, typer.Option("--target", help="The column to predict; its number in a .npy.", metavar="C")]
+TaskKind = Annotated[Task, typer.Option("--task", help="What the target is: one of two labels, or a number.")]
+EstimatorName = Annotated[Estimator, typer.Option("--estimator", help="auto is logistic, or ridge for numbers.")]
+Features = Annotated[str | None, typer.Option("--features", help="Columns to learn from, else all.", metavar="A,B")]
+Bounds = Annotated[
+    str | None,
+    typer.Option("--bounds", help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH"),
+]
+TargetBounds = Annotated[
+    str | None, typer.Option("--target-bounds", help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")
+]
+Norm = Annotated[
+    float | None, typer.Option("--feature-norm", help="Longer rows are shortened; 1 without --bounds.", metavar="L")
+]
+Radius = Annotated[
+    float | None, typer.Option("--radius", help="No score is larger: 10, or 2 for numbers.", metavar="R")
+]
+Alpha = Annotated[float | None, typer.Option("--alpha", help="How much long models are penalized.", metavar="A")]
+GradientBound = Annotated[
+    float | None, typer.Option("--gradient-bound", help="Clip gradients to less than the loss's bound.", metavar="L")
+]
+Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
+Holdout = Annotated[float, typer.Option("--holdout", help="Rows kept out to measure the model on.", metavar="F")]
+Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
+]
+
+
+def fit(
+    file: File,
+    target: Target,
+    task: TaskKind = Task.classification,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    estimator: EstimatorName = Estimator.auto,
+    solver: SolverName = "auto",
+    features: Features = None,
+    bounds: Bounds = None,
+    target_bounds: TargetBounds = None,
+    feature_norm: Norm = None,
+    radius: Radius = None,
+    alpha: Alpha = None,
+    gradient_bound: GradientBound = None,
+    interactive: Interactive = False,
+    rounds_allowed: RoundsAllowed = 1000,
+    honest_fraction: options.HonestFraction = 1.0,
+    holdout: Holdout = 0.1,
+    seed: Seed = None,
+    out: Out = None,
+    report: Report = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
+    from shuffledp.errors import DataError
+
+    privacy = options.target(1, epsilon, delta)[1]
+    if out is not None:
+        check_target_path("out", out)
+    if report is not None:
+        check_report_path(report)
+    kind = _estimator(estimator, task)
+    given = {
+        "radius": radius,
+        "alpha": alpha,
+        "gradient_bound": gradient_bound,
+        "target_bounds": None if target_bounds is None else parse_bounds(target_bounds, (), "target_bounds"),
+    }
+    # What was not given is left to the estimator, whose own defaults differ.
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if task is Task.classification and target_bounds is not None:
+        raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
+    model_class = _class(kind)
+    data = read_fit_data(file, target, features, holdout, seed, labels=task is Task.classification)
+    model = model_class(
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        solver=solver,
+        visits=None if interactive else 1,
+        max_rounds=rounds_allowed,
+        feature_bounds=None if bounds is None else parse_bounds(bounds, data.names, "bounds"),
+        feature_norm=feature_norm,
+        honest_fraction=honest_fraction,
+        random_state=seed,
+        **chosen,
+    )
+    started = time.perf_counter()
+    try:
+        model.fit(*data.training)
+    except DataError as refused:
+        name = {"y": "target"}.get(refused.parameter, refused.parameter)
+        raise DataError(name, refused.value, refused.problem, refused.way_out) from None
+    seconds = time.perf_counter() - started
+    document = _document(model, data, target, task, seconds)
+    page = None if report is None else report_page(report, document, _curves(model, data))
+    if out is not None:
+        model.model(data.names).save(out)
+    if report is not None and page is not None:
+        page(report)
+    document |= {"written": None if out is None else str(out), "report": None if report is None else str(report)}
+    if as_json:
+        print_json(document)
+        return
+    show(facts(f"A private {task.value} model", fit_facts(document)))
+    asked = {
+        "target": target,
+        "task": task.value,
+        "estimator": None if estimator is Estimator.auto else estimator.value,
+        "features": features,
+        "bounds": bounds,
+        "target-bounds": target_bounds,
+        "feature-norm": feature_norm,
+        "gradient-bound": gradient_bound,
+        "radius": radius,
+        "alpha": alpha,
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+    }
+    next_steps(fit_next(document, file, asked, model.solver_.problem))
+
+
+def _estimator(asked: Estimator, task: Task) -> Estimator:
+    from shuffledp.errors import ParameterError
+
+    if asked is Estimator.auto:
+        return Estimator.logistic if task is Task.classification else Estimator.ridge
+    if _TASKS[asked] is not task:
+        fitting = " or ".join(name.value for name, its in _TASKS.items() if its is task)
+        raise ParameterError(
+            "estimator", asked.value, f"must be {fitting} for {task.value}", "or choose another --task"
+        )
+    return asked
+
+
+def _class(kind: Estimator) -> Any:
+    from shuffledp import learn
+    from shuffledp.errors import ParameterError
+
+    names = {
+        Estimator.logistic: "ShuffleLogisticRegression",
+        Estimator.svc: "ShuffleLinearSVC",
+        Estimator.ridge: "ShuffleRidge",
+        Estimator.huber: "ShuffleHuberRegressor",
+    }
+    try:
+        return getattr(learn, names[kind])
+    except ImportError as missing:
+        problem = "needs scikit-learn"
+        raise ParameterError(
+            "estimator", kind.value, problem, "install it with: pip install 'shuffledp[learn]'"
+        ) from missing
+
+
+def _curves(model: "ShuffleLinearModel", data: FitData) -> dict[str, Any]:
+    """The learning curve, and that of the same solver without noise."""
+    return {
+        "private": model.losses(*data.measured).tolist(),
+        "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
+    }
+
+
+def _document(model: Any, data: FitData, target: str, task: Task, seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    features, labels = data.measured
+    kept, guarantee = model.model(data.names), model.guarantee_
+    baseline = 0.0
+    if task is Task.classification:
+        baseline = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+    return {
+        "schema": 1,
+        "task": task.value,
+        "estimator": kept.estimator,
+        "target": target,
+        "features": list(kept.features),
+        "classes": None if kept.classes is None else list(kept.classes),
+        "users": kept.users,
+        "held_out": data.held_out,
+        "solver": kept.solver,
+        "bound": model.solver_.bound,
+        "model": guarantee.model,
+        "epsilon": guarantee.privacy.epsilon,
+        "delta": guarantee.privacy.delta,
+        "delta_proved": guarantee.delta,
+        "honest_fraction": guarantee.honest_fraction,
+        "rounds": guarantee.rounds,
+        "rounds_per_user": guarantee.rounds_per_user,
+        "users_per_round": guarantee.users_per_round,
+        "messages_per_user": guarantee.messages_per_user,
+        "coefficients": kept.coefficients.tolist(),
+        "intercept": kept.intercept,
+        "score": float(model.score(features, labels)),
+        "baseline": baseline,
+        "clipped": dict(model.clipped_),
+        "curve": {"rounds": model.path_rounds_.tolist(), "losses": model.losses(features, labels).tolist()},
+        "unprotected": list(UNPROTECTED),
+        "simulated": model.simulated_,
+        "seconds": seconds,
+        "fingerprint": kept.fingerprint,
+    }

@@ -1,0 +1,112 @@
+"""What `shuffledp fit` learns from: a file's columns, rows to train on and rows to measure on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = tuple[NDArray[np.float64], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitData:
+    """Named features; without rows held out the model is measured on those it learned from."""
+
+    names: list[str]
+    training: "Rows"
+    measured: "Rows"
+    held_out: int
+
+
+def read_fit_data(
+    file: Path, target: str, features: str | None, holdout: float, seed: int | None, *, labels: bool
+) -> FitData:
+    """The file's rows, all finite; which are held out is drawn at random."""
+    import numpy as np
+
+    from shuffledp.errors import DataError, ParameterError
+    from shuffledp.randomness import RandomBits
+    from shuffledp.sampling.permutation import uniform_permutation
+    from shuffledp.tables.matrices import read_matrix
+    from shuffledp.tables.names import column_names
+
+    if not 0 <= holdout < 1:
+        raise ParameterError("holdout", holdout, "must be in [0, 1)", "0.1 keeps out one row in ten")
+    there = column_names(file)
+    names = _named(there, target, features, file)
+    wanted = [*names, target]
+    if file.name.lower().endswith(".npy"):
+        matrix = read_matrix(file)[:, [there.index(name) for name in wanted]]
+    else:
+        matrix = read_matrix(file, wanted)
+    bad = np.argwhere(~np.isfinite(matrix))
+    if bad.size:
+        row, place = bad[0].tolist()
+        got = f"{matrix[row, place]} in row {row + 1}"
+        raise DataError("column", got, f"{wanted[place]} of {file.name} must be finite", "leave that row out")
+    values: Any = matrix[:, -1]
+    if labels and (values == np.round(values)).all() and np.abs(values).max() < 1 << 53:
+        values = values.astype(np.int64)
+    held = round(holdout * len(matrix))
+    bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
+    order = uniform_permutation(len(matrix), bits=bits.spawn(1)[0]) if held else np.arange(len(matrix))
+    last, first = np.sort(order[:held]), np.sort(order[held:])
+    training = (matrix[first, :-1], values[first])
+    return FitData(names, training, (matrix[last, :-1], values[last]) if held else training, held)
+
+
+def _named(there: Sequence[str], target: str, features: str | None, file: Path) -> list[str]:
+    from shuffledp.errors import DataError
+
+    listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+    if target not in there:
+        raise DataError("target", target, f"must be a column of {file.name}", f"it has {listed}")
+    names = [name for name in there if name != target] if features is None else features.split(",")
+    for name in names:
+        if name not in there or name == target:
+            raise DataError("features", name, f"must be a column of {file.name} beside the target", f"it has {listed}")
+    if not names or len(set(names)) < len(names):
+        raise DataError("features", ",".join(names) or "none", "must name some columns, each once", f"of {listed}")
+    return names
+
+
+def parse_bounds(text: str, names: Sequence[str], parameter: str) -> list[Any]:
+    """One pair for all, or one for each of these features: in their order, or by name.
+
+    >>> parse_bounds("0:1", ("a", "b"), "bounds"), parse_bounds("b=0:1,a=-2:2", ("a", "b"), "bounds")
+    ([0.0, 1.0], [[-2.0, 2.0], [0.0, 1.0]])
+    """
+    from shuffledp.errors import ParameterError
+
+    way_out = "write for instance 0:1, or age=0:100,income=0:1e6"
+    named: dict[str, list[float]] = {}
+    for place, part in enumerate(text.split(",")):
+        name, equals, numbers = part.rpartition("=")
+        try:
+            low, high = (float(number) for number in numbers.split(":"))
+        except ValueError:
+            raise ParameterError(parameter, part, "must be LOW:HIGH", way_out) from None
+        if not equals and "," not in text:
+            return [low, high]
+        key = name if equals else (names[place] if place < len(names) else part)
+        if key not in names or key in named:
+            raise ParameterError(parameter, part, f"must be of one of {', '.join(names)}, each once", way_out)
+        named[key] = [low, high]
+    missing = [name for name in names if name not in named]
+    if missing:
+        raise ParameterError(parameter, text, f"must say what {missing[0]} may be", way_out)
+    return [named[name] for name in names]
+
+
+def check_target_path(parameter: str, path: Path) -> None:
+    """Refuse a file in a directory that is not there, before any work is done."""
+    from shuffledp.errors import ParameterError
+
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ParameterError(
+            parameter, str(path), "must be a file in a directory that exists", "create it, or name another"
+        )

@@ -1,0 +1,123 @@
+"""What `shuffledp fit` tells a person, on the screen and in a report."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.cli.fit_data import check_target_path
+
+if TYPE_CHECKING:
+    from shuffledp.learn.optimize import Problem
+
+UNPROTECTED = ("score", "baseline", "clipped", "curve")
+"""Read from people's data without noise: for whoever holds the file, not for publication."""
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>body{{font:16px/1.5 sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}}
+th{{text-align:left;vertical-align:top;padding-right:1.5rem;font-weight:normal;color:#555}}svg{{max-width:100%;height:auto}}</style></head>
+<body><h1>{title}</h1>
+<table>{rows}</table>
+<h2>How it learned</h2>
+{curve}
+<p>Curve, score and counts are read from the data without noise: they are for whoever holds the file, and
+the guarantee does not cover them. It covers the model.</p>
+<h2>The model</h2>
+<table>{coefficients}</table>
+</body></html>
+"""
+
+
+def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What happened, how accurate it is, how private, and what to look at."""
+    clipped = document["clipped"]
+    people, held = document["users"], document["held_out"]
+    width = len(document["features"])
+    learned = f"{document['estimator']} from {people:,} people's {width} features, by {document['solver']}"
+    where = f"on {held:,} rows kept out" if held else "on the rows it learned from"
+    if document["task"] == "classification":
+        score = f"{document['score']:.1%} right {where}; always the commoner class: {document['baseline']:.1%}"
+    else:
+        score = f"R² {document['score']:.3f} {where}; 0 is always the mean"
+    often = "once" if document["rounds_per_user"] == 1 else f"in {document['rounds_per_user']:,} rounds"
+    rows = [
+        ("learned", learned),
+        ("how accurate", f"{score} (not private: for you, not for publication)"),
+        (
+            "privacy",
+            f"epsilon {document['epsilon']:g}, delta {document['delta']:g} for every row, {document['model']} model: "
+            f"trusted are shufflers, and {document['honest_fraction']:.0%} of the people of every cohort",
+        ),
+        ("rounds", f"{document['rounds']:,}, of {document['users_per_round']:,} people or more"),
+        ("each person", f"is asked {often} and sends at most {document['messages_per_user']:,} messages"),
+        ("clipped", ", ".join(f"{count:,} {what}" for what, count in clipped.items())),
+    ]
+    if clipped["rows"] > people // 10:
+        rows.append(("look at", "many rows were clipped: say with --bounds what features may be"))
+    if clipped["targets"] > people // 10:
+        rows.append(("look at", "many targets were clipped: say with --target-bounds what they may be"))
+    if document["simulated"]:
+        rows.append(("seeded", "a simulation: its noise can be repeated, so it protects nobody"))
+    rows += [(what, document[key]) for what, key in (("model", "written"), ("report", "report")) if document.get(key)]
+    return rows
+
+
+def fit_next(
+    document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], problem: "Problem"
+) -> list[tuple[str, str]]:
+    """Commands to go on with, with the same options."""
+    words = [f"--{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None]
+    same = " ".join(["fit", shlex.quote(str(file)), *words])
+    smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness:g}"
+    strong = "" if problem.curvature == 0 else f" --strong {problem.curvature:g}"
+    compared = (
+        f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach:g} "
+        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear "
+        f"--epsilon {document['epsilon']} --delta {document['delta']}"
+    )
+    steps = [("compare solvers", compared)]
+    if document["rounds_per_user"] == 1:
+        steps.append(("ask people often", f"{same} --interactive"))
+    if not document.get("report"):
+        steps.append(("see how it learned", f"{same} --report report.html"))
+    if not document.get("written"):
+        steps.append(("keep the model", f"{same} -o model.json"))
+    return steps
+
+
+def check_report_path(path: Path) -> None:
+    """Refuse a name that no report can be written to, and a picture that cannot be drawn, before any work."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.pictures.curves import new_figure
+
+    if path.suffix.lower() not in (".html", ".png", ".svg"):
+        raise ParameterError("report", str(path), "must end in .html, .png or .svg", "name a page or a picture")
+    check_target_path("report", path)
+    new_figure(path, width=1)
+
+
+def report_page(
+    path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequence[float]]
+) -> Callable[[Path], None]:
+    """What writes the report: all that can fail but the disk has been done before."""
+    from shuffledp.pictures.learning import draw_learning_curve, learning_curve_svg
+    from shuffledp.tables.whole import write_text_whole
+
+    rounds = document["curve"]["rounds"]
+    title = f"{document['estimator']} of {document['target']}: epsilon {document['epsilon']:g}"
+    if path.suffix.lower() != ".html":
+        return lambda written: draw_learning_curve(written, rounds, curves, title)
+    named = zip([*document["features"], "intercept"], [*document["coefficients"], document["intercept"]], strict=True)
+    text = _PAGE.format(
+        title=escape(title),
+        rows=_rows(fit_facts(document)),
+        curve=learning_curve_svg(rounds, curves, title),
+        coefficients=_rows([(name, f"{number:.6g}") for name, number in named]),
+    )
+    return lambda written: write_text_whole(written, text)
+
+
+def _rows(rows: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)

@@ -1,0 +1,142 @@
+"""`shuffledp plan optimize`: every solver's predicted bound for a convex problem, and the choice."""
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import facts, next_steps, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.learn.optimize import PredictedBound, Problem, Solver
+
+Dimension = Annotated[int | None, typer.Option("--dimension", help="Numbers of a model.", metavar="D")]
+Radius = Annotated[float, typer.Option("--radius", help="Models are no longer.", metavar="R")]
+Lipschitz = Annotated[float, typer.Option("--lipschitz", help="Gradients are no longer, or clipped.", metavar="L")]
+Smooth = Annotated[
+    float | None, typer.Option("--smooth", help="How fast gradients change; none if they jump.", metavar="B")
+]
+Strong = Annotated[float, typer.Option("--strong", help="Strong convexity of the loss; 0 if it has none.", metavar="S")]
+Proximal = Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")]
+Linear = Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")]
+RoundsAllowed = Annotated[int, typer.Option("--rounds-allowed", help="Rounds at most.", metavar="R")]
+Visits = Annotated[int | None, typer.Option("--visits", help="Rounds one user may be in; else all.", metavar="V")]
+SolverName = Annotated[str, typer.Option("--solver", help="auto, or one of those compared.", metavar="NAME")]
+
+
+def plan_optimize(
+    users: options.Users = None,
+    dimension: Dimension = None,
+    radius: Radius = 1.0,
+    lipschitz: Lipschitz = 1.0,
+    smooth: Smooth = None,
+    strong: Strong = 0.0,
+    proximal: Proximal = True,
+    linear: Linear = False,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rounds_allowed: RoundsAllowed = 1000,
+    visits: Visits = None,
+    solver: SolverName = "auto",
+    honest_fraction: options.HonestFraction = 1.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """A convex loss, minimized by shuffled gradients: what every solver can promise, and which one to take."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
+
+    people, privacy = options.target(users, epsilon, delta)
+    if dimension is None:
+        raise ParameterError("dimension", None, "must be given", "add --dimension, the numbers of a model")
+    problem = Problem(
+        users=people,
+        domain=L2Ball(dimension=dimension, radius=radius),
+        lipschitz=lipschitz,
+        smoothness=smooth,
+        strong_convexity=strong,
+        has_prox=proximal,
+        linear=linear,
+        privacy=privacy,
+        honest_fraction=honest_fraction,
+        rounds=rounds_allowed,
+        visits=visits,
+    )
+    rows = predicted_bounds(problem)
+    chosen = plan(problem, solver=solver)
+    why = "asked for" if solver != "auto" else "it has the least predicted bound"
+    if as_json:
+        print_json(_document(problem, rows, chosen, why))
+        return
+    guarantee = chosen.guarantee()
+    shown = [
+        ("asked", f"{people:,} users, {dimension:,} numbers, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
+        ("solver", f"{chosen.name}: {why}"),
+        ("excess loss", f"at most {chosen.bound:.4g} in expectation, for users drawn independently"),
+        ("rounds", f"{chosen.rounds:,}, of {guarantee.users_per_round:,} users or more"),
+        (
+            "each user",
+            f"is in {guarantee.rounds_per_user:,} of them, sends {guarantee.messages_per_user:,} messages at most",
+        ),
+        ("delta proved", f"{guarantee.delta:.3g}"),
+    ]
+    show(facts("Shuffle private convex optimization", shown), _table(rows, chosen.name))
+    next_steps(
+        [
+            ("learn from a file", f"fit YOUR.csv --target C --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"),
+            ("for a program", "plan optimize ... --json"),
+        ]
+    )
+
+
+def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "Solver", why: str) -> dict[str, Any]:
+    guarantee = chosen.guarantee()
+    asked = problem.document()
+    return {
+        "schema": 1,
+        "protocol": "optimize",
+        **{name: asked[name] for name in ("users", "epsilon", "delta", "honest_fraction", "visits")},
+        "dimension": problem.dimension,
+        "radius": problem.domain.reach,
+        "lipschitz": problem.lipschitz,
+        "smooth": problem.smoothness,
+        "strong": problem.strong_convexity,
+        "proximal": problem.has_prox,
+        "linear": problem.linear,
+        "rounds_allowed": problem.rounds,
+        "smallest_batch": problem.smallest_batch,
+        "solver": chosen.name,
+        "why": why,
+        "bound": chosen.bound,
+        "rounds": chosen.rounds,
+        "users_per_round": guarantee.users_per_round,
+        "rounds_per_user": guarantee.rounds_per_user,
+        "messages_per_user": guarantee.messages_per_user,
+        "delta_proved": guarantee.delta,
+        "rows": [row.document() | {"bound": _finite(row), "refusal": _refusal(row)} for row in rows],
+        "fingerprint": chosen.fingerprint,
+    }
+
+
+def _table(rows: "tuple[PredictedBound, ...]", chosen: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    title = "Predicted bounds on the expected excess loss"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("solver", no_wrap=True)
+    table.add_column("bound", justify="right")
+    table.add_column("reference", style="dim")
+    for row in rows:
+        bound = _finite(row)
+        name = row.solver + (" <" if row.solver == chosen else "")
+        table.add_row(name, "-" if bound is None else f"{bound:.4g}", _refusal(row) or row.reference)
+    return table
+
+
+def _finite(row: "PredictedBound") -> float | None:
+    return row.bound if row.bound is not None and math.isfinite(row.bound) else None
+
+
+def _refusal(row: "PredictedBound") -> str | None:
+    return row.refusal if row.bound is None or math.isfinite(row.bound) else "needs more users"

@@ -1,0 +1,198 @@
+"""What private linear models share: declared bounds, a planned solver, its run, and the guarantee afterwards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import ParameterError
+from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats
+from shuffledp.learn.estimators.models import LinearModel
+from shuffledp.learn.optimize import (
+    L2Ball,
+    LinearLoss,
+    OptimizationGuarantee,
+    OptimizerState,
+    Problem,
+    Solver,
+    plan,
+)
+from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
+from shuffledp.learn.optimize.sets import check_positive
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.permutation import uniform_permutation
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise ImportError("Estimators need scikit-learn: pip install 'shuffledp[learn]'.") from None
+
+# Models on the way that are kept.
+_KEPT = 60
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShuffleLinearModel(BaseEstimator):
+    """A linear model that people teach by a few shuffled messages each.
+
+    Parameters, all decided before any data is seen:
+
+    - `epsilon`, `delta`: what holds for every row, replaced by any other.
+    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares.
+    - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
+    - `feature_bounds`: one (low, high) for all features, or one each, that become -1 and 1; values beyond are cut off.
+    - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
+    - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the model's squared length.
+    - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
+      less, `solver_.bound` is proved only if none was clipped; privacy does not depend on it.
+    - `honest_fraction`: people of every cohort who are counted on to add their noise.
+    - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
+
+    Which row is in which cohort is drawn at random. `clipped_` counts rows, targets and gradients that were clipped,
+    read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    solver: str = "auto"
+    visits: int | None = 1
+    max_rounds: int = 1000
+    radius: float = 10.0
+    alpha: float = 0.0
+    feature_bounds: ArrayLike | None = None
+    feature_norm: float | None = None
+    fit_intercept: bool = True
+    gradient_bound: float | None = None
+    honest_fraction: float = 1.0
+    random_state: Any = None
+
+    def problem(self, users: int, features: int) -> Problem:
+        """What a solver is planned from: no data."""
+        declared = self._declared(features)
+        domain = L2Ball(dimension=declared.dimension, radius=self.radius)
+        privacy = Privacy(self.epsilon, self.delta)
+        limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
+        problem = Problem.of(self._loss(), domain, users=users, privacy=privacy, **limits)
+        if self.gradient_bound is None:
+            return problem
+        bound = check_positive("gradient_bound", self.gradient_bound, "None takes the loss's own")
+        return replace(problem, lipschitz=min(bound, problem.lipschitz))
+
+    def _loss(self) -> LinearLoss:
+        """Of rows no longer than 1 and of scaled targets."""
+        raise NotImplementedError
+
+    def _declared(self, features: int) -> DeclaredFeatures:
+        return DeclaredFeatures.of(
+            features, bounds=self.feature_bounds, norm=self.feature_norm, intercept=self.fit_intercept
+        )
+
+    def _fit(self, features: Floats, targets: Floats, clipped_targets: int) -> tuple[Floats, float]:
+        """Run the solver; the coefficients and the intercept, if targets were not scaled."""
+        users, width = features.shape
+        solver = plan(self.problem(users, width), solver=self.solver)
+        declared = self._declared(width)
+        rows, clipped = declared.rows(features)
+        bits = _bits(self.random_state)
+        run, rounds, path = _watched(solver, self._loss(), rows, targets, bits)
+        self.solver_: Solver = solver
+        self.guarantee_: OptimizationGuarantee = solver.guarantee()
+        self.simulated_: bool = run.simulated
+        self.clipped_: dict[str, int] = {"rows": clipped, "targets": clipped_targets, "gradients": run.clipped}
+        self.n_iter_: int = solver.rounds
+        self.n_users_: int = users
+        self.path_rounds_: NDArray[np.int64] = rounds
+        self.path_: Floats = path
+        return declared.model(run.theta)
+
+    def _scores(self, X: Any) -> Floats:  # noqa: N803
+        check_is_fitted(self)
+        features = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(features @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
+
+    def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
+        raise NotImplementedError
+
+    def losses(self, X: ArrayLike, y: ArrayLike) -> Floats:  # noqa: N803
+        """The mean loss, without `alpha`, after each of `path_rounds_`, in scaled units: read without noise."""
+        check_is_fitted(self)
+        return self._losses(self.path_, X, y)
+
+    def _losses(self, path: Floats, *data: ArrayLike) -> Floats:
+        loss = self._loss()
+        rows, targets = self._checked(*data)
+        return np.array([float(loss.values(theta, rows, targets).mean()) for theta in path])
+
+    def _checked(self, *data: ArrayLike) -> tuple[Floats, Floats]:
+        features, targets = validate_data(self, *data, reset=False, dtype=np.float64)
+        return self._declared(features.shape[1]).rows(features)[0], self._scaled_targets(targets)[0]
+
+    def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
+        """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
+        check_is_fitted(self)
+        path = _watched(self.solver_, self._loss(), *self._checked(X, y), _bits(self.random_state), exact=True)[2]
+        return self._losses(path, *(on or (X, y)))
+
+    def model(self, features: Sequence[str] | None = None) -> LinearModel:
+        """The fitted model as a file keeps it, its features by these names."""
+        check_is_fitted(self)
+        names = features if features is not None else getattr(self, "feature_names_in_", None)
+        coefficients = np.array(np.ravel(self.coef_), dtype=np.float64)
+        if names is None:
+            names = [f"x{place}" for place in range(coefficients.size)]
+        if len(names) != coefficients.size:
+            raise ParameterError("features", list(names), f"must be {coefficients.size} names", "name every column")
+        classes = getattr(self, "classes_", None)
+        return LinearModel(
+            estimator=type(self).__name__,
+            features=tuple(map(str, names)),
+            classes=None if classes is None else tuple(classes.tolist()),
+            coefficients=coefficients,
+            intercept=float(np.ravel(self.intercept_)[0]),
+            guarantee=self.guarantee_.document(),
+            declared=self._declaration(),
+            solver=self.solver_.name,
+            users=self.n_users_,
+            simulated=self.simulated_,
+        )
+
+    def _declaration(self) -> dict[str, Any]:
+        bounds = None if self.feature_bounds is None else np.asarray(self.feature_bounds, dtype=np.float64).tolist()
+        return {
+            "feature_bounds": bounds,
+            "feature_norm": self.feature_norm,
+            "radius": self.radius,
+            "alpha": self.alpha,
+            "fit_intercept": bool(self.fit_intercept),
+            "gradient_bound": self.gradient_bound,
+        }
+
+
+def _watched(
+    solver: Solver, loss: LinearLoss, rows: Floats, targets: Floats, bits: RandomBits, *, exact: bool = False
+) -> tuple[OptimizerRun, NDArray[np.int64], Floats]:
+    """The run, and models on the way with their rounds."""
+    wanted = set(np.geomspace(1, solver.rounds, _KEPT).astype(np.int64).tolist()) | {solver.rounds}
+    kept: list[tuple[int, Floats]] = []
+
+    def watch(state: OptimizerState) -> None:
+        if state.round in wanted:
+            kept.append((state.round, solver.result(state)))
+
+    order = uniform_permutation(len(rows), bits=bits)
+    checked = loss.check_rows(rows.shape[1], rows, targets)
+    run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order, exact=exact), watch=watch)
+    return run, np.array([number for number, _ in kept]), np.array([theta for _, theta in kept])
+
+
+def _bits(random_state: Any) -> RandomBits:
+    """Secure bits for None, else repeatable ones."""
+    if random_state is None:
+        return RandomBits.secure()
+    if hasattr(random_state, "randint"):
+        return RandomBits.seeded(int(random_state.randint(1 << 31)))
+    return RandomBits.seeded(random_state)

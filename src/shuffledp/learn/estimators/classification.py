@@ -1,0 +1,101 @@
+"""Two classes, told apart by a line: logistic regression and the linear support vector classifier."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from shuffledp.errors import DataError
+from shuffledp.learn.estimators.base import ShuffleLinearModel
+from shuffledp.learn.estimators.declared import Floats
+from shuffledp.learn.optimize import HingeLoss, LinearLoss, LogisticLoss
+
+# The base says in words what to install, so it comes first.
+from sklearn.base import ClassifierMixin  # isort: skip
+from sklearn.utils.multiclass import check_classification_targets  # isort: skip
+from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
+    """Two classes by the sign of a score; `classes` declares which labels there are, if even that is private."""
+
+    classes: ArrayLike | None = None
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
+        """Learn from rows of features and a label each."""
+        features, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
+        if self.classes_.size == 1:
+            problem = "must have two classes, and there is only one class"
+            raise DataError("y", self.classes_[0], problem, "find people of another, or declare classes")
+        if self.classes_.size > 2:
+            problem = "must have two classes. Only binary classification is supported"
+            raise DataError("y", f"{self.classes_.size} classes", problem, "tell one class from all others")
+        targets, _ = self._scaled_targets(labels)
+        coefficients, intercept = self._fit(features, targets, 0)
+        self.coef_, self.intercept_ = coefficients[np.newaxis, :], np.array([intercept])
+        return self
+
+    def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
+        unknown = np.flatnonzero(~np.isin(y, self.classes_))
+        if unknown.size:
+            row = int(unknown[0])
+            wanted = f"must be {self.classes_[0]} or {self.classes_[1]}"
+            raise DataError("y", f"{y[row]} in row {row + 1}", wanted, "declare the classes there are")
+        return np.where(y == self.classes_[1], 1.0, -1.0), 0
+
+    def decision_function(self, X: ArrayLike) -> Floats:  # noqa: N803
+        """Scores: above 0 for the second of `classes_`."""
+        return self._scores(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+        """The likelier class of every row."""
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(np.int64)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShuffleLogisticRegression(ShuffleLinearClassifier):
+    """Logistic regression in the shuffle model: smooth, and with `alpha` strongly convex.
+
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(-1, 1, (20_000, 3))
+    >>> y = X @ [3, -2, 0] + rng.logistic(size=20_000) / 5 > 0
+    >>> model = ShuffleLogisticRegression(epsilon=1, delta=1e-6, feature_bounds=(-1, 1), random_state=1).fit(X, y)
+    >>> model.score(X, y) > 0.9, model.guarantee_.model, model.guarantee_.holds
+    (True, 'shuffle', True)
+    """
+
+    def _loss(self) -> LinearLoss:
+        return LogisticLoss(ridge=self.alpha)
+
+    def predict_proba(self, X: ArrayLike) -> Floats:  # noqa: N803
+        """Of both classes, a row a person."""
+        check_is_fitted(self)
+        second = special.expit(self.decision_function(X))
+        return np.column_stack((1 - second, second))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShuffleLinearSVC(ShuffleLinearClassifier):
+    """The linear support vector classifier in the shuffle model: the hinge loss, convex and not smooth.
+
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(-1, 1, (20_000, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], "left", "right")
+    >>> model = ShuffleLinearSVC(epsilon=1, delta=1e-6, feature_bounds=(-1, 1), random_state=1).fit(X, y)
+    >>> model.score(X, y) > 0.9, model.predict([[1, -1]]).tolist()
+    (True, ['left'])
+    """
+
+    def _loss(self) -> LinearLoss:
+        return HingeLoss(ridge=self.alpha)

@@ -1,0 +1,128 @@
+"""What people's data may be, as declared beforehand: nothing is scaled by what the data are."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import ParameterError
+from shuffledp.learn.optimize.sets import check_positive
+
+Floats = NDArray[np.float64]
+
+# Numbers at a time: they stay in the cache.
+_AT_A_TIME = 1 << 18
+# So that rounding makes no row longer than 1.
+_HAIR = 1 + 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredFeatures:
+    """Rows of features, made no longer than 1 as a solver wants them.
+
+    A feature is cut off at its bounds, which become -1 and 1; a row that is then longer than `norm` is shortened to it.
+    With an intercept a constant is appended that is as long as the longest row.
+
+    >>> declared = DeclaredFeatures.of(2, bounds=[(0, 10), (-1, 1)], norm=None, intercept=False)
+    >>> rows, clipped = declared.rows(np.array([[10.0, 0.0], [12.0, 0.0]]))
+    >>> (rows * np.sqrt(2)).round(6).tolist(), clipped
+    ([[1.0, 0.0], [1.0, 0.0]], 1)
+    """
+
+    centre: Floats
+    half: Floats
+    bounded: bool
+    norm: float
+    intercept: bool
+
+    @classmethod
+    def of(cls, features: int, *, bounds: Any, norm: float | None, intercept: bool) -> Self:
+        """Bounds are one (low, high) for all features or a pair for each; a norm without them is 1 if left out."""
+        lows, highs = np.full(features, -1.0), np.full(features, 1.0)
+        if bounds is not None:
+            lows, highs = _pairs(bounds, features)
+        longest = np.sqrt(features) if bounds is not None else 1.0
+        length = longest if norm is None else check_positive("feature_norm", norm, "say how long a row can be")
+        return cls((lows + highs) / 2, (highs - lows) / 2, bounds is not None, float(length), bool(intercept))
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model: one a feature, and the intercept's."""
+        return self.centre.size + self.intercept
+
+    @property
+    def _longest(self) -> float:
+        return float(self.norm * _HAIR * (np.sqrt(2) if self.intercept else 1.0))
+
+    def rows(self, features: Floats) -> tuple[Floats, int]:
+        """The rows, and how many had to be cut off or shortened."""
+        count, width = features.shape
+        rows = np.empty((count, self.dimension))
+        rows[:, width:] = self.norm
+        size = max(1, _AT_A_TIME // self.dimension)
+        clipped = 0
+        for start in range(0, count, size):
+            part = slice(start, start + size)
+            rows[part, :width], changed = self._within(features[part])
+            clipped += changed
+        rows /= self._longest
+        return rows, clipped
+
+    def _within(self, features: Floats) -> tuple[Floats, int]:
+        with np.errstate(over="ignore"):
+            inner = (features - self.centre) / self.half
+        changed = np.zeros(len(inner), dtype=np.bool_)
+        if self.bounded:
+            # A bound itself may be a hair beyond 1 here.
+            changed |= (np.abs(inner) > _HAIR).any(axis=1)
+            np.clip(inner, -1.0, 1.0, out=inner)
+        # By the largest number first: squares of huge ones would overflow.
+        largest = np.maximum(np.abs(inner).max(axis=1), np.finfo(np.float64).tiny)
+        shape = inner / largest[:, np.newaxis]
+        lengths = np.sqrt(np.einsum("ij,ij->i", shape, shape))
+        long = lengths > self.norm * _HAIR / largest
+        inner[long] = shape[long] * (self.norm / lengths[long])[:, np.newaxis]
+        return inner, int(np.count_nonzero(changed | long))
+
+    def model(self, theta: Floats) -> tuple[Floats, float]:
+        """The coefficients and the intercept of the features as they came."""
+        coefficients = theta[: self.centre.size] / (self.half * self._longest)
+        constant = float(theta[-1]) * self.norm / self._longest if self.intercept else 0.0
+        return coefficients, constant - float(coefficients @ self.centre)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTargets:
+    """Targets, cut off at their bounds, which become -1 and 1.
+
+    >>> DeclaredTargets.of((0, 10)).scaled(np.array([0.0, 5.0, 20.0]))
+    (array([-1.,  0.,  1.]), 1)
+    """
+
+    centre: float
+    half: float
+
+    @classmethod
+    def of(cls, bounds: Any) -> Self:
+        """From one (low, high)."""
+        lows, highs = _pairs(bounds, 1, "target_bounds")
+        return cls(float(lows[0] + highs[0]) / 2, float(highs[0] - lows[0]) / 2)
+
+    def scaled(self, targets: Floats) -> tuple[Floats, int]:
+        """The targets, and how many had to be cut off."""
+        scaled = (targets - self.centre) / self.half
+        return np.clip(scaled, -1.0, 1.0), int(np.count_nonzero(np.abs(scaled) > _HAIR))
+
+
+def _pairs(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tuple[Floats, Floats]:
+    wanted = "must be one pair (low, high)" + (f", or one for each of {features} features" if features > 1 else "")
+    try:
+        pairs = np.array(bounds, dtype=np.float64)
+        lows, highs = np.broadcast_to(pairs, (features, 2)).T if pairs.ndim else (pairs, pairs)
+    except (TypeError, ValueError):
+        raise ParameterError(name, bounds, wanted, "for instance (0, 1)") from None
+    # Half of the widest range must still be a number.
+    if not (np.isfinite(highs - lows).all() and (lows < highs).all()):
+        raise ParameterError(name, bounds, f"{wanted}, finite, with low below high", "for instance (0, 1)")
+    return lows, highs

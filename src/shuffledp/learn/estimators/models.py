@@ -1,0 +1,146 @@
+"""A fitted linear model as a file: JSON with a version and a fingerprint, and only what the guarantee covers."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from shuffledp.errors import DataError
+from shuffledp.files import whole_file
+
+SCHEMA = 1
+KIND = "shuffledp-linear-model"
+_WAY_OUT = "fit it again, or restore it from a copy"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinearModel:
+    """Coefficients of named features; two classes for a classifier, none for a regression.
+
+    Accuracy, losses and counts of what was clipped are not in it: they would be read from people's data without noise.
+
+    >>> model = LinearModel(
+    ...     estimator="ShuffleLogisticRegression", features=("age",), classes=("no", "yes"), solver="gd", users=10,
+    ...     coefficients=np.array([2.0]), intercept=-1.0, guarantee={}, declared={}, simulated=False,
+    ... )
+    >>> model.predict([[0.0], [1.0]]).tolist(), model.probabilities([[0.5]]).tolist()
+    (['no', 'yes'], [0.5])
+    >>> LinearModel.from_document(model.document()).fingerprint == model.fingerprint
+    True
+    """
+
+    estimator: str
+    features: tuple[str, ...]
+    classes: tuple[Any, ...] | None
+    coefficients: Floats
+    intercept: float
+    guarantee: Mapping[str, Any]
+    declared: Mapping[str, Any]
+    solver: str
+    users: int
+    simulated: bool
+
+    def scores(self, features: ArrayLike) -> Floats:
+        """Coefficients times features, plus the intercept, a row a person."""
+        rows = np.asarray(features, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != len(self.features) or not np.isfinite(rows).all():
+            wanted = f"must be rows of {len(self.features)} finite numbers: {', '.join(self.features)}"
+            raise DataError("features", f"shape {rows.shape}", wanted, "pass those columns in that order")
+        return np.asarray(rows @ self.coefficients + self.intercept)
+
+    def predict(self, features: ArrayLike) -> NDArray[Any]:
+        """Classes, or numbers of a regression."""
+        scores = self.scores(features)
+        return scores if self.classes is None else np.array(self.classes)[(scores > 0).astype(np.int64)]
+
+    def probabilities(self, features: ArrayLike) -> Floats:
+        """Of the second class, by logistic regression."""
+        if self.estimator != "ShuffleLogisticRegression":
+            raise DataError("model", self.estimator, "must be a logistic regression", "use predict")
+        return np.asarray(special.expit(self.scores(features)))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all the rest."""
+        return _fingerprint(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "estimator": self.estimator,
+            "features": list(self.features),
+            "classes": None if self.classes is None else list(self.classes),
+            "coefficients": self.coefficients.tolist(),
+            "intercept": self.intercept,
+            "solver": self.solver,
+            "users": self.users,
+            "simulated": self.simulated,
+            "declared": dict(self.declared),
+            "guarantee": dict(self.guarantee),
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The model as JSON."""
+        content = self._content()
+        return {**content, "fingerprint": _fingerprint(content)}
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The model that a JSON document describes; one of another version, or one that was altered, is refused."""
+        if not isinstance(document, Mapping) or document.get("kind") != KIND:
+            raise DataError("model", type(document).__name__, f"must be an object of the kind {KIND}", _WAY_OUT)
+        if document.get("schema") != SCHEMA:
+            raise DataError("model", document.get("schema"), f"must have schema {SCHEMA}", "fit it with this version")
+        content = {key: value for key, value in document.items() if key != "fingerprint"}
+        if document.get("fingerprint") != _fingerprint(content):
+            raise DataError("model", document.get("fingerprint"), "must have its own fingerprint", _WAY_OUT)
+        try:
+            coefficients = np.array(content["coefficients"], dtype=np.float64)
+            model = cls(
+                estimator=str(content["estimator"]),
+                features=tuple(map(str, content["features"])),
+                classes=None if content["classes"] is None else tuple(content["classes"]),
+                coefficients=coefficients,
+                intercept=float(content["intercept"]),
+                guarantee=dict(content["guarantee"]),
+                declared=dict(content["declared"]),
+                solver=str(content["solver"]),
+                users=int(content["users"]),
+                simulated=bool(content["simulated"]),
+            )
+        except (KeyError, TypeError, ValueError) as broken:
+            raise DataError("model", str(broken), "must have all its fields", _WAY_OUT) from None
+        numbers = np.append(coefficients, model.intercept)
+        if coefficients.shape != (len(model.features),) or not np.isfinite(numbers).all():
+            raise DataError("model", coefficients.shape, "must have a finite number a feature", _WAY_OUT)
+        return model
+
+    def save(self, path: Path | str) -> None:
+        """Write the file, whole or not at all."""
+        text = json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
+        with whole_file(Path(path)) as file:
+            file.write(text.encode())
+
+
+def load_model(path: Path | str) -> LinearModel:
+    """The model that `LinearModel.save` or `shuffledp fit` wrote."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise DataError("model", str(path), "must be a file that can be read", "check the path") from None
+    except ValueError:
+        raise DataError("model", str(path), "must be a complete JSON file", _WAY_OUT) from None
+    return LinearModel.from_document(document)
+
+
+def _fingerprint(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,239 @@
+"""Losses of linear models: a function of the score <features, theta> and the target."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from shuffledp.accounting.rounding import TOLERANCE
+from shuffledp.errors import DataError
+from shuffledp.learn.optimize.losses import Floats, Loss, Rows, check_not_negative
+from shuffledp.learn.optimize.sets import ConvexSet, check_positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearLoss(Loss):
+    """Users' data are features, rows no longer than `feature_bound`, and one target each.
+
+    A gradient is slope times features, so its length is known from the features', and so is its envelope's:
+    the slope at the score that the proximal map moves to.
+    """
+
+    is_linear: ClassVar[bool] = True
+    feature_bound: float = 1.0
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive("feature_bound", self.feature_bound, "say how long a row of features can be")
+        check_not_negative("ridge", self.ridge)
+
+    @abstractmethod
+    def score_values(self, scores: Floats, targets: Floats) -> Floats:
+        """Losses at these scores."""
+
+    @abstractmethod
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        """Derivatives at these scores."""
+
+    def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
+        """The s that solve s = slope(score - width s): an envelope's derivatives, width = |features|^2 / smoothing."""
+        raise NotImplementedError
+
+    def check_rows(self, dimension: int, *rows: ArrayLike) -> Rows:
+        """Features and targets, all finite."""
+        if len(rows) != 2:
+            raise DataError("data", f"{len(rows)} arrays", "must be features and targets", "pass both")
+        features, targets = super().check_rows(dimension, *rows)
+        if features.ndim != 2 or features.shape[1] != dimension or targets.ndim != 1:
+            shapes = f"shapes {features.shape} and {targets.shape}"
+            wanted = f"must be a matrix of {dimension} columns and a column"
+            raise DataError("data", shapes, wanted, "pass a row and a target a user")
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = features @ np.ones(dimension)
+        for name, numbers, array in (("features", totals, features), ("targets", targets, targets)):
+            for row in np.flatnonzero(~np.isfinite(numbers)):
+                if not np.isfinite(array[row]).all():
+                    raise DataError(name, f"{array[row]} in row {row + 1}", "must be finite", "leave that user out")
+        self._check_targets(targets)
+        return features, targets
+
+    def _check_targets(self, targets: Floats) -> None:
+        """Refuse targets that the loss does not know."""
+
+    def values(self, theta: Floats, *rows: Floats) -> Floats:
+        features, targets = rows
+        return self.score_values(features @ theta, targets)
+
+    def gradients(self, theta: Floats, *rows: Floats) -> Floats:
+        features, targets = rows
+        return self.slopes(features @ theta, targets)[:, np.newaxis] * features
+
+    def prox(self, theta: Floats, smoothing: float, *rows: Floats) -> Floats:
+        features, targets = rows
+        if not self.has_prox:
+            return super().prox(theta, smoothing, *rows)
+        widths = np.einsum("ij,ij->i", features, features) / smoothing
+        slopes = self.envelope_slopes(features @ theta, targets, widths)
+        return np.asarray(theta - (slopes / smoothing)[:, np.newaxis] * features)
+
+    def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
+        features, targets = rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", features, features)
+            scores = features @ theta
+            if smoothing is None:
+                slopes = self.slopes(scores, targets)
+            else:
+                slopes = self.envelope_slopes(scores, targets, squares / smoothing)
+            lengths = np.abs(slopes) * np.sqrt(squares)
+        if not np.isfinite(lengths.sum()):
+            row = int(np.argmin(np.isfinite(lengths)))
+            raise DataError("features", f"{features[row]}", "must have a finite length", "scale them first")
+        long = lengths > bound
+        clipped = int(np.count_nonzero(long))
+        if clipped:
+            # A hair shorter than the bound, so that rounding cannot put it beyond.
+            slopes = np.where(long, slopes * (bound * (1 - TOLERANCE / 4) / np.where(long, lengths, 1.0)), slopes)
+        return slopes[:, np.newaxis] * features, clipped
+
+    def document(self) -> dict[str, Any]:
+        return {"loss": self.name, "ridge": self.ridge, "feature_bound": self.feature_bound}
+
+
+class _Labelled(LinearLoss):
+    """Targets are -1 or 1."""
+
+    def _check_targets(self, targets: Floats) -> None:
+        bad = np.flatnonzero(np.abs(targets) != 1)
+        if bad.size:
+            row = int(bad[0])
+            raise DataError("targets", f"{targets[row]:g} in row {row + 1}", "must be -1 or 1", "map the two classes")
+
+    def lipschitz(self, domain: ConvexSet) -> float:
+        return float(self.feature_bound)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticLoss(_Labelled):
+    """log(1 + e^(-target score)), targets -1 or 1.
+
+    >>> LogisticLoss().slopes(np.zeros(1), np.ones(1)).tolist()
+    [-0.5]
+    """
+
+    name: ClassVar[str] = "logistic"
+    has_prox = False
+
+    @property
+    def smoothness(self) -> float | None:
+        return self.feature_bound**2 / 4
+
+    def score_values(self, scores: Floats, targets: Floats) -> Floats:
+        return np.logaddexp(0.0, -targets * scores)
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(-targets * special.expit(-targets * scores))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HingeLoss(_Labelled):
+    """max(0, 1 - target score), targets -1 or 1: convex, but not smooth.
+
+    >>> HingeLoss().envelope_slopes(np.array([0.5]), np.ones(1), np.ones(1)).tolist()
+    [-0.5]
+    """
+
+    name: ClassVar[str] = "hinge"
+    has_prox = True
+
+    @property
+    def smoothness(self) -> float | None:
+        return None
+
+    def score_values(self, scores: Floats, targets: Floats) -> Floats:
+        return np.maximum(0.0, 1 - targets * scores)
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        return np.where(targets * scores < 1, -targets, 0.0)
+
+    def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
+        return np.asarray(-targets * np.clip((1 - targets * scores) / np.maximum(widths, 1e-300), 0.0, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredLoss(LinearLoss):
+    """(score - target)^2 / 2, targets in -target_bound..target_bound.
+
+    >>> SquaredLoss().slopes(np.array([0.5]), np.ones(1)).tolist()
+    [-0.5]
+    """
+
+    name: ClassVar[str] = "squared"
+    has_prox = True
+    target_bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        LinearLoss.__post_init__(self)
+        check_positive("target_bound", self.target_bound, "say how large a target can be")
+
+    def lipschitz(self, domain: ConvexSet) -> float:
+        return self.feature_bound * (self.feature_bound * domain.largest_norm + self.target_bound)
+
+    @property
+    def smoothness(self) -> float | None:
+        return self.feature_bound**2
+
+    def score_values(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray((scores - targets) ** 2 / 2)
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(scores - targets)
+
+    def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
+        return np.asarray((scores - targets) / (1 + widths))
+
+    def document(self) -> dict[str, Any]:
+        return {**LinearLoss.document(self), "target_bound": self.target_bound}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuberLoss(LinearLoss):
+    """Squared up to `threshold` from the target, straight beyond.
+
+    >>> HuberLoss(threshold=0.25).slopes(np.array([0.5, 0.9]), np.ones(2)).round(6).tolist()
+    [-0.25, -0.1]
+    """
+
+    name: ClassVar[str] = "huber"
+    has_prox = True
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        LinearLoss.__post_init__(self)
+        check_positive("threshold", self.threshold, "say from where on the loss is straight")
+
+    def lipschitz(self, domain: ConvexSet) -> float:
+        return self.feature_bound * self.threshold
+
+    @property
+    def smoothness(self) -> float | None:
+        return self.feature_bound**2
+
+    def score_values(self, scores: Floats, targets: Floats) -> Floats:
+        off = np.abs(scores - targets)
+        return np.where(off <= self.threshold, off**2 / 2, self.threshold * (off - self.threshold / 2))
+
+    def slopes(self, scores: Floats, targets: Floats) -> Floats:
+        return np.asarray(np.clip(scores - targets, -self.threshold, self.threshold))
+
+    def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
+        return np.asarray(np.clip((scores - targets) / (1 + widths), -self.threshold, self.threshold))
+
+    def document(self) -> dict[str, Any]:
+        return {**LinearLoss.document(self), "threshold": self.threshold}
+
+
+LOSSES: dict[str, type[LinearLoss]] = {loss.name: loss for loss in (LogisticLoss, HingeLoss, SquaredLoss, HuberLoss)}

@@ -1,0 +1,138 @@
+"""What is to be minimized, for whom, and under which limits: all that a solver is planned from."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.learn.optimize.losses import Loss, check_not_negative
+from shuffledp.learn.optimize.sets import ConvexSet, check_positive
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import check_users
+
+# The noise of a plan passes the Gaussian of its target by at most about this part.
+_ROOM = 1.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """So many users with a convex loss over a set: never their data.
+
+    `lipschitz`, `smoothness` (None if gradients jump) and `strong_convexity` are of the part of the loss that depends
+    on data, `ridge` is the strong convexity of the part that does not. `rounds` are the rounds allowed, `visits` how
+    often one user may be asked (None: in every round); `linear` says that the loss is a function
+    of <features, theta>. Without `privacy` nothing is private.
+
+    >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
+    >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=2), users=10_000, privacy=Privacy(1, 1e-6))
+    >>> problem.lipschitz, problem.smoothness, problem.smallest_batch
+    (1.0, 0.25, 20)
+    """
+
+    users: int
+    domain: ConvexSet
+    lipschitz: float
+    smoothness: float | None = None
+    strong_convexity: float = 0.0
+    ridge: float = 0.0
+    has_prox: bool = False
+    linear: bool = False
+    privacy: Privacy | None
+    honest_fraction: float = 1.0
+    rounds: int = 1000
+    visits: int | None = None
+    method: str = "auto"
+    max_messages: int | None = None
+
+    def __post_init__(self) -> None:
+        check_users(self.users)
+        check_honest_fraction(self.honest_fraction)
+        check_positive("lipschitz", self.lipschitz, "say how long a gradient can be")
+        if self.smoothness is not None:
+            check_positive("smoothness", self.smoothness, "leave it out if gradients jump")
+        for name in ("strong_convexity", "ridge"):
+            check_not_negative(name, getattr(self, name))
+        for name, value in (("rounds", self.rounds), ("visits", self.visits)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ParameterError(name, value, "must be a whole number >= 1", "1000 suits most")
+        if not self.domain.reach > 0:
+            raise ParameterError("domain", self.domain.document(), "must be more than a point", "widen it")
+        if self.privacy is not None and self.users < self.smallest_batch:
+            raise InfeasibleError(
+                "users",
+                self.users,
+                f"is too few for one batch: at this epsilon and delta its noise would be longer than any gradient; "
+                f"{self.smallest_batch:,} would do",
+                f"find {self.smallest_batch:,} users, or choose a larger epsilon or fewer parameters",
+            )
+
+    @classmethod
+    def of(cls, loss: Loss, domain: ConvexSet, *, users: int, privacy: Privacy | None, **limits: Any) -> Self:
+        """The problem of a loss over a set."""
+        return cls(
+            users=users,
+            domain=domain,
+            lipschitz=loss.lipschitz(domain),
+            smoothness=loss.smoothness,
+            strong_convexity=loss.strong_convexity,
+            ridge=loss.ridge,
+            has_prox=loss.has_prox,
+            linear=loss.is_linear,
+            privacy=privacy,
+            **limits,
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model."""
+        return self.domain.dimension
+
+    @property
+    def curvature(self) -> float:
+        """The strong convexity of the whole loss."""
+        return self.strong_convexity + self.ridge
+
+    @property
+    def visits_allowed(self) -> int:
+        """Rounds that one user may be in."""
+        return self.rounds if self.visits is None else min(self.visits, self.rounds)
+
+    @cached_property
+    def unit_noise(self) -> float:
+        """About the length of one round's noise in a sum of gradients: sqrt(dimension) times its standard deviation.
+
+        For planning only: step sizes and bounds come from the exact variance of the plan that is chosen.
+        """
+        if self.privacy is None:
+            return 0.0
+        surplus = self.users / honest_users(self.users, self.honest_fraction)
+        deviation = gaussian_standard_deviation(self.privacy, 2 * self.lipschitz)
+        return _ROOM * deviation * math.sqrt(self.dimension * surplus)
+
+    @property
+    def smallest_batch(self) -> int:
+        """Users whose mean gradient's noise is no longer than a gradient can be."""
+        return max(1, math.ceil(self.unit_noise / self.lipschitz))
+
+    def document(self) -> dict[str, Any]:
+        """The problem as JSON."""
+        return {
+            "users": self.users,
+            "domain": self.domain.document(),
+            "lipschitz": self.lipschitz,
+            "smoothness": self.smoothness,
+            "strong_convexity": self.strong_convexity,
+            "ridge": self.ridge,
+            "has_prox": self.has_prox,
+            "linear": self.linear,
+            "epsilon": None if self.privacy is None else self.privacy.epsilon,
+            "delta": None if self.privacy is None else self.privacy.delta,
+            "honest_fraction": self.honest_fraction,
+            "rounds": self.rounds,
+            "visits": self.visits,
+            "method": self.method,
+            "max_messages": self.max_messages,
+        }

@@ -1,0 +1,131 @@
+"""A solver on users' data in memory: ask and tell, with estimates by law, without noise, or by whoever makes them.
+
+`shuffledp.simulation.optimize` makes every message; nothing else of a run is different there.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.errors import BrokenBatchError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.learn.optimize.losses import Loss, Rows
+from shuffledp.learn.optimize.pan_private import PanPrivateSum
+from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
+from shuffledp.learn.optimize.stages import GradientSum
+from shuffledp.protocols.vector_sum.base import SampledSums, VectorSumPlan
+from shuffledp.randomness import RandomBits
+
+Floats = NDArray[np.float64]
+Analyzed = Callable[[VectorSumPlan, Floats, RandomBits], VectorEstimate]
+"""What becomes of a cohort's vectors under a plan."""
+
+# Numbers at a time: they stay in the cache.
+_AT_A_TIME = 1 << 18
+# Sums whose noise is drawn at a time.
+_AHEAD = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptimizerRun:
+    """The model, the state to go on from, and how many of all gradients had to be clipped."""
+
+    theta: Floats
+    state: OptimizerState
+    clipped: int
+    gradients: int
+    simulated: bool
+
+
+def run_solver(
+    solver: Solver,
+    sums: "CohortSums",
+    *,
+    state: OptimizerState | None = None,
+    rounds: int | None = None,
+    watch: Callable[[OptimizerState], None] | None = None,
+) -> OptimizerRun:
+    """Ask and tell until all rounds are done, or so many of them; `watch` is shown the state after every round.
+
+    >>> from shuffledp import Privacy
+    >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
+    >>> loss = LogisticLoss()
+    >>> rows = loss.check_rows(2, np.tile([[0.6, 0.8], [-0.6, -0.8]], (5000, 1)), np.tile([1.0, -1.0], 5000))
+    >>> problem = Problem.of(loss, L2Ball(dimension=2, radius=2), users=10_000, privacy=Privacy(1, 1e-6))
+    >>> run = run_solver(plan(problem, solver="agd"), CohortSums(loss, rows, bits=RandomBits.seeded(1)))
+    >>> loss.objective(run.theta, *rows) < 0.3
+    True
+    """
+    if sums.people < solver.users:
+        raise ParameterError("data", sums.people, f"must have {solver.users} users", "plan for the users there are")
+    now = solver.start() if state is None else state
+    last = solver.rounds if rounds is None else min(solver.rounds, now.round + rounds)
+    while now.round < last and (cohort := solver.ask(now)) is not None:
+        try:
+            now = solver.tell(now, sums.of(cohort))
+        except BrokenBatchError:
+            now = solver.tell(now, None)
+        if watch is not None:
+            watch(now)
+    return OptimizerRun(solver.result(now), now, sums.clipped, sums.gradients, not sums.bits.is_secure)
+
+
+class CohortSums:
+    """Cohorts' sums of clipped gradients over checked rows; user i of the solver is row i, or row `order[i]`.
+
+    Estimates are drawn from their law, or come from `analyzed`; with `exact` there is neither noise nor rounding.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        rows: Rows,
+        *,
+        bits: RandomBits,
+        order: NDArray[np.intp] | None = None,
+        exact: bool = False,
+        analyzed: Analyzed | None = None,
+    ) -> None:
+        self._loss, self._rows, self._order, self.bits = loss, rows, order, bits
+        self._exact, self._analyzed = exact, analyzed
+        self.people = len(rows[0]) if order is None else len(order)
+        self._sampled: tuple[GradientSum, SampledSums] | None = None
+        self.clipped, self.gradients = 0, 0
+
+    def of(self, cohort: GradientCohort) -> VectorEstimate | Floats:
+        """The estimate of a cohort's sum, or the sum itself where there is no noise."""
+        plan = cohort.plan
+        if plan is None or self._exact:
+            total = np.zeros(cohort.point.size)
+            for sent in self._blocks(cohort):
+                total += sent.sum(axis=0)
+            return total
+        if isinstance(plan, PanPrivateSum):
+            held = plan.begin(bits=self.bits)
+            for sent in self._blocks(cohort):
+                held = plan.read(held, sent, bits=self.bits)
+            return plan.close(held, bits=self.bits)
+        if not isinstance(plan, VectorSumPlan):
+            raise ParameterError("plan", type(plan).__name__, "must be a vector sum", "plan the solver again")
+        if self._analyzed is not None:
+            return self._analyzed(plan, np.concatenate(list(self._blocks(cohort))), self.bits)
+        if self._sampled is None or self._sampled[0] is not plan:
+            self._sampled = (plan, SampledSums(plan, bits=self.bits, ahead=_AHEAD))
+        sampled = self._sampled[1]
+        for sent in self._blocks(cohort):
+            sampled.add(sent, longest=cohort.clip)
+        return sampled.estimate()
+
+    def _blocks(self, cohort: GradientCohort) -> Iterator[Floats]:
+        size = max(1, _AT_A_TIME // cohort.point.size)
+        end = cohort.first + cohort.users
+        for start in range(cohort.first, end, size):
+            part = slice(start, min(start + size, end))
+            chosen = part if self._order is None else self._order[part]
+            block = tuple(array[chosen] for array in self._rows)
+            sent, clipped = self._loss.sent(cohort.point, cohort.clip, cohort.smoothing, *block)
+            self.clipped += clipped
+            self.gradients += len(sent)
+            yield sent

@@ -1,0 +1,65 @@
+"""P_SGD: plain stochastic gradient steps, a fresh cohort a step. For any convex loss.
+
+Reference: [001] Algorithm 3, Theorem 4.1, with the step's sign and size of docs/theory/001-convex-optimization.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.repeated_sums import plan_sum
+from shuffledp.learn.optimize.sets import ConvexSet, Floats
+from shuffledp.learn.optimize.stages import Method, Sketch, Stage, batches, least, noise_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SgdStage(Stage):
+    """theta <- projection of theta - step gradient; the model is the mean of the points asked about."""
+
+    kind: ClassVar[str] = "sgd"
+    step_size: float
+
+    def query(self, time: int, point: Floats, average: Floats) -> Floats:
+        return point
+
+    def step(
+        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
+    ) -> tuple[Floats, Floats]:
+        return domain.project(point - self.step_size * gradient), average + (point - average) / time
+
+    def _decides(self) -> tuple[str, ...]:
+        return ("step_size",)
+
+
+class Sgd(Method):
+    """Rounds and steps of P_SGD: the excess loss is at most distance sqrt((L^2 + noise) / rounds) on average."""
+
+    name: ClassVar[str] = "sgd"
+    reference: ClassVar[str] = "[001] Theorem 4.1"
+
+    def refusal(self, problem: Problem) -> str | None:
+        return None
+
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+        times, sizes = batches(problem, users, rounds)
+        squares = _longest(problem) ** 2 + (problem.unit_noise / sizes) ** 2
+        return least(times, sizes, distance * np.sqrt(squares / times))
+
+    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> SgdStage:
+        plan = plan_sum(problem, sketch.users, 1)
+        length = math.sqrt(_longest(problem) ** 2 + noise_of(problem, plan) / sketch.users**2)
+        return SgdStage(
+            rounds=sketch.rounds,
+            users=sketch.users,
+            plan=plan,
+            bound=distance * length / math.sqrt(sketch.rounds),
+            step_size=distance / (length * math.sqrt(sketch.rounds)),
+        )
+
+
+def _longest(problem: Problem) -> float:
+    """No gradient of the whole loss, ridge included, is longer on the domain."""
+    return problem.lipschitz + problem.ridge * problem.domain.largest_norm

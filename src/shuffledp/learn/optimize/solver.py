@@ -1,0 +1,296 @@
+"""A planned solver: ask which cohort sends gradients at which point, tell their noisy sum.
+
+It does no input or output and draws no noise. Its state is the round, two vectors and a fingerprint.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.pairs import DominatingPair
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.learn.optimize.guarantee import Model, OptimizationGuarantee
+from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.repeated_sums import RepeatedSum
+from shuffledp.learn.optimize.sets import Floats
+from shuffledp.learn.optimize.stages import GradientSum, Stage
+from shuffledp.protocols.vector_sum.base import VectorSumPlan
+
+SCHEMA = 1
+_WAY_OUT = "restore it from a copy"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptimizerState:
+    """Rounds done, the point, the model so far, and rounds that were lost."""
+
+    fingerprint: str
+    round: int
+    point: Floats
+    average: Floats
+    lost: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OptimizerState) and self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.round, self.average.tobytes()))
+
+    def document(self) -> dict[str, Any]:
+        """The state as JSON."""
+        return {
+            "schema": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "round": self.round,
+            "point": self.point.tolist(),
+            "average": self.average.tolist(),
+            "lost": self.lost,
+        }
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The state that a JSON document describes."""
+        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+            raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", _WAY_OUT)
+        try:
+            vectors = [np.array(document[name], dtype=np.float64) for name in ("point", "average")]
+            state = cls(str(document["fingerprint"]), document["round"], vectors[0], vectors[1], document["lost"])
+        except (KeyError, TypeError, ValueError) as broken:
+            raise DataError("state", str(broken), "must have all its fields", _WAY_OUT) from None
+        whole = all(isinstance(count, int) and not isinstance(count, bool) for count in (state.round, state.lost))
+        if not whole or not all(vector.ndim == 1 and np.isfinite(vector).all() for vector in vectors):
+            raise DataError("state", "a number that is not", "must have whole rounds and finite points", _WAY_OUT)
+        return state
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientCohort:
+    """Users first..first+users-1, counted from 0, send their gradients at `point`, clipped to `clip`, by `plan`.
+
+    With `smoothing` they send their envelopes' gradients. Without a plan nothing is private: tell the exact sum.
+    """
+
+    round: int
+    stage: int
+    first: int
+    users: int
+    point: Floats
+    clip: float
+    smoothing: float | None
+    plan: GradientSum | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver:
+    """A named method's stages for a problem; refuses noise that does not reach the problem's (epsilon, delta).
+
+    >>> from shuffledp import Privacy
+    >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
+    >>> loss, ball = LogisticLoss(), L2Ball(dimension=2, radius=2)
+    >>> solver = plan(Problem.of(loss, ball, users=10_000, privacy=Privacy(1, 1e-6)), solver="agd")
+    >>> state = solver.start()
+    >>> cohort = solver.ask(state)
+    >>> cohort.point.tolist(), cohort.plan.radius
+    ([0.0, 0.0], 1.0)
+    >>> state = solver.tell(state, [-100.0, 50.0])
+    >>> state.round, solver.guarantee().holds
+    (1, True)
+    """
+
+    name: str
+    model: Model
+    problem: Problem
+    stages: tuple[Stage, ...]
+
+    def __post_init__(self) -> None:
+        people = sum(stage.people for stage in self.stages)
+        if not self.stages or people > self.problem.users:
+            raise ParameterError("stages", people, f"must have at most {self.problem.users} users", "plan it again")
+        for stage in self.stages:
+            private = stage.plan is not None
+            if private != (self.problem.privacy is not None):
+                raise ParameterError("stages", stage.kind, "must all be private, or none", "plan it again")
+            clip = getattr(stage.plan, "radius", self.problem.lipschitz)
+            if stage.plan is not None and (stage.plan.users, clip) != (stage.users, self.problem.lipschitz):
+                raise ParameterError("stages", stage.kind, "must have plans for their cohorts", "plan it again")
+        guarantee = self.guarantee()
+        if not guarantee.holds:
+            limits = f"must be at most {guarantee.privacy.delta:g}" if guarantee.privacy else ""
+            raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let the solver plan its noise")
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    @property
+    def rounds(self) -> int:
+        """Of all stages."""
+        return sum(stage.rounds for stage in self.stages)
+
+    @property
+    def bound(self) -> float:
+        """On the expected excess population loss of the model, proved from the noise's exact variance."""
+        return self.stages[-1].bound
+
+    @property
+    def users(self) -> int:
+        """Users who are asked at all."""
+        return sum(stage.people for stage in self.stages)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what decides the solver."""
+        return hashlib.sha256(json.dumps(self._decides(), sort_keys=True).encode()).hexdigest()
+
+    def _decides(self) -> dict[str, Any]:
+        stages = [stage.document() for stage in self.stages]
+        return {"schema": SCHEMA, "solver": self.name, "problem": self.problem.document(), "stages": stages}
+
+    def document(self) -> dict[str, Any]:
+        """The solver as JSON."""
+        return {
+            **self._decides(),
+            "bound": self.bound,
+            "fingerprint": self.fingerprint,
+            "guarantee": self.guarantee().document(),
+        }
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def guarantee(self, honest_fraction: float | None = None) -> OptimizationGuarantee:
+        """What holds for every user, also if fewer users than planned follow the protocol."""
+        return _guarantee(self, honest_fraction)
+
+    # --- ask and tell ------------------------------------------------------------------------
+
+    def start(self) -> OptimizerState:
+        """At the centre of the domain, nobody asked."""
+        centre = self.problem.domain.centre
+        return OptimizerState(self.fingerprint, 0, centre, centre)
+
+    def ask(self, state: OptimizerState) -> GradientCohort | None:
+        """The next cohort and what it computes; None when all rounds are done."""
+        self._check_state(state)
+        if state.round == self.rounds:
+            return None
+        number, time, first = self._place(state.round)
+        stage = self.stages[number]
+        point = stage.query(time, *self._vectors(state, time))
+        return GradientCohort(
+            round=state.round,
+            stage=number,
+            first=first,
+            users=stage.users,
+            point=point,
+            clip=self.problem.lipschitz,
+            smoothing=stage.smoothing,
+            plan=stage.plan,
+        )
+
+    def tell(self, state: OptimizerState, estimate: VectorEstimate | ArrayLike | None) -> OptimizerState:
+        """The estimate of the cohort's SUM of gradients; None where its batch was void, which loses the round.
+
+        Asking the same users again would cost their privacy again.
+        """
+        self._check_state(state)
+        if state.round == self.rounds:
+            raise ParameterError("state", state.round, "must have rounds left", "the model is done")
+        number, time, _ = self._place(state.round)
+        stage = self.stages[number]
+        point, average = self._vectors(state, time)
+        if estimate is not None:
+            total = self._checked(estimate)
+            gradient = total / stage.users + self.problem.ridge * stage.query(time, point, average)
+            point, average = stage.step(time, point, average, gradient, self.problem.domain)
+        return OptimizerState(state.fingerprint, state.round + 1, point, average, state.lost + (estimate is None))
+
+    def result(self, state: OptimizerState) -> Floats:
+        """The model so far."""
+        self._check_state(state)
+        return state.average.copy()
+
+    def _place(self, round_number: int) -> tuple[int, int, int]:
+        """Which stage, which of its rounds from 1 on, and its first user."""
+        done, people = 0, 0
+        for number, stage in enumerate(self.stages):
+            if round_number < done + stage.rounds:
+                time = round_number - done
+                return number, time + 1, people + (0 if stage.repeats else time * stage.users)
+            done, people = done + stage.rounds, people + stage.people
+        raise ParameterError("round", round_number, f"must be below {self.rounds}", "the model is done")
+
+    def _vectors(self, state: OptimizerState, time: int) -> tuple[Floats, Floats]:
+        """A stage starts at the model of the last."""
+        return (state.average if time == 1 else state.point), state.average
+
+    def _checked(self, estimate: VectorEstimate | ArrayLike) -> Floats:
+        total = np.asarray(estimate.value if isinstance(estimate, VectorEstimate) else estimate, dtype=np.float64)
+        if total.shape != (self.problem.dimension,) or not np.isfinite(total).all():
+            wanted = f"must be {self.problem.dimension} finite numbers"
+            raise DataError("estimate", f"shape {total.shape}", wanted, "tell the cohort's sum of gradients")
+        return total
+
+    def _check_state(self, state: OptimizerState) -> None:
+        if state.fingerprint != self.fingerprint:
+            belongs = f"must belong to the solver {self.fingerprint[:12]}"
+            raise ParameterError("state", state.fingerprint[:12], belongs, "use its own solver")
+        size = self.problem.dimension
+        if not 0 <= state.round <= self.rounds or not state.point.size == state.average.size == size:
+            raise ParameterError("state", state.round, f"must be of rounds 0..{self.rounds}", _WAY_OUT)
+
+
+_TRUSTED = {
+    "shuffle": "shufflers permute and do not collude with the analyzer; users of a cohort add their noise",
+    "pan-private": "the analyzer follows the protocol, and its memory is seized at most once",
+    "none": "everybody",
+}
+
+
+def _guarantee(solver: Solver, honest_fraction: float | None) -> OptimizationGuarantee:
+    privacy = solver.problem.privacy
+    terms: tuple[DeltaTerm, ...] = ()
+    pair: DominatingPair | None = None
+    fraction = solver.problem.honest_fraction if honest_fraction is None else honest_fraction
+    if privacy is not None:
+        found = [_stage_terms(stage, privacy.epsilon, fraction) for stage in solver.stages]
+        terms, pair = max(found, key=lambda each: sum(term.value for term in each[0]))
+    visits = max(stage.visits for stage in solver.stages)
+    once = "Every user is in one cohort, and cohorts are disjoint: one sum's pair is all that is seen of it."
+    often = (
+        f"Every user is in at most {visits:,} rounds of one stage, and stages' users are disjoint: its rounds' "
+        f"Gaussian pairs compose to one with sqrt({visits:,}) times the shift, whatever points were chosen on the way."
+    )
+    held = "One intrusion sees a running sum behind the first noise, or leaves the second to protect who comes later."
+    because = {"shuffle": once if visits == 1 else often, "pan-private": held, "none": "Nobody is protected."}
+    return OptimizationGuarantee(
+        model=solver.model,
+        privacy=privacy,
+        honest_fraction=fraction,
+        rounds=solver.rounds,
+        rounds_per_user=visits,
+        users_per_round=min(stage.users for stage in solver.stages),
+        messages_per_user=max(
+            stage.visits * stage.plan.messages_per_user_max if stage.plan else 0 for stage in solver.stages
+        ),
+        pair=pair,
+        terms=terms,
+        trusted=_TRUSTED[solver.model],
+        because=because[solver.model],
+    )
+
+
+def _stage_terms(stage: Stage, epsilon: float, fraction: float) -> tuple[tuple[DeltaTerm, ...], DominatingPair | None]:
+    plan = stage.plan
+    if plan is None:
+        return (), None
+    if isinstance(plan, VectorSumPlan):
+        honest, whole = honest_users(plan.users, fraction), RepeatedSum(plan, stage.visits)
+        return whole.delta_terms(epsilon, honest), whole.pair(honest)
+    return plan.delta_terms(epsilon, plan.users), plan.pair(plan.users)

@@ -1,0 +1,177 @@
+"""A stage: rounds of one method with one kind of cohort, one plan and fixed steps; a solver is one or more of them."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.pairs import DominatingPair
+from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.sets import ConvexSet, Floats
+
+Whole = NDArray[np.int64]
+
+# Rounds of the same users cost them messages: the fewest that come this near to the least bound.
+FEWER_ROUNDS = 1.02
+
+
+class GradientSum(Protocol):
+    """What adds up a cohort's gradients: a plan of a vector sum, or of a pan-private one."""
+
+    @property
+    def users(self) -> int:
+        """Of a cohort."""
+        ...
+
+    @property
+    def standard_error(self) -> float:
+        """Of every coordinate of the sum, rounding included."""
+        ...
+
+    @property
+    def messages_per_user_max(self) -> int:
+        """Messages that a user sends for one sum."""
+        ...
+
+    @property
+    def honest_users(self) -> int:
+        """Users of a cohort who are counted on."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what decides it."""
+        ...
+
+    def pair(self, honest: int) -> DominatingPair:
+        """That dominates what is seen of one sum."""
+        ...
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta of one sum."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage(ABC):
+    """So many rounds with cohorts of so many users, and what is proved about the excess loss after them.
+
+    With `smoothing`, users send the gradients of their losses' Moreau envelopes with that smoothness.
+    """
+
+    kind: ClassVar[str]
+    repeats: ClassVar[bool] = False
+    """Whether the same users are asked in every round."""
+
+    rounds: int
+    users: int
+    plan: GradientSum | None
+    smoothing: float | None = None
+    bound: float
+
+    @property
+    def people(self) -> int:
+        """Users of all rounds."""
+        return self.users if self.repeats else self.users * self.rounds
+
+    @property
+    def visits(self) -> int:
+        """Rounds that one user is in."""
+        return self.rounds if self.repeats else 1
+
+    @abstractmethod
+    def query(self, time: int, point: Floats, average: Floats) -> Floats:
+        """Where gradients are asked for in round `time`, from 1 on."""
+
+    @abstractmethod
+    def step(
+        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
+    ) -> tuple[Floats, Floats]:
+        """The next point and the model so far."""
+
+    def document(self) -> dict[str, Any]:
+        """The stage as JSON."""
+        numbers = {name: getattr(self, name) for name in self._decides()}
+        return {
+            "kind": self.kind,
+            "rounds": self.rounds,
+            "users": self.users,
+            "smoothing": self.smoothing,
+            "bound": self.bound,
+            "plan": None if self.plan is None else self.plan.fingerprint,
+            **numbers,
+        }
+
+    def _decides(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A stage before its noise is known exactly."""
+
+    rounds: int
+    users: int
+    bound: float
+    smoothing: float | None = None
+
+
+NOTHING = Sketch(0, 0, math.inf)
+"""Too few users for a stage."""
+
+
+class Method(ABC):
+    """How stages are planned: from the problem alone, by the least bound."""
+
+    name: ClassVar[str]
+    model: ClassVar[str] = "shuffle"
+    reference: ClassVar[str]
+    asks_once: ClassVar[bool] = True
+
+    @abstractmethod
+    def refusal(self, problem: Problem) -> str | None:
+        """Why the method cannot take this problem, in words; None if it can."""
+
+    @abstractmethod
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+        """The least predicted bound for so many users, where the optimum is about so far from the start."""
+
+    @abstractmethod
+    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> Stage:
+        """The stage with its plan, steps and bound from the plan's exact noise."""
+
+    def predicted_bound(self, problem: Problem) -> float:
+        """What is to be expected, quickly."""
+        return self.sketch(problem, problem.users, problem.domain.reach, problem.rounds).bound
+
+    def stages(self, problem: Problem) -> tuple[Stage, ...]:
+        """All stages for this problem."""
+        distance = problem.domain.reach
+        return (self.stage(problem, self.sketch(problem, problem.users, distance, problem.rounds), distance),)
+
+
+def batches(problem: Problem, users: int, rounds: int) -> tuple[Whole, Whole]:
+    """Numbers of rounds and cohort sizes that use up about all users: few rounds of many, many rounds of few."""
+    most = min(rounds, users // problem.smallest_batch)
+    if most < 1:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    times = np.unique(np.geomspace(1, most, 120).astype(np.int64))
+    sizes = np.unique(np.concatenate((users // times, np.geomspace(users // most, users, 120).astype(np.int64))))
+    return np.minimum(users // sizes, rounds), sizes
+
+
+def least(rounds: Whole, users: Whole, bounds: Floats) -> Sketch:
+    """The candidate with the least bound."""
+    if bounds.size == 0:
+        return NOTHING
+    best = int(np.argmin(bounds))
+    return Sketch(int(rounds[best]), int(users[best]), float(bounds[best]))
+
+
+def noise_of(problem: Problem, plan: GradientSum | None) -> float:
+    """The expected squared length of a sum's noise, rounding included."""
+    return 0.0 if plan is None else problem.dimension * plan.standard_error**2

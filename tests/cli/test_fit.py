@@ -1,0 +1,262 @@
+"""`shuffledp fit` and `shuffledp plan optimize` under the command line's contract."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shuffledp import cli
+from shuffledp.learn import (
+    ShuffleHuberRegressor,
+    ShuffleLinearSVC,
+    ShuffleLogisticRegression,
+    ShuffleRidge,
+    load_model,
+)
+
+TARGET = ["--epsilon", "1", "--delta", "1e-6"]
+PLAN = ["plan", "optimize", "--users", "20000", "--dimension", "5", "--radius", "3", *TARGET]
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(words))
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory) -> dict[str, str]:
+    """Two features in 0..10, a label (the last column), and in another file a number."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("people")
+    rng = np.random.default_rng(2)
+    features = rng.uniform(0, 10, (4000, 2))
+    scores = features @ [1.0, -1.0]
+    label = (scores + rng.logistic(size=4000) / 4 > 0).astype(np.int64)
+    files = {name: str(folder / f"people.{name}") for name in ("csv", "parquet", "npy")} | {
+        "numbers": str(folder / "n.csv")
+    }
+    columns = {"age": features[:, 0], "height": features[:, 1]}
+    header = "age,height,{}\n"
+    lines = [f"{a:.4f},{b:.4f}," for a, b in features]
+    Path(files["csv"]).write_text(
+        header.format("bought") + "".join(f"{x}{y}\n" for x, y in zip(lines, label, strict=True))
+    )
+    Path(files["numbers"]).write_text(
+        header.format("spent") + "".join(f"{x}{y:.4f}\n" for x, y in zip(lines, scores, strict=True))
+    )
+    pq.write_table(pa.table({**columns, "bought": label.astype(bool)}), files["parquet"])
+    np.save(files["npy"], np.column_stack((features, label)))
+    return files
+
+
+KEYS = {
+    "schema", "task", "estimator", "target", "features", "classes", "users", "held_out", "solver", "bound", "model",
+    "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
+    "messages_per_user", "coefficients", "intercept", "score", "baseline", "clipped", "curve", "unprotected",
+    "simulated", "seconds", "fingerprint", "written", "report",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy"])
+def test_a_file_becomes_a_model_and_a_report(run, people, tmp_path, kind: str) -> None:
+    model, report = tmp_path / "model.json", tmp_path / "report.html"
+    target = "3" if kind == "npy" else "bought"
+    words = ["fit", people[kind], "--target", target, "--bounds", "0:10", *TARGET, "--seed", "1"]
+    code, out, err = run(*words, "-o", str(model), "--report", str(report), "--json")
+    document = json.loads(out)
+    assert code == 0 and err == "" and document.keys() == KEYS
+    assert document["users"] == 3600 and document["held_out"] == 400 and document["simulated"]
+    assert document["score"] > 0.85 and 0.4 < document["baseline"] < 0.6
+    assert document["delta_proved"] <= document["delta"] == 1e-6
+    assert set(document["unprotected"]) == {"score", "baseline", "clipped", "curve"}
+    loaded = load_model(model)
+    assert loaded.fingerprint == document["fingerprint"] and loaded.coefficients.tolist() == document["coefficients"]
+    assert loaded.predict([[9.0, 1.0], [1.0, 9.0]]).tolist() == [1, 0]
+    page = report.read_text()
+    assert "<svg" in page and "epsilon 1" in page and "does not cover them" in page
+
+
+def test_a_person_reads_what_happened_how_accurate_how_private_and_what_next(run, people, tmp_path) -> None:
+    picture = tmp_path / "curve.png"
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "age=0:10,height=0:10", *TARGET]
+    code, out, _ = run(*words, "--report", str(picture))
+    assert code == 0 and picture.read_bytes()[:4] == PNG
+    for said in ("learned", "how accurate", "kept out", "epsilon 1", "not for publication", "asked once", "Next:"):
+        assert said in out
+    assert "--bounds age=0:10,height=0:10" in out and "a simulation" not in out
+
+
+@pytest.mark.parametrize("estimator", ["ridge", "huber"])
+def test_numbers_are_fitted_too(run, people, estimator: str) -> None:
+    words = ["fit", people["numbers"], "--target", "spent", "--task", "regression", "--estimator", estimator]
+    code, out, _ = run(*words, "--bounds", "0:10", "--target-bounds", "-10:10", *TARGET, "--seed", "1", "--json")
+    document = json.loads(out)
+    assert code == 0 and document["score"] > 0.7 and document["classes"] is None
+
+
+@pytest.mark.parametrize(
+    "estimator", [ShuffleLogisticRegression, ShuffleLinearSVC, ShuffleRidge, ShuffleHuberRegressor]
+)
+def test_what_is_not_asked_for_is_left_to_the_estimator(run, people, tmp_path, estimator) -> None:
+    """As if fitted from Python with no more than target, bounds and seed: the same noise, the same model."""
+    numbers = estimator in (ShuffleRidge, ShuffleHuberRegressor)
+    named = {"ShuffleRidge": "ridge", "ShuffleHuberRegressor": "huber", "ShuffleLinearSVC": "svc"}
+    words = ["--task", "regression", "--target", "spent"] if numbers else ["--target", "bought"]
+    words += ["--estimator", named.get(estimator.__name__, "logistic"), "--bounds", "0:10", "--holdout", "0"]
+    file = people["numbers" if numbers else "csv"]
+    document = json.loads(run("fit", file, *words, *TARGET, "--seed", "1", "--json")[1])
+    table = np.loadtxt(file, delimiter=",", skiprows=1)
+    model = estimator(epsilon=1, delta=1e-6, feature_bounds=(0, 10), random_state=1).fit(table[:, :2], table[:, 2])
+    assert document["coefficients"] == np.ravel(model.coef_).tolist() and document["solver"] == model.solver_.name
+
+
+def test_what_was_clipped_is_reported(run, people) -> None:
+    words = ["fit", people["csv"], "--target", "bought", *TARGET, "--seed", "1"]
+    code, out, _ = run(*words)
+    assert code == 0 and "many rows were clipped" in out and "a simulation" in out
+    document = json.loads(run(*words, "--bounds", "0:10", "--gradient-bound", "0.1", "--json")[1])
+    assert document["clipped"]["gradients"] > 100 and document["clipped"]["rows"] == 0
+
+
+def test_people_may_be_asked_in_every_round(run, people) -> None:
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", *TARGET, "--seed", "1", "--holdout", "0"]
+    words += ["--interactive", "--solver", "gd", "--rounds-allowed", "30", "--honest-fraction", "0.9", "--json"]
+    document = json.loads(run(*words)[1])
+    assert document["rounds_per_user"] == 30 and document["users_per_round"] == 4000 == document["users"]
+    assert document["held_out"] == 0 and document["honest_fraction"] == 0.9
+
+
+PLAN_KEYS = {
+    "schema", "protocol", "users", "epsilon", "delta", "honest_fraction", "visits", "dimension", "radius", "lipschitz",
+    "smooth", "strong", "proximal", "linear", "rounds_allowed", "smallest_batch", "solver", "why", "bound", "rounds",
+    "users_per_round", "rounds_per_user", "messages_per_user", "delta_proved", "rows", "fingerprint",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "solver"),
+    [
+        (["--smooth", "0.25"], "agd"),
+        ([], "smoothed-agd"),
+        (["--no-proximal"], "sgd"),
+        (["--smooth", "1", "--strong", "0.5"], "phased-agd"),
+        (["--solver", "sgd", "--smooth", "0.25"], "sgd"),
+        (["--solver", "full-agd", "--smooth", "0.25", "--linear", "--visits", "20"], "full-agd"),
+    ],
+)
+def test_a_plan_compares_every_solver_and_chooses_the_least(run, more: list[str], solver: str) -> None:
+    code, out, err = run(*PLAN, "--visits", "1", *more, "--json")
+    document = json.loads(out, parse_constant=lambda word: pytest.fail(word))
+    assert code == 0 and err == "" and document.keys() == PLAN_KEYS
+    assert document["solver"] == solver and document["delta_proved"] <= 1e-6
+    rows = document["rows"]
+    assert {row["solver"] for row in rows} >= {"sgd", "agd", "smoothed-agd", "phased-agd", "gd", "phased-gd"}
+    assert all((row["bound"] is None) == (row["refusal"] is not None) for row in rows)
+    bounds = [row["bound"] for row in rows if row["bound"] is not None]
+    assert bounds == sorted(bounds)
+    assert rows[0]["solver"] == solver or "--solver" in more
+
+
+def test_a_person_sees_the_comparison(run) -> None:
+    code, out, _ = run(*PLAN, "--smooth", "0.25", "--rounds-allowed", "20")
+    assert code == 0
+    for said in ("excess loss", "agd", "phased-gd", "needs a strongly convex loss", "Theorem 4.3", "Next:"):
+        assert said in out
+
+
+FIT = ["fit", "people.csv", "--target", "bought", *TARGET]
+BAD = [
+    ([*FIT[:2], *TARGET], "target"),
+    ([*FIT, "--target", "age"], "target"),
+    ([*FIT, "--target", "sold"], "target"),
+    ([*FIT, "--features", "age,sold"], "features"),
+    ([*FIT, "--features", "age,bought"], "features"),
+    ([*FIT, "--features", "age,age"], "features"),
+    ([*FIT, "--bounds", "0"], "bounds"),
+    ([*FIT, "--bounds", "sold=0:1"], "bounds"),
+    ([*FIT, "--bounds", "age=0:1"], "bounds"),
+    ([*FIT, "--bounds", "1:0"], "feature_bounds"),
+    ([*FIT, "--target-bounds", "0:1"], "target_bounds"),
+    ([*FIT, "--task", "clustering"], "task"),
+    ([*FIT, "--estimator", "ridge"], "estimator"),
+    ([*FIT, "--solver", "agd", "--estimator", "svc"], "solver"),
+    ([*FIT, "--solver", "newton"], "solver"),
+    ([*FIT, "--epsilon", "0"], "epsilon"),
+    ([*FIT, "--epsilon", "0.0001"], "users"),
+    ([*FIT, "--delta", "2"], "delta"),
+    ([*FIT, "--radius", "0"], "radius"),
+    ([*FIT, "--holdout", "1"], "holdout"),
+    ([*FIT, "--seed", "-1"], "seed"),
+    ([*FIT, "--report", "report.pdf"], "report"),
+    ([*FIT, "--report", "nowhere/report.html"], "report"),
+    ([*FIT, "-o", "nowhere/model.json"], "out"),
+    (["fit", "none.csv", "--target", "bought", *TARGET], "file"),
+    (["fit", "people.csv", "--target", "bought", "--epsilon", "1"], "delta"),
+    (["plan", "optimize", "--users", "1000", *TARGET], "dimension"),
+    ([*PLAN, "--smooth", "0"], "smoothness"),
+    ([*PLAN, "--lipschitz", "-1"], "lipschitz"),
+    ([*PLAN, "--users", "5"], "users"),
+    ([*PLAN, "--rounds-allowed", "0"], "rounds"),
+    ([*PLAN, "--solver", "agd"], "solver"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"), BAD, ids=lambda value: " ".join(value) if isinstance(value, list) else value
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing_behind(run, tmp_path, monkeypatch, words, parameter: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i % 10},{i % 7},{i % 2}\n" for i in range(200))
+    Path("people.csv").write_text("age,height,bought\n" + rows)
+    code, out, err = run(*words)
+    assert code == 2 and out == ""
+    lines = err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("shuffledp: ") and lines[0].endswith("."), err
+    error = json.loads(run(*words, "--json")[1])["error"]
+    assert error.keys() == {"message", "parameter", "value"} and error["parameter"] == parameter
+    assert [file.name for file in tmp_path.iterdir()] == ["people.csv"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("age,bought\n1,0\ninf,1\n", "age of bad.csv must be finite, got inf in row 2"),
+        ("age,bought\n1,0\n,1\n", "none in row 2"),
+        ("age,bought\n1,0\nold,1\n", "old"),
+        ("age,bought\n1,1\n2,1\n", "only one class"),
+        ("age,bought\n1,1\n2,2\n3,3\n", "Only binary"),
+        ("age,bought\n1,1\n2,0\n", "would do, got 2"),
+        ("bought\n1\n0\n", "features"),
+        ("age,bought\n", "row"),
+    ],
+)
+def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
+    file, model = tmp_path / "bad.csv", tmp_path / "model.json"
+    file.write_text(content)
+    model.write_text("old")
+    code, out, err = run("fit", str(file), "--target", "bought", *TARGET, "--holdout", "0", "-o", str(model))
+    assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1, err
+    assert model.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_without_scikit_learn_it_says_what_to_install(run, people, monkeypatch) -> None:
+    import shuffledp.learn
+
+    def missing(name: str):
+        raise ImportError("no scikit-learn")
+
+    for name in ("ShuffleLogisticRegression",):
+        monkeypatch.delitem(shuffledp.learn.__dict__, name, raising=False)
+    monkeypatch.setattr(shuffledp.learn, "__getattr__", missing)
+    code, _, err = run("fit", people["csv"], "--target", "bought", *TARGET)
+    assert code == 2 and "pip install 'shuffledp[learn]'" in err

@@ -1,0 +1,51 @@
+"""Declared bounds: no row is longer than 1, whatever comes in, and the way back is exact."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from shuffledp.learn.estimators import declared
+from shuffledp.learn.estimators.declared import DeclaredFeatures, DeclaredTargets
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    features=arrays(np.float64, (3, 4), elements=NUMBERS),
+    bounds=st.sampled_from([None, (0, 1), (-1e-3, 5), [(0, 1), (-2, 2), (5, 6), (-1e300, 1e300)]]),
+    norm=st.sampled_from([None, 1e-3, 1.0, 7.0]),
+    intercept=st.booleans(),
+)
+def test_no_row_is_longer_than_one(features, bounds, norm, intercept: bool) -> None:
+    rows, clipped = DeclaredFeatures.of(4, bounds=bounds, norm=norm, intercept=intercept).rows(features)
+    assert np.isfinite(rows).all() and 0 <= clipped <= 3
+    assert (np.linalg.norm(rows, axis=1) <= 1).all()
+
+
+@pytest.mark.parametrize("bounds", [None, (0, 3), [(0, 3), (-1, 4)]])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_scores_are_the_same_in_both_units_where_nothing_is_clipped(bounds, intercept: bool) -> None:
+    rng = np.random.default_rng(1)
+    features, theta = rng.uniform(0, 3, (50, 2)), rng.normal(size=2 + intercept)
+    one = DeclaredFeatures.of(2, bounds=bounds, norm=5.0, intercept=intercept)
+    rows, clipped = one.rows(features)
+    coefficients, constant = one.model(theta)
+    assert clipped == 0 and rows @ theta == pytest.approx(features @ coefficients + constant)
+
+
+def test_rows_on_their_bounds_are_not_counted() -> None:
+    corners = np.array([[0.1, 0.3], [0.1, 0.7], [0.2, 0.3], [0.2, 0.7]])
+    assert DeclaredFeatures.of(2, bounds=[(0.1, 0.2), (0.3, 0.7)], norm=None, intercept=True).rows(corners)[1] == 0
+    assert DeclaredTargets.of((0.1, 0.7)).scaled(np.array([0.1, 0.7]))[1] == 0
+
+
+def test_blocks_are_as_good_as_all_at_once(monkeypatch) -> None:
+    features = np.random.default_rng(2).normal(size=(1000, 3)) * 2
+    one = DeclaredFeatures.of(3, bounds=(-2, 2), norm=1.2, intercept=True)
+    rows, clipped = one.rows(features)
+    monkeypatch.setattr(declared, "_AT_A_TIME", 28)
+    again, counted = one.rows(features)
+    assert (rows == again).all() and clipped == counted > 100

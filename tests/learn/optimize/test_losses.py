@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from scipy import optimize
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.optimize import (
+    LOSSES,
+    CustomLoss,
+    HingeLoss,
+    HuberLoss,
+    L2Ball,
+    LinearLoss,
+    LogisticLoss,
+    SquaredLoss,
+)
+
+BALL = L2Ball(dimension=3, radius=2)
+
+
+def _rows(loss: LinearLoss, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(count, 3))
+    features *= (rng.random(count) / np.linalg.norm(features, axis=1))[:, None]
+    labels = rng.choice([-1.0, 1.0], count)
+    return features, labels if loss.name in ("logistic", "hinge") else labels * rng.random(count)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_are_the_values_derivatives(name: str) -> None:
+    loss = LOSSES[name]()
+    rows, theta, step = _rows(loss, 200, 1), np.array([0.3, -0.8, 0.5]), 1e-6
+    for axis in range(3):
+        move = np.eye(3)[axis] * step
+        slopes = (loss.values(theta + move, *rows) - loss.values(theta - move, *rows)) / (2 * step)
+        assert np.allclose(slopes, loss.gradients(theta, *rows)[:, axis], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_constants_hold_and_are_nearly_reached(name: str) -> None:
+    loss = LOSSES[name]()
+    rng, longest, steepest = np.random.default_rng(2), 0.0, 0.0
+    for _ in range(300):
+        features = rng.normal(size=(1, 3))
+        features /= np.linalg.norm(features)
+        theta = rng.choice([-1, 1]) * 2 * features[0] if rng.random() < 0.5 else BALL.project(rng.normal(size=3))
+        near = theta + 1e-4 * features[0]
+        rows = features, rng.choice([-1.0, 1.0], 1)
+        gradient = loss.gradients(theta, *rows)
+        longest = max(longest, float(np.linalg.norm(gradient)))
+        if loss.smoothness is not None:
+            steepest = max(steepest, float(np.linalg.norm(loss.gradients(near, *rows) - gradient)) / 1e-4)
+    assert 0.85 * loss.lipschitz(BALL) <= longest <= loss.lipschitz(BALL) + 1e-9
+    if loss.smoothness is not None:
+        assert 0.8 * loss.smoothness <= steepest <= loss.smoothness * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), SquaredLoss(), HuberLoss(threshold=0.2)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("smoothing", [0.3, 2.0, 20.0])
+def test_prox_minimizes(loss: LinearLoss, smoothing: float) -> None:
+    theta = np.array([0.3, -0.8, 0.5])
+    for seed in range(8):
+        features, targets = _rows(loss, 1, seed)
+
+        def moreau(z: np.ndarray, rows: tuple[np.ndarray, np.ndarray] = (features, targets)) -> float:
+            return float(loss.values(z, *rows)[0]) + smoothing / 2 * float((z - theta) @ (z - theta))
+
+        found = optimize.minimize(moreau, theta, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13})
+        ours = loss.prox(theta, smoothing, features, targets)[0]
+        assert moreau(ours) <= found.fun + 1e-9
+        sent, clipped = loss.sent(theta, 100.0, smoothing, features, targets)
+        assert clipped == 0
+        assert np.allclose(sent[0], smoothing * (theta - ours))
+
+
+def test_envelopes_of_lipschitz_losses_are_no_steeper_than_the_loss() -> None:
+    # The paper says 2 L; L is enough, since an envelope's gradient is a subgradient somewhere else.
+    loss = HingeLoss()
+    rows = _rows(loss, 1000, 3)
+    for smoothing in (0.01, 1.0, 100.0):
+        sent, clipped = loss.sent(np.array([5.0, -3.0, 1.0]), 1.0, smoothing, *rows)
+        assert clipped == 0
+        assert np.linalg.norm(sent, axis=1).max() <= 1
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_long_gradients_are_clipped_and_counted(name: str) -> None:
+    loss, theta = LOSSES[name](), np.array([0.3, -0.8, 0.5])
+    features, targets = _rows(loss, 500, 4)
+    sent, clipped = loss.sent(theta, 0.1, None, features, targets)
+    exact = loss.gradients(theta, features, targets)
+    lengths = np.linalg.norm(exact, axis=1)
+    assert 0 < clipped == np.count_nonzero(lengths > 0.1)
+    assert np.linalg.norm(sent, axis=1).max() <= 0.1
+    assert np.allclose(sent, exact * np.minimum(1, 0.1 / np.maximum(lengths, 1e-300))[:, None])
+
+
+def test_custom_losses_are_clipped_alike() -> None:
+    loss = CustomLoss(
+        value=lambda theta, x: np.linalg.norm(theta - x, axis=1),
+        gradient=lambda theta, x: 3 * (theta - x),
+        bound=1.0,
+    )
+    sent, clipped = loss.sent(np.zeros(2), 1.0, None, np.array([[3.0, 4.0], [0.1, 0.0]]))
+    assert clipped == 1
+    assert np.allclose(sent, [[-0.6, -0.8], [-0.3, 0.0]])
+    with pytest.raises(ParameterError, match="proximal"):
+        loss.sent(np.zeros(2), 1.0, 1.0, np.array([[3.0, 4.0]]))
+
+
+def test_bad_data_are_refused_in_words() -> None:
+    loss, good = LogisticLoss(), np.zeros((2, 3))
+    for rows, words in (
+        ((np.array([[0.0, np.nan, 0.0], [0, 0, 0]]), np.ones(2)), "row 1"),
+        ((np.array([[0.0, 0.0, 0.0], [0, np.inf, 0]]), np.ones(2)), "row 2"),
+        ((good, np.array([1.0, np.nan])), "targets"),
+        ((good, np.array([1.0, 0.0])), "-1 or 1"),
+        ((good, np.ones(3)), "shapes"),
+        ((np.zeros((2, 4)), np.ones(2)), "3 columns"),
+        ((good,), "features and targets"),
+        ((np.zeros((0, 3)), np.ones(0)), "shapes"),
+        ((np.array([["a", "b", "c"]]), np.ones(1)), "numbers"),
+    ):
+        with pytest.raises(DataError, match=words):
+            loss.check_rows(3, *rows)
+    with pytest.raises(DataError, match="finite length"):
+        loss.sent(np.ones(3), 1.0, None, np.full((1, 3), 1e200), np.ones(1))
