@@ -81,7 +81,8 @@ class DeclaredFeatures:
         largest = np.maximum(np.abs(inner).max(axis=1), np.finfo(np.float64).tiny)
         shape = inner / largest[:, np.newaxis]
         lengths = np.sqrt(np.einsum("ij,ij->i", shape, shape))
-        long = lengths > self.norm * _HAIR / largest
+        with np.errstate(over="ignore"):
+            long = lengths * largest > self.norm * _HAIR
         inner[long] = shape[long] * (self.norm / lengths[long])[:, np.newaxis]
         return inner, int(np.count_nonzero(changed | long))
 
