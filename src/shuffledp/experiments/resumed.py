@@ -1,0 +1,103 @@
+"""Experiments that go on where they stopped: rows are kept in a file as soon as they are measured."""
+
+import json
+import multiprocessing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from shuffledp.errors import ParameterError
+from shuffledp.files import whole_file
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Progress = Callable[[int, int], None]
+"""How much is done, and of how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(ABC):
+    """What decides a row: numbers and words."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> int:
+        """How long it takes, beside others."""
+
+
+T = TypeVar("T", bound=Task)
+R = TypeVar("R", bound="DataclassInstance")
+
+
+def measured(
+    tasks: Sequence[T],
+    run: Callable[[T], R],
+    make: Callable[..., R],
+    *,
+    workers: int = 1,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> list[R]:
+    """The row of every task, in the tasks' order; those in the cache are not measured again.
+
+    `make` builds a row, a dataclass, from its fields. The longest tasks begin first. Experiments may share a file.
+    """
+    known, different = _read(cache), list(dict.fromkeys(tasks))
+    # Before any work: rows that are not ones of this experiment.
+    rows = {task: _made(make, known[key_of(task)], cache) for task in different if key_of(task) in known}
+    missing = sorted((task for task in different if task not in rows), key=lambda task: -task.weight)
+    total = sum(task.weight for task in different)
+    done = total - sum(task.weight for task in missing)
+    for task, row in _run(missing, run, workers):
+        rows[task], known[key_of(task)] = row, asdict(row)
+        done += task.weight
+        if cache is not None:
+            with whole_file(cache, parameter="cache") as file:
+                file.write(json.dumps(known).encode())
+        if progress is not None:
+            progress(done, total)
+    return [rows[task] for task in tasks]
+
+
+def key_of(task: Task) -> str:
+    """What decides the row, as text."""
+    return json.dumps({"task": type(task).__name__, **asdict(task)}, sort_keys=True)
+
+
+def _run(tasks: Sequence[T], run: Callable[[T], R], workers: int) -> Iterator[tuple[T, R]]:
+    if workers <= 1 or len(tasks) <= 1:
+        yield from ((task, run(task)) for task in tasks)
+        return
+    # Spawned, not forked: the command line may hold threads.
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(run, task): task for task in tasks}
+        for finished in as_completed(running):
+            yield running[finished], finished.result()
+
+
+def _read(cache: Path | None) -> dict[str, Any]:
+    if cache is None or not cache.exists():
+        return {}
+    try:
+        document = json.loads(cache.read_text())
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise _no_rows(cache)
+    return document
+
+
+def _made(make: Callable[..., R], fields: Any, cache: Path | None) -> R:
+    try:
+        return make(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+    except (TypeError, AttributeError):
+        raise _no_rows(cache) from None
+
+
+def _no_rows(cache: Path | None) -> ParameterError:
+    problem = "must hold rows of this experiment"
+    return ParameterError("cache", str(cache), problem, "remove it, or name another picture")
