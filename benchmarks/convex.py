@@ -102,8 +102,9 @@ def real_data() -> list[dict]:
         words = ", ".join(f"{name} {100 * mean:.2f} ± {100 * error:.2f}" for name, (mean, error) in reached.items())
         behind, ahead = 100 * (gd - reached[best][0]), 100 * (reached[best][0] - locals_[batch][0])
         if epsilon == 1:
-            note = f"%: P_GD {100 * gd:.2f} ± {100 * gd_error:.2f}; {words}"
+            note = f"%: P_GD {100 * gd:.2f} ± {100 * gd_error:.2f}, {words}; {SEEDS} runs"
             rows.append(figure("epsilon 1: best sequential behind P_GD, points", behind, "<=", 2, note))
+        words = f"P_GD {100 * gd:.2f} ± {100 * gd_error:.2f}, {words}"
         note = f"%: {words}; local {100 * locals_[batch][0]:.2f} ± {100 * locals_[batch][1]:.2f}, best batch {batch}"
         rows.append(
             figure(f"epsilon {epsilon:g}: best sequential before the local model, points", ahead, ">=", 1, note)

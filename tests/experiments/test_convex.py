@@ -21,7 +21,8 @@ def test_acceleration_and_curvature_make_slopes_steeper() -> None:
         points = rates.points_of(row)
         assert [point.users for point in points] == [1000, 3162, 10_000, 31_623]
         assert all(0 < point.extra_mean + point.twin < point.bound for point in points)
-        assert (row.because is None) == (row.slope_low <= row.theory <= row.slope_high)
+        near = row.slope_low <= row.theory <= row.slope_high and abs(row.slope - row.theory) <= 0.1
+        assert (row.because is None) == near
 
 
 def test_the_table_of_the_paper() -> None:
@@ -62,7 +63,8 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
     picture = tmp_path / "rates.svg"
     code, out, err = run("--json", "--picture", str(picture))
     document = json.loads(out)
-    assert code == 0 and err == "" and document["schema"] == 1
+    assert code == 0, out
+    assert err == "" and document["schema"] == 1
     assert list(document["rows"][0])[:6] == ["setting", "solver", "slope", "slope_low", "slope_high", "theory"]
     assert picture.read_bytes().startswith(b"<?xml") and (tmp_path / "rates.svg.rows.json").exists()
     code, out, _ = run("--picture", str(picture))

@@ -46,15 +46,15 @@ def test_counts_are_users(name: str, world: SignWorld) -> None:
         counted.append(world.excess(counted_run(solver, world, scale=1, people=people, noise=noise)))
     error = np.hypot(np.std(listed), np.std(counted)) / np.sqrt(runs)
     assert abs(np.mean(listed) - np.mean(counted)) < 5 * error
-    weaker = [
+    louder = [
         world.excess(
             counted_run(
-                solver, world, scale=2.0, people=np.random.default_rng((5, run)), noise=np.random.default_rng((6, run))
+                solver, world, scale=4.0, people=np.random.default_rng((5, run)), noise=np.random.default_rng((6, run))
             )
         )
         for run in range(runs)
     ]
-    assert np.mean(weaker) - np.mean(listed) > 5 * error
+    assert np.mean(louder) - np.mean(listed) > 5 * error
 
 
 def test_a_twin_sees_the_same_users_and_no_noise() -> None:

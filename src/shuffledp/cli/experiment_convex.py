@@ -32,7 +32,7 @@ def experiment_convex(
     """
     import os
 
-    from shuffledp.experiments.convex import convex_rates
+    from shuffledp.experiments.convex import DELTA, convex_rates
 
     if picture is not None:
         from shuffledp.pictures.slopes import check_picture
@@ -55,6 +55,8 @@ def experiment_convex(
         return
     show(_extras(result), _slopes(result))
     typer.echo("Extra: mean excess population loss over the same solver's without noise, on the same users.")
+    epsilons = ", ".join(f"{row.solver} {row.epsilon:g}" for row in result.rows)
+    typer.echo(f"Epsilon, at delta {DELTA:g}: {epsilons}.")
     for row in result.rows:
         if row.because is not None:
             typer.echo(f"{row.solver} has {row.slope:.2f} and not {row.theory:.2f}: {row.because}.")
@@ -71,7 +73,7 @@ def experiment_convex(
 
 def _extras(result: "ConvexRates") -> Any:
     last = max(point.users for point in result.points)
-    table = _table(f"What noise adds to the excess loss of {last:,} users, beside the excess without it")
+    table = _table(f"What noise adds to the excess loss of {last:,} users")
     for name in ("solver", "extra", "±", "without", "proved", "rounds", "runs"):
         table.add_column(name, justify="left" if name == "solver" else "right", no_wrap=True)
     for row in result.rows:
@@ -83,11 +85,11 @@ def _extras(result: "ConvexRates") -> Any:
 
 def _slopes(result: "ConvexRates") -> Any:
     table = _table("Slope of log extra against log users, with its 95% interval")
-    for name in ("setting", "solver", "epsilon", "slope", "interval", "theory"):
+    for name in ("setting", "solver", "slope", "theory"):
         table.add_column(name, justify="left" if name in ("setting", "solver") else "right", no_wrap=True)
     for row in result.rows:
-        interval = f"{row.slope_low:.2f} .. {row.slope_high:.2f}"
-        table.add_row(row.setting, row.solver, f"{row.epsilon:g}", f"{row.slope:.2f}", interval, f"{row.theory:.2f}")
+        slope = f"{row.slope:.2f} ± {row.slope_high - row.slope:.2f}"
+        table.add_row(row.setting, row.solver, slope, f"{row.theory:.2f}")
     return table
 
 
@@ -114,7 +116,7 @@ def _draw(result: "ConvexRates", picture: Path) -> None:
             )
         )
     title = f"What privacy costs: Table 1 of [001], delta 1e-6, up to {result.instances} runs a point"
-    draw_rates(picture, panels, title, "excess loss over the twin without noise")
+    draw_rates(picture, {name: lines for name, lines in panels.items() if lines}, title, "excess loss over the twin without noise")
 
 
 @contextmanager
