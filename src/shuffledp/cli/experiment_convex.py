@@ -116,7 +116,12 @@ def _draw(result: "ConvexRates", picture: Path) -> None:
             )
         )
     title = f"What privacy costs: Table 1 of [001], delta 1e-6, up to {result.instances} runs a point"
-    draw_rates(picture, {name: lines for name, lines in panels.items() if lines}, title, "excess loss over the twin without noise")
+    draw_rates(
+        picture,
+        {name: lines for name, lines in panels.items() if lines},
+        title,
+        "excess loss over the twin without noise",
+    )
 
 
 @contextmanager
