@@ -11,8 +11,8 @@ import numpy as np
 from report import FOLDER
 
 # Declared bounds, round numbers of the trade: stones of 0.2 to 3 carats, which are 3.5 to 9.5 mm wide and 2 to 6 mm
-# high; depths and tables of the graders' charts, in percent. What lies outside is clipped. They fit the table well; with
-# bounds that nobody passes (6 carats, 0 to 12 mm, ...) all methods lose, agd 1 point at epsilon 1.
+# high; depths and tables of the graders' charts, in percent. What lies outside is clipped. They suit the table well:
+# with bounds that hardly a row passes (6 carats, 0 to 12 mm, ...) all methods lose, agd about 1 point at epsilon 1.
 BOUNDS = {
     "carat": (0.2, 3.0),
     "depth": (55.0, 70.0),
