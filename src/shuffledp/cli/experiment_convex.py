@@ -1,0 +1,138 @@
+"""`shuffledp experiment convex`: Table 1 of [001], what privacy costs against the users, with slopes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import next_steps, print_json, show
+
+if TYPE_CHECKING:
+    from shuffledp.experiments.convex import ConvexRates
+
+Largest = Annotated[int, typer.Option("--largest", help="The most users; two sizes a decade from 1000.", metavar="N")]
+Instances = Annotated[int, typer.Option("--instances", help="Runs at each point.", metavar="I")]
+Seed = Annotated[int, typer.Option("--seed", help="Another number, other users and noise.", metavar="S")]
+Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
+
+
+def experiment_convex(
+    largest: Largest = 1_000_000,
+    instances: Instances = 40,
+    seed: Seed = 1,
+    picture: Picture = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """How what privacy costs in convex optimization falls with the users, beside the theory's slopes.
+
+    A picture's rows are kept beside it: a second run goes on.
+    """
+    import os
+
+    from shuffledp.experiments.convex import DELTA, convex_rates
+
+    if picture is not None:
+        from shuffledp.pictures.slopes import check_picture
+
+        check_picture(picture)
+    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
+    with _progress(shown=not as_json) as progress:
+        result = convex_rates(
+            largest=largest,
+            instances=instances,
+            seed=seed,
+            workers=min(os.cpu_count() or 1, 8),
+            cache=cache,
+            progress=progress,
+        )
+    if picture is not None:
+        _draw(result, picture)
+    if as_json:
+        print_json(result.document())
+        return
+    show(_extras(result), _slopes(result))
+    typer.echo("Extra: mean excess population loss over the same solver's without noise, on the same users.")
+    epsilons = ", ".join(f"{row.solver} {row.epsilon:g}" for row in result.rows)
+    typer.echo(f"Epsilon, at delta {DELTA:g}: {epsilons}.")
+    for row in result.rows:
+        if row.because is not None:
+            typer.echo(f"{row.solver} has {row.slope:.2f} and not {row.theory:.2f}: {row.because}.")
+    if picture is not None:
+        typer.echo(f"picture: {picture}")
+    same = f"experiment convex --instances {instances} --seed {seed}"
+    next_steps(
+        [
+            ("see it", f"{same} --largest {largest} --picture rates.png"),
+            ("more runs", f"experiment convex --largest {largest} --instances {4 * instances}"),
+        ]
+    )
+
+
+def _extras(result: "ConvexRates") -> Any:
+    last = max(point.users for point in result.points)
+    table = _table(f"What noise adds to the excess loss of {last:,} users")
+    for name in ("solver", "extra", "±", "without", "proved", "rounds", "runs"):
+        table.add_column(name, justify="left" if name == "solver" else "right", no_wrap=True)
+    for row in result.rows:
+        point = result.points_of(row)[-1]
+        numbers = (point.extra_mean, point.extra_standard_error, point.twin, point.bound)
+        table.add_row(row.solver, *(f"{number:.2g}" for number in numbers), f"{point.rounds:,}", str(point.runs))
+    return table
+
+
+def _slopes(result: "ConvexRates") -> Any:
+    table = _table("Slope of log extra against log users, with its 95% interval")
+    for name in ("setting", "solver", "slope", "theory"):
+        table.add_column(name, justify="left" if name in ("setting", "solver") else "right", no_wrap=True)
+    for row in result.rows:
+        slope = f"{row.slope:.2f} ± {row.slope_high - row.slope:.2f}"
+        table.add_row(row.setting, row.solver, slope, f"{row.theory:.2f}")
+    return table
+
+
+def _table(title: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+
+
+def _draw(result: "ConvexRates", picture: Path) -> None:
+    from shuffledp.pictures.rates import RateLine, draw_rates
+
+    panels: dict[str, list[RateLine]] = {"convex": [], "strongly convex": []}
+    for row in result.rows:
+        points = result.points_of(row)
+        panels["strongly convex" if row.setting.startswith("strongly") else "convex"].append(
+            RateLine(
+                name=f"{row.setting}: {row.solver}, {row.slope:.2f} (theory {row.theory:.2f})",
+                users=[point.users for point in points],
+                means=[point.extra_mean for point in points],
+                standard_errors=[point.extra_standard_error for point in points],
+                theory=row.theory,
+            )
+        )
+    title = f"What privacy costs: Table 1 of [001], delta 1e-6, up to {result.instances} runs a point"
+    draw_rates(
+        picture,
+        {name: lines for name, lines in panels.items() if lines},
+        title,
+        "excess loss over the twin without noise",
+    )
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("learning"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

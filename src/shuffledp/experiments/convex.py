@@ -1,0 +1,255 @@
+"""Table 1 of [001]: how what privacy costs in convex optimization falls with the users.
+
+Measured is the excess population loss over the solver's twin, the same run on the same users without noise, in worlds
+that have coordinates of all sizes (`simulation.environments.convex`). One row has one epsilon for all n, chosen so that
+the noise of a run is shorter than the domain at n = 1000, which asks for a large epsilon, and longer than chance at
+n = 1,000,000 as far as that leaves room, which asks for a small one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shuffledp.errors import ParameterError
+from shuffledp.experiments.counter import fitted_slope
+from shuffledp.experiments.resumed import Progress, Task, measured
+from shuffledp.learn.optimize import Problem, plan
+from shuffledp.privacy import Privacy
+from shuffledp.simulation.environments.convex import Kinks, SignWorld, Valleys, counted_run
+
+DELTA = 1e-6
+SMALLEST, A_DECADE = 1000, 2
+ROUNDS_ASKED_ONCE, ROUNDS_ASKED_OFTEN = 100_000, 1000
+# Runs of very many rounds are repeated less often: about so many rounds in all, and at least so many runs.
+_ALL_ROUNDS, _FEWEST = 100_000, 6
+_NEAR = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One cell of the table: a solver, a world, and why its slope may miss the theory's."""
+
+    name: str
+    solver: str
+    theory: float
+    world: SignWorld
+    epsilon: float
+    visits: int | None
+    why: str
+
+
+_ALL_SIZES = (
+    "a world with coordinates of all sizes has a logarithm that the theory leaves out: "
+    "with more users more of them are steep enough to count"
+)
+_PHASES = (
+    "the theory leaves out logarithms: with more users there are more phases or longer ones, "
+    "and the last has a smaller part of the users"
+)
+_CHANCE = (
+    "for many users the planner makes steps for chance, too, which is then larger than noise, so that noise costs less"
+)
+SETTINGS = (
+    Setting(
+        name="convex",
+        solver="smoothed-agd",
+        theory=-2 / 3,
+        world=Kinks(smallest=1e-3),
+        epsilon=1.0,
+        visits=1,
+        why=_ALL_SIZES,
+    ),
+    Setting(name="convex smooth", solver="agd", theory=-4 / 5, world=Valleys(), epsilon=1.0, visits=1, why=_ALL_SIZES),
+    Setting(name="convex smooth", solver="sgd", theory=-1 / 2, world=Valleys(), epsilon=1.0, visits=1, why=_ALL_SIZES),
+    Setting(
+        name="strongly convex",
+        solver="phased-smoothed-agd",
+        theory=-4 / 3,
+        world=Kinks(ridge=5.0),
+        epsilon=1.0,
+        visits=1,
+        why=_PHASES,
+    ),
+    Setting(
+        name="strongly convex smooth",
+        solver="phased-agd",
+        theory=-2.0,
+        world=Valleys(ridge=5.0),
+        epsilon=1.0,
+        visits=1,
+        why=_PHASES,
+    ),
+    Setting(name="convex, full", solver="gd", theory=-1.0, world=Valleys(), epsilon=0.1, visits=None, why=_CHANCE),
+    Setting(
+        name="strongly convex, full",
+        solver="phased-gd",
+        theory=-2.0,
+        world=Valleys(ridge=5.0),
+        epsilon=1.0,
+        visits=None,
+        why=_PHASES,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvexTask(Task):
+    """One solver at one number of users."""
+
+    setting: str
+    solver: str
+    users: int
+    instances: int
+    seed: int
+
+    @property
+    def weight(self) -> int:
+        return self.users if self.solver == "sgd" else 200_000 if self.solver.endswith("gd") else 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcessRow:
+    """What noise costs at one number of users; `twin` is the excess loss without noise, `bound` is proved for both."""
+
+    setting: str
+    solver: str
+    users: int
+    rounds: int
+    runs: int
+    extra_mean: float
+    extra_standard_error: float
+    twin: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRow:
+    """The slope of log excess against log users, with its 95% interval, beside the theory's."""
+
+    setting: str
+    solver: str
+    slope: float
+    slope_low: float
+    slope_high: float
+    theory: float
+    epsilon: float
+    because: str | None
+    """Why it differs, where the theory's lies outside the interval or further off than 0.1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvexRates:
+    """The whole experiment."""
+
+    rows: tuple[RateRow, ...]
+    points: tuple[ExcessRow, ...]
+    instances: int
+    seed: int
+
+    def document(self) -> dict[str, Any]:
+        """The experiment as JSON."""
+        return {
+            "schema": 1,
+            "rows": [asdict(row) for row in self.rows],
+            "points": [asdict(point) for point in self.points],
+            "delta": DELTA,
+            "instances": self.instances,
+            "seed": self.seed,
+        }
+
+    def points_of(self, row: RateRow) -> list[ExcessRow]:
+        """In the order of their users."""
+        return [point for point in self.points if (point.setting, point.solver) == (row.setting, row.solver)]
+
+
+def convex_rates(
+    *,
+    largest: int = 10**6,
+    instances: int = 40,
+    seed: int = 1,
+    solvers: Sequence[str] | None = None,
+    workers: int = 1,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> ConvexRates:
+    """Rows for two numbers of users a decade from 1000 on, and the slopes through them.
+
+    Reference: [001] Table 1.
+    """
+    if not 10 * SMALLEST <= largest <= 10**7:
+        raise ParameterError("largest", largest, f"must lie in {10 * SMALLEST:,}..10,000,000", "a slope needs a decade")
+    if not 2 <= instances <= 100_000:
+        raise ParameterError("instances", instances, "must lie in 2..100,000", "40 are enough for a slope")
+    if seed < 0:
+        raise ParameterError("seed", seed, "must be >= 0", "pass for instance 1")
+    steps = math.floor(A_DECADE * math.log10(largest / SMALLEST) + 1e-9)
+    sizes = [round(SMALLEST * 10 ** (step / A_DECADE)) for step in range(steps + 1)]
+    chosen = [setting for setting in SETTINGS if solvers is None or setting.solver in solvers]
+    tasks = [
+        ConvexTask(setting=setting.name, solver=setting.solver, users=users, instances=instances, seed=seed)
+        for setting in chosen
+        for users in sizes
+    ]
+    points = measured(tasks, measure, ExcessRow, workers=workers, cache=cache, progress=progress)
+    rows = [
+        _rate(setting, points[place * len(sizes) : (place + 1) * len(sizes)]) for place, setting in enumerate(chosen)
+    ]
+    return ConvexRates(rows=tuple(rows), points=tuple(points), instances=instances, seed=seed)
+
+
+def measure(task: ConvexTask) -> ExcessRow:
+    """The mean of runs, each beside its twin, with noise and with the same noise mirrored."""
+    setting = next(each for each in SETTINGS if (each.name, each.solver) == (task.setting, task.solver))
+    world = setting.world
+    problem = Problem.of(
+        world.loss,
+        world.domain,
+        users=task.users,
+        privacy=Privacy(setting.epsilon, DELTA),
+        visits=setting.visits,
+        rounds=ROUNDS_ASKED_ONCE if setting.visits == 1 else ROUNDS_ASKED_OFTEN,
+    )
+    solver = plan(problem, solver=task.solver)
+    runs = max(min(_FEWEST, task.instances), min(task.instances, _ALL_ROUNDS // solver.rounds))
+    twins, extras = np.empty(runs), np.empty(runs)
+    for run in range(runs):
+        losses = []
+        for scale in (0, 1, -1):
+            people, noise = (np.random.default_rng((task.seed, task.users, run, part)) for part in (0, 1))
+            losses.append(world.excess(counted_run(solver, world, scale=scale, people=people, noise=noise)))
+        # Mirrored noise takes away what is odd in it, whose mean is 0 as long as the domain's edge is not met.
+        twins[run], extras[run] = losses[0], (losses[1] + losses[2]) / 2 - losses[0]
+    return ExcessRow(
+        setting=task.setting,
+        solver=task.solver,
+        users=task.users,
+        rounds=solver.rounds,
+        runs=runs,
+        extra_mean=float(extras.mean()),
+        extra_standard_error=float(extras.std(ddof=1) / math.sqrt(runs)),
+        twin=float(twins.mean()),
+        bound=solver.bound,
+    )
+
+
+def _rate(setting: Setting, points: Sequence[ExcessRow]) -> RateRow:
+    lost = [point for point in points if not point.extra_mean > 0]
+    if lost:
+        problem = f"are too few: noise did not show at {lost[0].users:,} users with {setting.solver}"
+        raise ParameterError("instances", lost[0].runs, problem, "take more")
+    slope = fitted_slope([point.users for point in points], [point.extra_mean for point in points])
+    off = abs(slope.slope - setting.theory)
+    return RateRow(
+        setting=setting.name,
+        solver=setting.solver,
+        slope=slope.slope,
+        slope_low=slope.low,
+        slope_high=slope.high,
+        theory=setting.theory,
+        epsilon=setting.epsilon,
+        because=None if slope.low <= setting.theory <= slope.high and off <= _NEAR else setting.why,
+    )
