@@ -213,3 +213,38 @@ def test_full_acceleration_keeps_its_bound_on_a_linear_model() -> None:
     assert np.mean(excesses) <= solver.bound
     assert np.mean(excesses) < 0.1 * float(truth @ truth) / (2 * dimension)
     assert solver.guarantee().rounds_per_user == solver.rounds
+
+
+class _Unclipped(LogisticLoss):
+    """Sends what it should not."""
+
+    def sent(self, theta, bound, smoothing, *rows):
+        return 80 * np.ones((len(rows[0]), theta.size)), 0
+
+
+def test_a_loss_that_does_not_clip_is_refused_in_every_fidelity() -> None:
+    loss = _Unclipped()
+    features, targets = np.full((500, 2), 0.5), np.ones(500)
+    solver = plan(Problem.of(loss, L2Ball(dimension=2, radius=1), users=500, privacy=Privacy(1, 1e-6)), solver="agd")
+    for fidelity in ("fast", "messages"):
+        with pytest.raises(DataError, match="length"):
+            optimize(solver, loss, features, targets, bits=RandomBits.seeded(1), fidelity=fidelity)
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [(np.zeros(500, dtype=int), "a row twice"), (np.arange(500) + 1, "not there"), (np.arange(500.0), "whole numbers")],
+)
+def test_nobody_is_asked_twice_by_an_order(order, words: str) -> None:
+    loss = LogisticLoss()
+    solver = plan(Problem.of(loss, L2Ball(dimension=2, radius=1), users=500, privacy=Privacy(1, 1e-6)), solver="agd")
+    with pytest.raises(ParameterError, match=words):
+        optimize(solver, loss, np.full((500, 2), 0.5), np.ones(500), bits=RandomBits.seeded(1), order=order)
+
+
+def test_a_run_without_noise_is_a_simulation_whatever_its_bits() -> None:
+    loss = LogisticLoss()
+    solver = plan(Problem.of(loss, L2Ball(dimension=2, radius=1), users=500, privacy=Privacy(1, 1e-6)), solver="agd")
+    data = np.full((500, 2), 0.5), np.ones(500)
+    assert optimize(solver, loss, *data, bits=RandomBits.secure(), fidelity="exact").simulated
+    assert not optimize(solver, loss, *data, bits=RandomBits.secure()).simulated

@@ -124,3 +124,24 @@ def test_bad_data_are_refused_in_words() -> None:
             loss.check_rows(3, *rows)
     with pytest.raises(DataError, match="finite length"):
         loss.sent(np.ones(3), 1.0, None, np.full((1, 3), 1e200), np.ones(1))
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-170, 1e-162, 1e-160, 1e-100, 1e-8, 1.0, 1e8, 1e100, 1e153, 1e155])
+@pytest.mark.parametrize("slope_at", [1e-3, 1.0, 1e172])
+def test_nothing_longer_than_the_bound_is_sent_whatever_the_squares_do(size: float, slope_at: float) -> None:
+    """Squares that vanish or overflow must not hide how long a gradient is."""
+    loss = SquaredLoss(feature_bound=1.0, target_bound=slope_at)
+    features = size * np.array([[3.0, -4.0], [1.0, 0.0], [0.0, 1e-3], [0.0, 0.0]])
+    targets = slope_at * np.array([1.0, -1.0, 1.0, 1.0])
+    sent, clipped = loss.sent(np.zeros(2), 2.0, None, features, targets)
+    lengths = np.hypot(*sent.astype(np.longdouble).T)
+    assert (lengths <= 2.0).all()
+    exact = np.hypot(*features.astype(np.longdouble).T) * slope_at
+    assert clipped == np.count_nonzero(exact > 2.0)
+    kept = (exact <= 2.0) & (exact > 1e-300)
+    assert lengths[kept].astype(float) == pytest.approx(exact[kept].astype(float), rel=1e-9)
+
+
+def test_targets_beyond_their_bound_are_refused() -> None:
+    with pytest.raises(DataError, match=r"1\.5 in row 2"):
+        SquaredLoss(target_bound=1.0).check_rows(1, [[0.1], [0.2]], [1.0, 1.5])

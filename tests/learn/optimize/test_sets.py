@@ -46,3 +46,11 @@ def test_bad_sets_are_refused() -> None:
     ):
         with pytest.raises(ParameterError):
             make()
+
+
+def test_projections_of_huge_points_are_in_the_set() -> None:
+    for theta in (np.array([1e17, 1e17, -1e17]), np.array([1e200, 1e200, 0.0]), np.array([1.7e308, 0.0, -1.7e308])):
+        ball = L2Ball(dimension=3, radius=2.0).project(theta)
+        assert np.linalg.norm(ball) == pytest.approx(2.0)
+        simplex = Simplex(dimension=3).project(theta / 4)
+        assert simplex.sum() == pytest.approx(1.0) and (simplex >= 0).all()

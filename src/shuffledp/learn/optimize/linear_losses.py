@@ -13,6 +13,8 @@ from shuffledp.errors import DataError
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows, check_not_negative
 from shuffledp.learn.optimize.sets import ConvexSet, check_positive
 
+_SMALL_SQUARE = 1e-280
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinearLoss(Loss):
@@ -88,19 +90,40 @@ class LinearLoss(Loss):
                 slopes = self.slopes(scores, targets)
             else:
                 slopes = self.envelope_slopes(scores, targets, squares / smoothing)
-            lengths = np.abs(slopes) * np.sqrt(squares)
-        if not np.isfinite(lengths.sum()):
-            row = int(np.argmin(np.isfinite(lengths)))
-            raise DataError("features", f"{features[row]}", "must have a finite length", "scale them first")
-        long = lengths > bound
+            lengths = np.sqrt(squares)
+            # Where squares are no numbers any more, or so small that they lose digits.
+            odd = np.flatnonzero(~((squares > _SMALL_SQUARE) & (squares < 1 / _SMALL_SQUARE)))
+            lengths[odd] = _lengths(features[odd])
+            sent_lengths = np.abs(slopes) * lengths
+        for name, numbers in (("features", lengths), ("scores", scores), ("slopes", slopes)):
+            if not np.isfinite(numbers).all():
+                row = int(np.argmin(np.isfinite(numbers)))
+                raise DataError(name, f"{numbers[row]} in row {row + 1}", "must be finite", "scale the features first")
+        long = sent_lengths > bound
         clipped = int(np.count_nonzero(long))
         if clipped:
             # A hair shorter than the bound, so that rounding cannot put it beyond.
-            slopes = np.where(long, slopes * (bound * (1 - TOLERANCE / 4) / np.where(long, lengths, 1.0)), slopes)
+            shorter = np.sign(slopes) * (bound * (1 - TOLERANCE / 4)) / np.where(long, lengths, 1.0)
+            slopes = np.where(long, shorter, slopes)
         return slopes[:, np.newaxis] * features, clipped
 
     def document(self) -> dict[str, Any]:
         return {"loss": self.name, "ridge": self.ridge, "feature_bound": self.feature_bound}
+
+
+def _lengths(features: Floats) -> Floats:
+    """Of rows whose squares are too large or too small: by the largest number first."""
+    largest = np.abs(features).max(axis=1, initial=0.0)
+    shape = features / np.where(largest > 0, largest, 1.0)[:, np.newaxis]
+    return np.asarray(largest * np.sqrt(np.einsum("ij,ij->i", shape, shape)))
+
+
+def _check_size(targets: Floats, bound: float) -> None:
+    bad = np.flatnonzero(np.abs(targets) > bound * (1 + 1e-12))
+    if bad.size:
+        row = int(bad[0])
+        wanted = f"must be at most {bound:g} in size"
+        raise DataError("targets", f"{targets[row]:g} in row {row + 1}", wanted, "clip it, or declare a larger bound")
 
 
 class _Labelled(LinearLoss):
@@ -178,6 +201,9 @@ class SquaredLoss(LinearLoss):
     def __post_init__(self) -> None:
         LinearLoss.__post_init__(self)
         check_positive("target_bound", self.target_bound, "say how large a target can be")
+
+    def _check_targets(self, targets: Floats) -> None:
+        _check_size(targets, self.target_bound)
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.feature_bound * (self.feature_bound * domain.largest_norm + self.target_bound)

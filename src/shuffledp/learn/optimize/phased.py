@@ -73,5 +73,6 @@ def _layouts(users: int, rounds: int) -> Iterator[list[int]]:
     for phases in range(1, min(_MOST_PHASES, rounds, users) + 1):
         for ratio in _RATIOS if phases > 1 else (1.0,):
             weights = [ratio**phase for phase in range(phases)]
-            sizes = [max(1, math.floor(users * weight / sum(weights))) for weight in weights]
-            yield sizes
+            sizes = [math.floor(users * weight / sum(weights)) for weight in weights]
+            if sizes[0] >= 1:
+                yield sizes

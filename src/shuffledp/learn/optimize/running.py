@@ -69,7 +69,7 @@ def run_solver(
             now = solver.tell(now, None)
         if watch is not None:
             watch(now)
-    return OptimizerRun(solver.result(now), now, sums.clipped, sums.gradients, not sums.bits.is_secure)
+    return OptimizerRun(solver.result(now), now, sums.clipped, sums.gradients, sums.is_simulated)
 
 
 class CohortSums:
@@ -90,9 +90,16 @@ class CohortSums:
     ) -> None:
         self._loss, self._rows, self._order, self.bits = loss, rows, order, bits
         self._exact, self._analyzed = exact, analyzed
+        if order is not None:
+            _check_order(order, len(rows[0]))
         self.people = len(rows[0]) if order is None else len(order)
         self._sampled: tuple[GradientSum, SampledSums] | None = None
         self.clipped, self.gradients = 0, 0
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether nobody is protected: bits that can be repeated, or no noise at all."""
+        return self._exact or not self.bits.is_secure
 
     def of(self, cohort: GradientCohort) -> VectorEstimate | Floats:
         """The estimate of a cohort's sum, or the sum itself where there is no noise."""
@@ -112,10 +119,11 @@ class CohortSums:
         if self._analyzed is not None:
             return self._analyzed(plan, np.concatenate(list(self._blocks(cohort))), self.bits)
         if self._sampled is None or self._sampled[0] is not plan:
-            self._sampled = (plan, SampledSums(plan, bits=self.bits, ahead=_AHEAD))
+            ahead = max(1, min(_AHEAD, _AT_A_TIME // cohort.point.size))
+            self._sampled = (plan, SampledSums(plan, bits=self.bits, ahead=ahead))
         sampled = self._sampled[1]
         for sent in self._blocks(cohort):
-            sampled.add(sent, longest=cohort.clip)
+            sampled.add(sent)
         return sampled.estimate()
 
     def _blocks(self, cohort: GradientCohort) -> Iterator[Floats]:
@@ -129,3 +137,16 @@ class CohortSums:
             self.clipped += clipped
             self.gradients += len(sent)
             yield sent
+
+
+def _check_order(order: NDArray[np.intp], people: int) -> None:
+    """Every user once: one who is in two cohorts would be asked twice."""
+    indices = np.asarray(order)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise ParameterError(
+            "order", f"dtype {indices.dtype}", "must be whole numbers", "pass a permutation of the rows"
+        )
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < people:
+        raise ParameterError("order", "a row that is not there", f"must lie in 0..{people - 1}", "pass a permutation")
+    if np.unique(indices).size < indices.size:
+        raise ParameterError("order", "a row twice", "must name every row once at most", "pass a permutation")

@@ -83,8 +83,12 @@ class L2Ball(ConvexSet):
         check_positive("radius", self.radius, "say how long a model may be")
 
     def project(self, theta: Floats) -> Floats:
-        length = float(np.linalg.norm(theta))
-        return theta if length <= self.radius else theta * (self.radius / length)
+        largest = float(np.abs(theta).max())
+        # By the largest number first: squares of huge ones would overflow.
+        shape = theta / largest if largest > 1e100 else theta
+        length = float(np.linalg.norm(shape))
+        inside = length <= self.radius and shape is theta
+        return theta if inside else shape * (self.radius / length)
 
     @property
     def centre(self) -> Floats:
@@ -160,7 +164,8 @@ class Simplex(ConvexSet):
         check_positive("total", self.total, "1 makes probabilities")
 
     def project(self, theta: Floats) -> Floats:
-        # Held, Wolfe, Crowder 1974: subtract one threshold from all and cut at 0.
+        # Held, Wolfe, Crowder 1974: subtract one threshold from all and cut at 0. Only differences matter.
+        theta = np.maximum(theta - theta.max(), -self.total)
         largest_first = np.sort(theta)[::-1]
         thresholds = (np.cumsum(largest_first) - self.total) / np.arange(1, self.dimension + 1)
         kept = np.flatnonzero(largest_first > thresholds)

@@ -64,10 +64,10 @@ class OptimizerState:
         try:
             vectors = [np.array(document[name], dtype=np.float64) for name in ("point", "average")]
             state = cls(str(document["fingerprint"]), document["round"], vectors[0], vectors[1], document["lost"])
-        except (KeyError, TypeError, ValueError) as broken:
+        except (KeyError, TypeError, ValueError, OverflowError) as broken:
             raise DataError("state", str(broken), "must have all its fields", _WAY_OUT) from None
         whole = all(isinstance(count, int) and not isinstance(count, bool) for count in (state.round, state.lost))
-        if not whole or not all(vector.ndim == 1 and np.isfinite(vector).all() for vector in vectors):
+        if not whole or state.lost < 0 or not all(vector.ndim == 1 and np.isfinite(vector).all() for vector in vectors):
             raise DataError("state", "a number that is not", "must have whole rounds and finite points", _WAY_OUT)
         return state
 
@@ -176,7 +176,11 @@ class Solver:
         return OptimizerState(self.fingerprint, 0, centre, centre)
 
     def ask(self, state: OptimizerState) -> GradientCohort | None:
-        """The next cohort and what it computes; None when all rounds are done."""
+        """The next cohort and what it computes; None when all rounds are done.
+
+        The guarantee counts one answer of a cohort to one question. Asked again, after a crash for instance or with an
+        older state, users would have to send the very bytes that they sent before, or not at all.
+        """
         self._check_state(state)
         if state.round == self.rounds:
             return None
@@ -231,7 +235,10 @@ class Solver:
         return (state.average if time == 1 else state.point), state.average
 
     def _checked(self, estimate: VectorEstimate | ArrayLike) -> Floats:
-        total = np.asarray(estimate.value if isinstance(estimate, VectorEstimate) else estimate, dtype=np.float64)
+        try:
+            total = np.asarray(estimate.value if isinstance(estimate, VectorEstimate) else estimate, dtype=np.float64)
+        except (TypeError, ValueError):
+            total = np.full(1, np.nan)
         if total.shape != (self.problem.dimension,) or not np.isfinite(total).all():
             wanted = f"must be {self.problem.dimension} finite numbers"
             raise DataError("estimate", f"shape {total.shape}", wanted, "tell the cohort's sum of gradients")
