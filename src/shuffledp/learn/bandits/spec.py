@@ -51,6 +51,18 @@ def check_whole(name: str, value: Any, least: int, most: int, way_out: str) -> i
     return int(value)
 
 
+def check_number(name: str, value: Any, least: float, most: float, way_out: str) -> float:
+    """A number in [least, most] as a float, so that equal specs have equal fingerprints.
+
+    >>> check_number("growth", 2, 1.05, 16, "batches double in the paper")
+    2.0
+    """
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not least <= value <= most:
+        raise ParameterError(name, value, f"must be a number in {least:g}..{most:g}", way_out)
+    return float(value)
+
+
 def fingerprint_of(spec: Mapping[str, Any]) -> str:
     """SHA-256 of what decides a policy: two specs with one fingerprint are the same."""
     return hashlib.sha256(json.dumps([SCHEMA, spec], sort_keys=True).encode()).hexdigest()
