@@ -1,7 +1,7 @@
 """What private arm elimination is compared with: nobody private, the local model, a trusted curator.
 
-Their noise, and the rewards of policies that choose every round, come from numpy's generators, seeded by the bits that are passed: they are for
-simulations and protect nobody.
+Their noise, and the rewards of policies that choose every round, come from numpy's generators, seeded by the bits that
+are passed: they are for simulations and protect nobody.
 """
 
 import math
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes
+from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes, check_growth
 from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, Stage
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
-from shuffledp.learn.bandits.spec import check_number, check_whole
+from shuffledp.learn.bandits.spec import check_number, check_privacy, check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import LARGEST_USERS
 from shuffledp.randomness import RandomBits
@@ -37,6 +37,10 @@ class ReferenceElimination(Elimination):
     """Arms are compared after batches that grow by the factor `growth`: 2 makes the twin of doubling batches."""
 
     growth: float = GROWTH
+
+    def __post_init__(self) -> None:
+        Elimination.__post_init__(self)
+        object.__setattr__(self, "growth", check_growth(self.growth))
 
     @property
     @abstractmethod
@@ -79,6 +83,10 @@ class LocalElimination(ReferenceElimination):
 
     privacy: Privacy
 
+    def __post_init__(self) -> None:
+        ReferenceElimination.__post_init__(self)
+        check_privacy(self.privacy)
+
     @property
     def _lie(self) -> float:
         return LocalRandomizedResponse(users=1, privacy=self.privacy).lie_probability
@@ -105,6 +113,10 @@ class CuratorElimination(ReferenceElimination):
     privacy: Privacy
     growth: float = 2.0
 
+    def __post_init__(self) -> None:
+        ReferenceElimination.__post_init__(self)
+        check_privacy(self.privacy)
+
     @property
     def spread(self) -> float:
         return 1.0
@@ -129,8 +141,10 @@ class EveryRound(ABC):
     refresh: float = 0.01
 
     def __post_init__(self) -> None:
-        check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
-        check_whole("horizon", self.horizon, self.arms, LARGEST_USERS, "count the users, at least one an arm")
+        arms = check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
+        horizon = check_whole("horizon", self.horizon, arms, LARGEST_USERS, "count the users, at least one an arm")
+        object.__setattr__(self, "arms", arms)
+        object.__setattr__(self, "horizon", horizon)
         object.__setattr__(self, "refresh", check_number("refresh", self.refresh, 0, 1, "0.01 costs little"))
 
     @abstractmethod
