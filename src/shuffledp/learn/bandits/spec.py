@@ -49,7 +49,7 @@ def reward_bits(rewards: ArrayLike, *, bits: RandomBits) -> NDArray[np.uint8]:
 def check_whole(name: str, value: Any, least: int, most: int, way_out: str) -> int:
     """A whole number in least..most."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise ParameterError(name, value, f"must be a whole number in {least}..{most}", way_out)
+        raise ParameterError(name, _shown(value), f"must be a whole number in {least}..{most}", way_out)
     return int(value)
 
 
@@ -61,8 +61,13 @@ def check_number(name: str, value: Any, least: float, most: float, way_out: str)
     """
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not real or not least <= value <= most:
-        raise ParameterError(name, value, f"must be a number in {least:g}..{most:g}", way_out)
+        raise ParameterError(name, _shown(value), f"must be a number in {least:g}..{most:g}", way_out)
     return float(value)
+
+
+def _shown(value: Any) -> Any:
+    """Text in quotes: what looks like a number may be none."""
+    return repr(value) if isinstance(value, str) else value
 
 
 def check_flag(name: str, value: Any, way_out: str) -> bool:

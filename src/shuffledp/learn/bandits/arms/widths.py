@@ -62,11 +62,9 @@ def difference_quantile(error: ArmError, failure: float) -> float:
     """
     if not error.noises:
         return math.sqrt(error.spread * -math.log(failure))
-    masses = _difference_masses(error.noises)
     # Of a table whose own error is of the failure's size nothing is learned.
-    if masses is None or masses[1] > failure / 2:
-        return _chernoff(error, failure)
-    return _mixed(masses, error.spread, failure)
+    masses = _difference_masses(error.noises, failure / 2)
+    return _chernoff(error, failure) if masses is None else _mixed(masses, error.spread, failure)
 
 
 def _mixed(law: tuple[Floats, float], spread: float, failure: float) -> float:
@@ -123,8 +121,8 @@ def _shape(law: PolyaDifference | DiscreteLaplace) -> float:
 
 
 @lru_cache(maxsize=256)
-def _difference_masses(noises: tuple[IntegerLaw, ...]) -> tuple[Floats, float] | None:
-    """Masses of X - X' on -n..n and what they may lack, or None where that would be too much work."""
+def _difference_masses(noises: tuple[IntegerLaw, ...], most: float) -> tuple[Floats, float] | None:
+    """Masses of X - X' on -n..n and what they may lack, or None where that would be more, or too much work."""
     total, slack = np.ones(1), 0.0
     for law in noises:
         if isinstance(law, PolyaDifference | DiscreteLaplace):
@@ -143,9 +141,11 @@ def _difference_masses(noises: tuple[IntegerLaw, ...]) -> tuple[Floats, float] |
             one = np.exp(law.log_pmf(np.arange(start, end + 1, dtype=np.float64)))
             masses, error = _convolved(one, one[::-1])
             slack += 4 * _OUTSIDE + error
+        if slack > most:
+            return None
         total, error = _convolved(total, masses)
         slack += error
-    return total, slack
+    return (total, slack) if slack <= most else None
 
 
 def _convolved(first: Floats, second: Floats) -> tuple[Floats, float]:

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 # Beyond the edge of the spectrum by so much, nothing is left in doubles.
 _BEYOND = 10.0
-# Rounding moves a tail by less than this times the dimension (1.2e-13 was the most seen, at 160). That much of the
+# Rounding moves a tail by less than this times the dimension (2.2e-13 was the most seen, at 200). That much of the
 # failure is left for it, and of failures below a thousand times as much the proved bound is taken.
 _ROUNDING = 2e-15
 
