@@ -23,22 +23,26 @@ from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.learn.bandits.arms.references import (
     UCB1,
     CuratorElimination,
+    EveryRound,
     LocalElimination,
     NonPrivateElimination,
+    ThompsonSampling,
 )
 from shuffledp.learn.bandits.spec import check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.arms import simulate_arms
-from shuffledp.simulation.environments.arms import random_gaps
+from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
 
 DELTA = 1e-6
 EPSILONS = (0.2, 1.0, 10.0)
 FIXED = (10, 30, 100, 300, 1000, 3000)
 SMALLEST, LARGEST_ALLOWED = 10_000, 10**9
 GROWTH = 1.25
+# Every user draws for every arm, which takes a minute for a million users of so many instances.
+_LONGEST_THOMPSON, _THOMPSON_INSTANCES = 10**6, 50
 
-Policy = Elimination | UCB1
+Policy = Elimination | EveryRound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +55,13 @@ class RegretTask(Task):
     horizon: int
     instances: int
     seed: int
+    worlds: int = 2
+    """Changes with the worlds: kept rows of older ones are measured again."""
 
     @property
     def weight(self) -> int:
-        """UCB1 takes the most steps."""
-        return self.instances * self.arms * (50 if self.policy == "ucb1" else 1)
+        """Those that choose every round take the most steps."""
+        return self.instances * self.arms * {"ucb1": 50, "thompson": 500}.get(self.policy, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,7 @@ class ExtraTask(Task):
     epsilon: float
     instances: int
     seed: int
+    worlds: int = 2
 
     @property
     def weight(self) -> int:
@@ -133,6 +140,8 @@ def policies(arms: int, horizon: int, epsilon: float | None) -> Iterator[tuple[s
         yield "non-private", NonPrivateElimination(arms=arms, horizon=horizon)
         yield "non-private doubling", NonPrivateElimination(arms=arms, horizon=horizon, growth=2.0)
         yield "ucb1", UCB1(arms=arms, horizon=horizon)
+        if horizon <= _LONGEST_THOMPSON:
+            yield "thompson", ThompsonSampling(arms=arms, horizon=horizon)
         return
     privacy = Privacy(epsilon, DELTA)
     yield "doubling", DoublingBatches(arms=arms, horizon=horizon, privacy=privacy)
@@ -145,6 +154,7 @@ def policies(arms: int, horizon: int, epsilon: float | None) -> Iterator[tuple[s
         paper = DoublingBatches(arms=arms, horizon=horizon, privacy=privacy, method="coins", constants="paper")
         yield "doubling paper", paper
     yield "curator", CuratorElimination(arms=arms, horizon=horizon, privacy=privacy)
+    yield "curator 1.25", CuratorElimination(arms=arms, horizon=horizon, privacy=privacy, growth=GROWTH)
     yield "local", LocalElimination(arms=arms, horizon=horizon, privacy=privacy)
 
 
@@ -153,13 +163,15 @@ def run_regret(task: RegretTask) -> RegretRow:
     started = time.perf_counter()
     policy = dict(policies(task.arms, task.horizon, task.epsilon))[task.policy]
     world = random_gaps(task.instances, task.arms, smallest=0.02, largest=0.5, seed=task.seed)
+    if isinstance(policy, ThompsonSampling):
+        world = ArmsWorld(world.means[:_THOMPSON_INSTANCES])
     regret = simulate_arms(policy, world, bits=RandomBits.seeded(task.seed), seed=task.seed).regret
     return RegretRow(
         policy=task.policy,
         epsilon=task.epsilon,
         arms=task.arms,
         horizon=task.horizon,
-        instances=task.instances,
+        instances=regret.size,
         regret_mean=float(regret.mean()),
         regret_standard_error=float(regret.std(ddof=1) / math.sqrt(regret.size)),
         seconds=time.perf_counter() - started,

@@ -37,6 +37,8 @@ class FigureTask(Task):
     instances: int
     users: int = USERS
     seed: int = 1
+    rules: int = 2
+    """Changes with the rule for radii: kept rows of an older one are measured again."""
 
     @property
     def weight(self) -> int:

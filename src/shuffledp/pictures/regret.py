@@ -15,7 +15,7 @@ def draw_regret(path: Path, panels: Mapping[str, Mapping[str, Line]], title: str
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     for axes, (panel, lines) in zip(grid, panels.items(), strict=True):
         for name, line in lines.items():
-            style = "--" if name.startswith(("non-private", "ucb1")) else "-"
+            style = "--" if name.startswith(("non-private", "ucb1", "thompson")) else "-"
             users, regret = zip(*line, strict=True)
             axes.plot(users, regret, style, color=f"C{names.index(name)}", linewidth=1.6, label=name)
         axes.set(xscale="log", yscale="log", xlabel="users", title=panel)

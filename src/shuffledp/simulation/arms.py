@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.learn.bandits.arms.elimination import ArmsState, Elimination, PrivateElimination
-from shuffledp.learn.bandits.arms.references import UCB1
+from shuffledp.learn.bandits.arms.references import EveryRound
 from shuffledp.learn.bandits.spec import reward_bits
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.environments.arms import ArmsWorld, reward_generator
@@ -28,7 +28,7 @@ class ArmsRun:
     """Whether an arm with the largest mean was left at the end."""
 
 
-def simulate_arms(policy: Elimination | UCB1, world: ArmsWorld, *, bits: RandomBits, seed: int) -> ArmsRun:
+def simulate_arms(policy: Elimination | EveryRound, world: ArmsWorld, *, bits: RandomBits, seed: int) -> ArmsRun:
     """All instances of the world side by side, a stage at a step; `seed` is of the rewards, `bits` of the noise.
 
     >>> from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
@@ -41,7 +41,7 @@ def simulate_arms(policy: Elimination | UCB1, world: ArmsWorld, *, bits: RandomB
     if policy.arms != world.arms:
         raise ParameterError("arms", policy.arms, f"must be the world's {world.arms}", "plan for the arms there are")
     gaps = world.gaps
-    if isinstance(policy, UCB1):
+    if isinstance(policy, EveryRound):
         counts = policy.play(world.means, bits=bits)
         return ArmsRun((counts * gaps).sum(axis=1), np.ones(world.instances, dtype=np.bool_))
     generator = reward_generator(seed)

@@ -33,7 +33,7 @@ def best(contexts: np.ndarray) -> np.ndarray:
 def test_three_estimates_of_one_value() -> None:
     log, truth = logged(40_000)
     found = [
-        log.by_rejection(best, bits=RandomBits.seeded(1)),
+        log.by_rejection(best, bits=RandomBits.seeded(1), smallest=0.1),
         log.by_inverse_propensity(best),
         log.by_inverse_propensity(best, normalized=True),
     ]
@@ -53,6 +53,7 @@ def test_a_policy_that_learns_is_told_the_rounds_that_it_agreed_with() -> None:
     estimate = log.by_rejection(
         lambda contexts: np.full(len(contexts), 2 if len(told) < 50 else 0),
         bits=RandomBits.seeded(2),
+        smallest=0.1,
         learn=lambda context, arm, reward: told.append((arm, reward)),
     )
     assert estimate.used == len(told) > 100
@@ -87,8 +88,22 @@ def test_files(tmp_path: Path, kind: str) -> None:
 
 
 def test_bad_logs_are_refused_in_words() -> None:
-    with pytest.raises(DataError, match=r"propensity must lie in \(0, 1\], got 0 in row 1"):
+    with pytest.raises(DataError, match=r"propensity must lie in \[1e-09, 1\], got 0 in row 1"):
         LoggedRounds.of([[1.0]], [0], [1], [0], arms=1)
+    # One round would outweigh all others, or everything would overflow.
+    for reward, propensity in ((1, 5e-324), (1, 1e-10), (1, 1.5), (1e308, 0.5)):
+        with pytest.raises(DataError, match="reward must be finite|propensity must lie in"):
+            LoggedRounds.of([[1.0]], [0], [reward], [propensity], arms=1)
+    good = {"contexts": [[0.1], [0.2]], "taken": [0, 1], "rewards": [1, 0], "propensities": [0.5, 0.5], "arms": 2}
+    for wrong in (
+        {"arms": 2.5},
+        {"arms": "2"},
+        {"taken": ["a", "b"]},
+        {"propensities": [0.5j, 1]},
+        {"contexts": [[0.1], [0.2, 3]]},
+    ):
+        with pytest.raises(ParameterError, match="must be a"):
+            LoggedRounds.of(**{**good, **wrong})
     with pytest.raises(DataError, match="reward must be finite"):
         LoggedRounds.of([[1.0]], [0], [np.nan], [1], arms=1)
     with pytest.raises(DataError, match="as many of each"):
@@ -97,7 +112,7 @@ def test_bad_logs_are_refused_in_words() -> None:
         LoggedRounds.of([[1.0]], [0], [1], [1], arms=0)
     log = LoggedRounds.of([[1.0]] * 3, [0] * 3, [1] * 3, [0.5] * 3, arms=2)
     with pytest.raises(DataError, match="must agree with the policy"):
-        log.by_rejection(lambda contexts: np.ones(len(contexts), dtype=int), bits=RandomBits.seeded(1))
+        log.by_rejection(lambda contexts: np.ones(len(contexts), dtype=int), bits=RandomBits.seeded(1), smallest=0.5)
     with pytest.raises(DataError, match="policy agrees"):
         log.by_inverse_propensity(lambda contexts: np.ones(len(contexts), dtype=int), normalized=True)
     with pytest.raises(ParameterError, match="choose"):
@@ -108,6 +123,7 @@ def test_bad_logs_are_refused_in_words() -> None:
 
 def test_a_known_smallest_probability_removes_the_bias_of_short_logs() -> None:
     # Arm 1 had probability 0.2, arm 0 the rest. In three rounds the rare arm is often missing.
+    # A twin takes the least that it sees, and then keeps the common arm too often.
     generator, kept = np.random.default_rng(1), {None: [], 0.2: []}
     for trial in range(4000):
         taken = (generator.random(6) < 0.2).astype(int)
@@ -117,7 +133,7 @@ def test_a_known_smallest_probability_removes_the_bias_of_short_logs() -> None:
                 estimate = log.by_rejection(
                     lambda contexts: np.zeros(len(contexts), dtype=int),
                     bits=RandomBits.seeded(trial),
-                    smallest=smallest,
+                    smallest=float(log.propensities.min()) if smallest is None else smallest,
                 )
             except DataError:
                 found.append(0)
@@ -127,7 +143,10 @@ def test_a_known_smallest_probability_removes_the_bias_of_short_logs() -> None:
     wanted = 6 * 0.2 - 6 * 0.2 * 0.8**5
     spread = 5 * np.std(kept[0.2]) / np.sqrt(4000)
     assert abs(np.mean(kept[0.2]) - wanted) < spread < np.mean(kept[None]) - wanted
-    with pytest.raises(ParameterError, match="smallest"):
-        log.by_rejection(lambda contexts: np.zeros(len(contexts), dtype=int), bits=RandomBits.seeded(1), smallest=0.9)
+    for wrong in (0.9, 0, "a", None):
+        with pytest.raises(ParameterError, match="smallest"):
+            log.by_rejection(
+                lambda contexts: np.zeros(len(contexts), dtype=int), bits=RandomBits.seeded(1), smallest=wrong
+            )
     with pytest.raises(DataError, match="context must be finite, got a number in row 2"):
         LoggedRounds.of([[0.0], [np.nan]], [0, 1], [1, 1], [0.5, 0.5], arms=2)

@@ -2,8 +2,8 @@
 
 Rejection sampling (Li et al. 2011) keeps the rounds in which the policy agrees with the log, each with a probability
 that makes all agreements equally likely: an honest sample of the policy's own rewards, also for policies that learn, as
-long as no arm's probability was below the smallest in the log. Inverse propensities (Horvitz, Thompson 1952) use every
-round of a policy that is fixed beforehand. Both are for data that may be seen: logs are not private.
+long as no arm's probability was ever below the `smallest` that is named. Inverse propensities (Horvitz, Thompson 1952)
+use every round of a policy that is fixed beforehand. Both are for data that may be seen: logs are not private.
 """
 
 import math
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.bandits.spec import as_floats, check_number, check_whole
 from shuffledp.randomness import RandomBits
 from shuffledp.tables.matrices import read_matrix
 
@@ -23,6 +24,10 @@ Floats = NDArray[np.float64]
 Arms = NDArray[np.int64]
 Choose = Callable[[Floats], ArrayLike]
 """The arms that a policy takes for contexts, a row each."""
+
+MOST_ARMS = 1_000_000
+LEAST_PROPENSITY, LARGEST_REWARD = 1e-9, 1e100
+"""Of one round with a smaller probability, or a larger reward, no estimate can be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +62,10 @@ class LoggedRounds:
             ...
         shuffledp.errors.DataError: arm must be one of 0..1, got 2 in row 2: name the number of arms, or mend the log.
         """
-        if arms < 1:
-            raise ParameterError("arms", arms, "must be >= 1", "count the arms")
-        columns = [np.asarray(column, dtype=np.float64) for column in (taken, rewards, propensities)]
-        rows = np.asarray(contexts, dtype=np.float64)
+        arms = check_whole("arms", arms, 1, MOST_ARMS, "count the arms")
+        named = {"arm": taken, "reward": rewards, "propensity": propensities}
+        columns = [as_floats(name, column) for name, column in named.items()]
+        rows = as_floats("context", contexts)
         if rows.ndim != 2 or not all(column.shape == rows.shape[:1] for column in columns) or not len(rows):
             shapes = ", ".join(str(column.shape) for column in (rows, *columns))
             raise DataError("log", f"shapes {shapes}", "must have as many of each as rounds", "pass a row a round")
@@ -70,8 +75,9 @@ class LoggedRounds:
             where = f"a number in row {int(unknown[0]) + 1} that is not"
             raise DataError("context", where, "must be finite", "leave that round out")
         _refuse("arm", arm, (arm < 0) | (arm >= arms) | (arm != np.floor(arm)), f"must be one of 0..{arms - 1}")
-        _refuse("reward", reward, ~np.isfinite(reward), "must be finite")
-        _refuse("propensity", propensity, ~((propensity > 0) & (propensity <= 1)), "must lie in (0, 1]")
+        _refuse("reward", reward, ~(np.abs(reward) <= LARGEST_REWARD), "must be finite, and no larger than 1e+100")
+        likely = (propensity >= LEAST_PROPENSITY) & (propensity <= 1)
+        _refuse("propensity", propensity, ~likely, f"must lie in [{LEAST_PROPENSITY:g}, 1]")
         return cls(rows, arm.astype(np.int64), reward, propensity, arms)
 
     @classmethod
@@ -95,19 +101,18 @@ class LoggedRounds:
         choose: Choose,
         *,
         bits: RandomBits,
+        smallest: float,
         learn: Callable[..., Any] | None = None,
-        smallest: float | None = None,
     ) -> ReplayEstimate:
         """Of the rounds in which the policy takes the logged arm, those that a coin keeps.
 
-        `smallest` is the least probability that any arm ever had in the log; left out, the least that is seen, which
-        is not below it only if an arm of that probability was taken: in a short log rare arms are then kept too often.
+        `smallest` is the least probability that any arm ever had while the log was written. The least that is seen in
+        the log is no substitute: where a rare arm happens not to have been taken it is larger, common arms are kept
+        too often, and the estimate leans towards them.
         A policy that learns is asked round by round, and `learn(context, arm, reward)` is called for each kept one.
         """
         seen = float(self.propensities.min())
-        least = seen if smallest is None else smallest
-        if not 0 < least <= seen:
-            raise ParameterError("smallest", smallest, f"must lie in (0, {seen:g}]", "no arm was taken with less")
+        least = check_number("smallest", smallest, LEAST_PROPENSITY, seen, "name the least that any arm ever had")
         coins = bits.words(len(self.taken)) >> np.uint64(11)
         # P[agree and kept] = propensity * least / propensity, whatever the arm: kept rounds are the policy's own.
         kept = coins.astype(np.float64) * 2.0**-53 < least / self.propensities

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import round_randomly
 
@@ -23,11 +25,11 @@ def check_rewards(rewards: ArrayLike) -> NDArray[np.float64]:
         ...
     shuffledp.errors.DataError: rewards must lie in [0, 1], got 1.5 in row 3: scale them into it.
     """
-    array = np.asarray(rewards)
-    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "buif":
-        shape = f"shape {array.shape} of {array.dtype}"
-        raise DataError("rewards", shape, "must be a column of at least one number", "pass one a user")
-    numbers = array.astype(np.float64)
+    numbers = as_floats("rewards", rewards)
+    if numbers.ndim != 1 or numbers.size == 0:
+        raise DataError(
+            "rewards", f"shape {numbers.shape}", "must be a column of at least one number", "pass one a user"
+        )
     bad = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
     if bad.size:
         row = int(bad[0])
@@ -47,8 +49,61 @@ def reward_bits(rewards: ArrayLike, *, bits: RandomBits) -> NDArray[np.uint8]:
 def check_whole(name: str, value: Any, least: int, most: int, way_out: str) -> int:
     """A whole number in least..most."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise ParameterError(name, value, f"must be a whole number in {least}..{most}", way_out)
+        raise ParameterError(name, _shown(value), f"must be a whole number in {least}..{most}", way_out)
     return int(value)
+
+
+def check_number(name: str, value: Any, least: float, most: float, way_out: str) -> float:
+    """A number in [least, most] as a float, so that equal specs have equal fingerprints.
+
+    >>> check_number("growth", 2, 1.05, 16, "batches double in the paper")
+    2.0
+    """
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not least <= value <= most:
+        raise ParameterError(name, _shown(value), f"must be a number in {least:g}..{most:g}", way_out)
+    return float(value)
+
+
+def _shown(value: Any) -> Any:
+    """Text in quotes: what looks like a number may be none."""
+    return repr(value) if isinstance(value, str) else value
+
+
+def check_flag(name: str, value: Any, way_out: str) -> bool:
+    """True or False, and nothing that only counts as one of them."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(name, repr(value), "must be True or False", way_out)
+    return bool(value)
+
+
+def check_privacy(privacy: Any) -> None:
+    """Refuse what is no Privacy."""
+    if not isinstance(privacy, Privacy):
+        raise ParameterError("privacy", repr(privacy), "must be a Privacy", "pass Privacy(1, 1e-6), for instance")
+
+
+def check_constants(constants: Any) -> None:
+    """Refuse what is neither ours nor the papers'."""
+    if not isinstance(constants, str) or constants not in ("exact", "paper"):
+        raise ParameterError("constants", constants, "must be exact or paper", "exact is smaller")
+
+
+def as_floats(name: str, values: Any) -> NDArray[np.float64]:
+    """The values as an array of real numbers, or a DataError."""
+    way_out = "pass rows of equal length"
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        raise DataError(name, type(values).__name__, "must be an array of numbers", way_out) from None
+    if array.dtype.kind not in "buif":
+        raise DataError(name, f"an array of {array.dtype}", "must be an array of numbers", way_out)
+    return array.astype(np.float64)
+
+
+def is_real(value: Any) -> bool:
+    """Whether this is a finite number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def fingerprint_of(spec: Mapping[str, Any]) -> str:
@@ -59,7 +114,7 @@ def fingerprint_of(spec: Mapping[str, Any]) -> str:
 def refuse_other_spec(found: str, own: str) -> None:
     """A state goes on only under the spec that it began with."""
     if found != own:
-        raise ParameterError("state", found[:12], f"must belong to the policy {own[:12]}", "use its own policy")
+        raise ParameterError("state", str(found)[:12], f"must belong to the policy {own[:12]}", "use its own policy")
 
 
 def state_fields(document: Any, names: tuple[str, ...]) -> list[Any]:

@@ -57,22 +57,30 @@ class ArmsWorld:
 def random_gaps(
     instances: int, arms: int, *, smallest: float, largest: float, best: float = 0.8, seed: int
 ) -> ArmsWorld:
-    """The best arm first; all others are behind by gaps whose logarithms are uniform.
+    """One arm is the best, in any place; all others are behind by gaps whose logarithms are uniform.
 
     >>> random_gaps(1, 3, smallest=0.1, largest=0.5, seed=1).means.round(2)
     array([[0.8 , 0.69, 0.32]])
     """
     if not 0 < smallest <= largest <= best <= 1:
         raise ParameterError("gaps", (smallest, largest), f"must lie in order between 0 and {best}", "try 0.1 to 0.5")
-    draws = np.random.default_rng((seed, instances, arms)).random((instances, arms - 1))
-    gaps = smallest * (largest / smallest) ** draws
-    return ArmsWorld(np.concatenate((np.full((instances, 1), best), best - gaps), axis=1))
+    generator = np.random.default_rng((seed, instances, arms))
+    gaps = smallest * (largest / smallest) ** generator.random((instances, arms - 1))
+    means = np.concatenate((np.full((instances, 1), best), best - gaps), axis=1)
+    return ArmsWorld(generator.permuted(means, axis=1))
 
 
 def common_gap(instances: int, arms: int, gap: float, best: float = 0.75) -> ArmsWorld:
-    """One arm is better than all others, which are alike."""
+    """One arm, each in its turn, is better than all others, which are alike.
+
+    >>> common_gap(3, 2, 0.25).means
+    array([[0.75, 0.5 ],
+           [0.5 , 0.75],
+           [0.75, 0.5 ]])
+    """
     means = np.full((instances, arms), best - gap)
-    means[:, 0] = best
+    rows = np.arange(instances)
+    means[rows, rows % arms] = best
     return ArmsWorld(means)
 
 

@@ -66,7 +66,8 @@ def run_linear_bandit(
         limits = f"must be {policy.setting.dimension} as in the world"
         raise ParameterError("dimension", world.theta.shape[1], limits, "make both alike")
     generator = np.random.default_rng((seed, 1))
-    if isinstance(policy, LinUCB) and policy.batch == 1 and isinstance(world, FixedArms):
+    plain = isinstance(policy, LinUCB) and policy.batch == 1 and policy.setting.constants == "exact"
+    if isinstance(policy, LinUCB) and plain and isinstance(world, FixedArms):
         from shuffledp.simulation.environments.linear_every_round import run_every_round
 
         return run_every_round(policy, world, generator, progress)

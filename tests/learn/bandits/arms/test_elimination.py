@@ -15,6 +15,7 @@ from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.learn.bandits.arms.paper import paper_sigma
+from shuffledp.learn.bandits.arms.references import CuratorElimination, LocalElimination, NonPrivateElimination
 from shuffledp.learn.bandits.spec import check_rewards, reward_bits
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.shares import Shares
@@ -161,6 +162,15 @@ def test_a_state_of_another_spec_is_refused() -> None:
         {"sums": [0.0]},
         {"counts": [-1, 0, 0]},
         {"counts": [1, 0, 0]},
+        {"users": 10**400},
+        {"sums": [10**400, 0, 0]},
+        {"sums": [1e308, 1e308, -1e308]},
+        {"sums": [1.0, 0.0, 0.0]},
+        {"sums": [True, 0.0, 0.0]},
+        {"users": 32, "counts": [32, 0, 0]},
+        {"users": 96, "counts": [32, 32, 32]},
+        {"users": 96, "stage": 1, "active": [0, 1], "counts": [32, 32, 31], "sums": [1.0, 1.0, 1.0]},
+        {"fingerprint": None},
         {"users": 1.5},
         {"users": True},
         {"sums": [0.0, "x", 0.0]},
@@ -214,6 +224,19 @@ def test_rewards_are_rounded_without_bias() -> None:
         ({"first_batch": 2000}, "first_batch"),
         ({"growth": 1.0}, "growth"),
         ({"growth": math.nan}, "growth"),
+        ({"growth": "2"}, "growth"),
+        ({"growth": True}, "growth"),
+        ({"failure": "x"}, "failure"),
+        ({"failure": 1e-320}, "failure"),
+        ({"failure": 1.0}, "failure"),
+        ({"honest_fraction": -1.0}, "honest_fraction"),
+        ({"honest_fraction": math.nan}, "honest_fraction"),
+        ({"honest_fraction": True}, "honest_fraction"),
+        ({"visits": "2"}, "visits"),
+        ({"privacy": (1, 1e-6)}, "privacy"),
+        ({"method": ["shares"]}, "method"),
+        ({"constants": "best"}, "constants"),
+        ({"first_batch": "8"}, "first_batch"),
     ],
     ids=str,
 )
@@ -221,6 +244,43 @@ def test_bad_specs_are_named(asked, parameter: str) -> None:
     with pytest.raises(ParameterError) as error:
         DoublingBatches(**{"arms": 3, "horizon": 4000, "privacy": PRIVACY} | asked)
     assert error.value.parameter == parameter
+
+
+def test_equal_policies_have_equal_fingerprints() -> None:
+    whole = np.int64
+    asked = {"arms": 3, "horizon": 10_000, "privacy": PRIVACY}
+    one = DoublingBatches(**asked, growth=2.0, honest_fraction=1.0, first_batch=32, visits=2, failure=0.5)
+    two = DoublingBatches(
+        arms=whole(3),
+        horizon=whole(10_000),
+        privacy=Privacy(1.0, 1e-6),
+        growth=2,
+        honest_fraction=1,
+        first_batch=whole(32),
+        visits=whole(2),
+        failure=np.float64(0.5),
+    )
+    assert one == two and one.fingerprint == two.fingerprint
+    assert json.dumps(two.start().document()) == json.dumps(one.start().document())
+    fixed = [FixedBatches(**asked, batch=batch).fingerprint for batch in (60, whole(60))]
+    assert fixed[0] == fixed[1]
+
+
+def test_growth_of_references_is_checked() -> None:
+    for growth in (1.0, 0.5, math.nan, "2"):
+        for kind, extra in ((NonPrivateElimination, {}), (CuratorElimination, {"privacy": PRIVACY})):
+            with pytest.raises(ParameterError, match="growth"):
+                kind(arms=2, horizon=1000, growth=growth, **extra)
+    for kind in (LocalElimination, CuratorElimination):
+        with pytest.raises(ParameterError, match="privacy"):
+            kind(arms=2, horizon=1000, privacy=1)
+
+
+def test_more_phases_than_can_be_compared_are_refused() -> None:
+    asked = {"arms": 2, "privacy": Privacy(0.1, 1e-6), "batch": 1, "method": "coins"}
+    with pytest.raises(ParameterError, match="batch makes 15,000,000 phases"):
+        FixedBatches(**asked, horizon=3 * 10**7, constants="paper")
+    assert len(FixedBatches(**asked, horizon=3 * 10**7).stages) < 200
 
 
 def test_batches_larger_than_there_are_users_are_refused() -> None:

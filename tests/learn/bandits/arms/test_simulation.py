@@ -16,6 +16,7 @@ from shuffledp.learn.bandits.arms.references import (
     CuratorElimination,
     LocalElimination,
     NonPrivateElimination,
+    ThompsonSampling,
 )
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -131,11 +132,39 @@ def test_the_noise_does_not_grow_with_the_batch() -> None:
 def test_ucb1_plays_everybody_and_mostly_the_best() -> None:
     world = common_gap(50, 3, 0.3)
     counts = UCB1(arms=3, horizon=20_000).play(world.means, bits=RandomBits.seeded(1))
-    assert (counts.sum(axis=1) == 20_000).all() and counts[:, 0].min() > 18_000
+    assert (counts.sum(axis=1) == 20_000).all() and counts[world.gaps == 0].min() > 18_000
     # Refreshed at every user, it is UCB1 itself; one in a hundred costs little.
     often = UCB1(arms=3, horizon=20_000, refresh=1e-9).play(world.means, bits=RandomBits.seeded(2))
-    error = math.hypot(counts[:, 1].std(), often[:, 1].std()) / math.sqrt(50)
-    assert abs(counts[:, 1].mean() - often[:, 1].mean()) < 0.05 * often[:, 1].mean() + 6 * error
+    some, all_of_them = (played[world.gaps > 0] for played in (counts, often))
+    error = math.hypot(some.std(), all_of_them.std()) / math.sqrt(100)
+    assert abs(some.mean() - all_of_them.mean()) < 0.05 * all_of_them.mean() + 6 * error
+
+
+def test_thompson_sampling_is_the_strongest() -> None:
+    world = random_gaps(300, 3, smallest=0.1, largest=0.5, seed=2)
+
+    def regret(policy) -> np.ndarray:
+        return simulate_arms(policy, world, bits=RandomBits.seeded(1), seed=1).regret
+
+    asked = {"arms": 3, "horizon": 3000}
+    late, exact = regret(ThompsonSampling(**asked)), regret(ThompsonSampling(**asked, refresh=0))
+    error = math.hypot(late.std(), exact.std()) / math.sqrt(300)
+    assert abs(late.mean() - exact.mean()) < 0.05 * exact.mean() + 6 * error
+    for other in (UCB1(**asked), NonPrivateElimination(**asked)):
+        assert late.mean() < 0.5 * regret(other).mean()
+
+
+@pytest.mark.parametrize("kind", [UCB1, ThompsonSampling])
+def test_policies_of_every_round_refuse_in_words(kind) -> None:
+    for wrong in ({"arms": 10, "horizon": 5}, {"arms": 1.5, "horizon": 9}, {"arms": 2, "horizon": 9, "refresh": "x"}):
+        with pytest.raises(ParameterError, match="must be a"):
+            kind(**wrong)
+
+
+def test_the_best_arm_may_be_anywhere() -> None:
+    for world in (random_gaps(3000, 3, smallest=0.1, largest=0.5, seed=1), common_gap(3000, 3, 0.1)):
+        first = np.bincount(world.means.argmax(axis=1), minlength=3)
+        assert (abs(first - 1000) < 6 * math.sqrt(3000 * 2 / 9)).all()
 
 
 def test_a_world_with_other_arms_is_refused() -> None:

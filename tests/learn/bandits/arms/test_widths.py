@@ -65,6 +65,16 @@ def test_chernoffs_bound_is_above_the_exact_one_and_near_it(law) -> None:
     assert exact <= bound <= 1.12 * exact
 
 
+@pytest.mark.parametrize("failure", [1e-15, 1e-30, 1e-90])
+def test_failures_below_a_tables_error_have_chernoffs_bound(failure: float) -> None:
+    # Convolved by a transform, and its masses left out at 1e-26.
+    for law in (Binomial(4_000_000, 0.5), Binomial(10_000_000, 0.3), DiscreteLaplace(math.exp(-0.02)), *LAWS):
+        error = ArmError(0.0).plus(1e6, law, 2)
+        a = difference_quantile(error, failure)
+        gaussian = stats.norm.isf(failure) * math.sqrt(2 * (1e6 / 4 + 2 * law.variance))
+        assert gaussian < a < 1.5 * gaussian
+
+
 def test_very_many_batches_have_a_bound_too() -> None:
     law = DiscreteLaplace(math.exp(-1))
     a = difference_quantile(ArmError(0.0).plus(1e5, law, 50_000), 1e-9)

@@ -44,11 +44,20 @@ def test_simulated_matrices(dimension: int) -> None:
 
 def test_the_proved_bound_is_above_and_takes_over() -> None:
     for dimension in (1, 2, 5, 15):
-        for failure in (0.3, 1e-3, 1e-8, 1e-11):
+        for failure in (0.3, 1e-3, 1e-8, 1e-10):
             assert operator_norm_quantile(dimension, failure) < proved_operator_norm(dimension, failure)
     assert operator_norm_quantile(5, 1e-14) == proved_operator_norm(5, 1e-14)
+    assert operator_norm_quantile(200, 3e-10) == proved_operator_norm(200, 3e-10)
     with pytest.raises(ParameterError, match="failure"):
         operator_norm_quantile(5, 0.0)
+
+
+@pytest.mark.parametrize("dimension", [3, 20, 60])
+def test_rounding_is_far_below_what_tails_are_trusted_for(dimension: int) -> None:
+    # Where nothing is left, what is computed is rounding alone.
+    far = proved_operator_norm(dimension, 1e-22)
+    noise = [abs(operator_norm_tail(dimension, far * (1 + part / 1000))) for part in range(-5, 6)]
+    assert 0 < max(noise) < 2e-15 * dimension
 
 
 def test_a_vector_is_shorter_than_that() -> None:

@@ -86,7 +86,45 @@ def test_noise_is_as_far_from_gaussian_as_said() -> None:
     below = np.array([law.cdf(k) for k in range(-300, 301)])
     scores = 50.0 * special.ndtri(below)
     worst = max(np.abs(np.arange(-300, 301) - scores).max(), np.abs(np.arange(-299, 301) - scores[:-1]).max())
-    assert 0.5 < worst <= gaussian_offset(noise)
+    assert 0.5 < worst <= gaussian_offset(noise, 3e-12)
+
+
+@pytest.mark.parametrize("variance", [0.5, 1.0, 10.0, 100.0, 10_000.0])
+@pytest.mark.parametrize("failure", [3e-12, 1e-20])
+def test_noise_is_further_from_gaussian_no_more_often_than_said(variance: float, failure: float) -> None:
+    """By integration over the whole law: with few steps of noise seven deviations leave out far more than 3e-12."""
+    from scipy import special
+
+    noise, deviation = SkellamNoise(variance), math.sqrt(variance)
+    offset = gaussian_offset(noise, failure)
+    places = np.arange(-int(40 * deviation + 60), 1)
+    ends = special.ndtri(np.cumsum(np.exp(noise.law().log_pmf(places.astype(np.float64)))))
+    starts = np.concatenate(([-np.inf], ends[:-1]))
+
+    def beyond(off: float) -> float:
+        low, high = (places - off) / deviation, (places + off) / deviation
+        below = special.ndtr(np.minimum(ends, low)) - special.ndtr(starts)
+        above = special.ndtr(ends) - special.ndtr(np.maximum(starts, high))
+        return 2 * float(np.maximum(below, 0).sum() + np.maximum(above, 0).sum())
+
+    assert beyond(offset) <= failure
+    # A twin that says a tenth less is wrong.
+    assert beyond(0.9 * offset) > failure
+
+
+def test_draws_that_may_fail_are_counted() -> None:
+    from shuffledp.learn.bandits.linear import counted
+
+    policy = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
+    draws = policy.releases * SETTING.joint.length
+    each = counted.OFFSETS * SETTING.failure / 2 / draws
+    noise = policy.plan.noise
+    assert isinstance(noise, SkellamNoise)
+    depths = policy.plan.schedule.depths[: policy.releases + 1]
+    least = policy.plan.domain.step * depths * gaussian_offset(noise, each)
+    assert (policy.release_noise.offsets >= least).all()
+    with pytest.raises(ParameterError, match="failure must lie in"):
+        gaussian_offset(noise, 1e-40)
 
 
 def told(policy, state: LinearState, users: int, bits: RandomBits):
@@ -125,7 +163,7 @@ def test_broken_states_and_sums_are_refused_in_words() -> None:
     state = policy.start()
     with pytest.raises(DataError, match="schema"):
         LinearState.from_document([])
-    with pytest.raises(DataError, match="fields"):
+    with pytest.raises(DataError, match="all its fields"):
         LinearState.from_document({"schema": 1})
     with pytest.raises(DataError, match="finite"):
         LinearState.from_document({**state.document(), "released": [math.nan]})
@@ -137,9 +175,94 @@ def test_broken_states_and_sums_are_refused_in_words() -> None:
         policy.ask(replace(state, released=(0.0,)))
     with pytest.raises(ParameterError, match="users must lie in"):
         policy.ask(replace(state, users=2001))
+    for wrong in ("98765", [True] * 9, [10**400] * 9, [1e300] * 9, ["1"] * 9, None, {}):
+        with pytest.raises(DataError, match="list of finite sums"):
+            LinearState.from_document({**state.document(), "released": wrong})
+    for change in ({"users": True}, {"users": "1"}, {"fingerprint": None}):
+        with pytest.raises(DataError, match="whole users and a fingerprint"):
+            LinearState.from_document({**state.document(), **change})
+    with pytest.raises(ParameterError, match="none before the first slot"):
+        policy.ask(replace(state, released=(1.0,) * 9))
+    for bad in ("sums", [[1], [1, 2]], ["x"] * 9, None, [1e300] * 9):
+        with pytest.raises(ParameterError, match="told must be"):
+            policy.tell(state, 10, bad)
     counted = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
     with pytest.raises(ParameterError, match="counter"):
         counted.ask(replace(counted.start(), counter=None))
+    with pytest.raises(DataError, match="schema 1, got dict"):
+        LinearState.from_document({**counted.start().document(), "counter": {}})
+    with pytest.raises(ParameterError, match="told must name levels"):
+        counted.tell(counted.start(), 1, 5)
+    # What was released is what the counter says.
+    cohort = counted.ask(counted.start())
+    later = counted.tell(counted.start(), cohort.users, {1: np.arange(9)})
+    assert counted.ask(later).users > 0
+    for forged in ((0.0,) * 9, (1e6,) * 9):
+        with pytest.raises(ParameterError, match="sums of its counter"):
+            counted.ask(replace(later, released=forged))
+
+
+def test_equal_policies_have_equal_fingerprints_and_states_can_be_saved() -> None:
+    whole = np.int64
+    plain = LinearSetting(users=100, dimension=2, nonnegative=True, lowest_reward=0.0, theta_length=1.0)
+    other = LinearSetting(
+        users=whole(100), dimension=whole(2), nonnegative=np.bool_(True), lowest_reward=-0, theta_length=1
+    )
+    assert plain == other and plain.document() == other.document()
+    assert json.dumps(plain.document()) == json.dumps(other.document())
+    for name in POLICIES:
+        one, two = (
+            linear_policy(name, setting, PRIVACY, batch=batch, visits=visits)
+            for setting, batch, visits in ((plain, 20, 1), (other, whole(20), whole(1)))
+        )
+        assert one.fingerprint == two.fingerprint, name
+        ends = two.slot_users == 1
+        state = two.tell(two.start(), whole(1), [0.0] * 5 if ends else None)
+        assert LinearState.from_document(json.loads(json.dumps(state.document()))) == state
+
+
+def test_what_decides_privacy_must_be_what_it_says() -> None:
+    for flag in ("no", "false", 1, 0, math.nan, None):
+        with pytest.raises(ParameterError, match="nonnegative must be True or False"):
+            LinearSetting(users=10, dimension=2, nonnegative=flag)  # type: ignore[arg-type]
+    for wrong in (
+        {"users": "10"},
+        {"dimension": 2.0},
+        {"lowest_reward": "0"},
+        {"lowest_reward": False},
+        {"theta_length": "1"},
+        {"theta_length": math.inf},
+        {"confidence": "0.9"},
+        {"constants": ["exact"]},
+    ):
+        with pytest.raises(ParameterError, match=next(iter(wrong))):
+            LinearSetting(**{"users": 10, "dimension": 2, **wrong})
+    for name in POLICIES:
+        with pytest.raises(ParameterError, match="privacy must be a Privacy"):
+            linear_policy(name, SETTING, (1, 0.1))  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="visits"):
+            linear_policy(name, SETTING, PRIVACY, visits="2")  # type: ignore[arg-type]
+    for make in (LocalLinUCB, TreeLinUCB, SquareRootLinUCB):
+        with pytest.raises(ParameterError, match="privacy must be a Privacy"):
+            make(setting=SETTING, privacy=1)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="setting must be"):
+            make(setting=5, privacy=PRIVACY)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="policy must be one of"):
+        linear_policy(5, SETTING, PRIVACY)  # type: ignore[arg-type]
+
+
+def test_features_and_rewards_that_are_no_numbers_are_refused_in_words() -> None:
+    joint = SETTING.joint
+    for features, rewards in (
+        ([["a"] * 3], [1]),
+        ([[0.1] * 3, [1]], [1, 1]),
+        ([[0.1j] * 3], [1]),
+        ([[0.1] * 3], ["x"]),
+    ):
+        with pytest.raises(DataError, match="must be an array of numbers"):
+            joint.check(features, rewards)
+    with pytest.raises(DataError, match="finite lengths"):
+        joint.check([[1e200] * 3], [1], normalize=True)
 
 
 def test_bad_requests_are_refused_in_words() -> None:

@@ -14,6 +14,7 @@ from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.prefix_noise import square_root_noise, tree_noise, walk_noise
+from shuffledp.simulation.environments.linear_every_round import run_every_round
 from shuffledp.simulation.environments.linear_runs import _Run, counted_noise, run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms, FreshArms
 from shuffledp.simulation.linear_messages import run_with_messages
@@ -29,7 +30,7 @@ def world(instances: int, dimension: int = 3, arms: int = 10) -> FixedArms:
 
 def test_every_round_is_ask_and_tell() -> None:
     policy, here = LinUCB(setting=SETTING), world(3)
-    curves = run_linear_bandit(policy, here, seed=5)
+    curves = run_every_round(policy, here, np.random.default_rng((5, 1)), behind=0.0)
     uniform = np.random.default_rng((5, 1)).random((600, 3))
     for instance in range(3):
         state, total, regret = policy.start(), np.zeros(policy.setting.joint.length), 0.0
@@ -40,6 +41,23 @@ def test_every_round_is_ask_and_tell() -> None:
             total += policy.setting.joint.pack(here.features[instance, arm], uniform[user, instance] < mean)
             state = policy.tell(state, 1, total)
         assert curves.final[instance] == pytest.approx(regret, abs=1e-9)
+
+
+def test_an_older_eigenvalue_costs_nothing_to_speak_of() -> None:
+    policy, here = LinUCB(setting=LinearSetting(users=3000, dimension=3, nonnegative=True)), world(200)
+    late, exact = (run_every_round(policy, here, np.random.default_rng(2), behind=part).final for part in (0.01, 0.0))
+    apart = late - exact
+    assert abs(apart.mean()) < 0.02 * exact.mean() + 6 * apart.std() / math.sqrt(200)
+    # A twin that never looks again has the textbook's radius, and regret that is clearly larger.
+    twin = run_every_round(policy, here, np.random.default_rng(2), behind=1e9).final
+    assert (twin - exact).mean() > 0.1 * exact.mean()
+
+
+def test_the_papers_constants_are_not_the_fast_runs() -> None:
+    setting = LinearSetting(users=300, dimension=3, nonnegative=True, constants="paper")
+    policy, here = LinUCB(setting=setting), world(3)
+    slots = _Run(policy, here, np.random.default_rng((1, 1)), 1).curves(None)
+    assert np.array_equal(run_linear_bandit(policy, here, seed=1).regret, slots.regret)
 
 
 @pytest.mark.parametrize("name", POLICIES)

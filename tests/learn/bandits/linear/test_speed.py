@@ -12,14 +12,15 @@ from shuffledp.simulation.environments.linear_worlds import FixedArms
 
 
 def plain_loop(features: np.ndarray, means: np.ndarray, rounds: int, generator: np.random.Generator) -> float:
-    """LinUCB, one instance, one round at a time."""
+    """LinUCB by the same rule, one instance, one round at a time."""
     size = features.shape[1]
     matrix, vector, regret = np.eye(size), np.zeros(size), 0.0
     for _ in range(rounds):
         inverse = np.linalg.inv(matrix)
         theta = inverse @ vector
         widths = np.sqrt(np.einsum("ad,de,ae->a", features, inverse, features))
-        radius = 1 + 0.5 * math.sqrt(2 * math.log(20) + np.linalg.slogdet(matrix)[1])
+        pulled = 1 / math.sqrt(np.linalg.eigvalsh(matrix)[0])
+        radius = pulled + 0.5 * math.sqrt(2 * math.log(20) + np.linalg.slogdet(matrix)[1])
         arm = int(np.argmax(features @ theta + radius * widths))
         phi = features[arm]
         matrix += np.outer(phi, phi)

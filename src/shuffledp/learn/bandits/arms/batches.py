@@ -124,9 +124,10 @@ class BanditGuarantee:
     """What a bandit promises to each user about the user's rewards, all of it from plans and the accountant.
 
     `shuffle` is of what the analyzer sees; `proved_delta` what the accountant finds at that epsilon, at most the
-    claim's. `joint` is of everything that all other users see together: they are only told arms, and arms are
-    computed from what the analyzer sees. `local_epsilon` is what a user's own messages satisfy with the shuffler on the
-    analyzer's side; None where nothing.
+    claim's. `joint` is of everything that all other users are shown together: they are only told arms, and arms are
+    computed from what the analyzer sees. Users who pool the noise that they added themselves know more than they were
+    shown: against them only the noise of others protects, as much as `honest_fraction` asked for. `local_epsilon` is
+    what a user's own messages satisfy with the shuffler on the analyzer's side; None where nothing.
     """
 
     shuffle: Privacy

@@ -10,6 +10,8 @@ from shuffledp.learn.bandits.arms.batches import batch_error
 from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
+from shuffledp.learn.bandits.spec import check_number, check_whole
+from shuffledp.protocols.base import LARGEST_USERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +40,8 @@ class DoublingBatches(PrivateElimination):
 
     def __post_init__(self) -> None:
         PrivateElimination.__post_init__(self)
-        check_batch("first_batch", self.first_batch, self.arms, self.horizon)
-        if not 1.05 <= self.growth <= 16:
-            raise ParameterError("growth", self.growth, "must lie in 1.05..16", "batches double in the paper")
+        object.__setattr__(self, "first_batch", check_batch("first_batch", self.first_batch, self.arms, self.horizon))
+        object.__setattr__(self, "growth", check_growth(self.growth))
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -51,15 +52,20 @@ class DoublingBatches(PrivateElimination):
         return _stages(self)
 
 
-def check_batch(name: str, batch: int | None, arms: int, horizon: int) -> None:
+def check_growth(growth: Any) -> float:
+    """Batches must grow, and not too fast."""
+    return check_number("growth", growth, 1.05, 16, "batches double in the paper")
+
+
+def check_batch(name: str, batch: int | None, arms: int, horizon: int) -> int | None:
     """Refuse a batch that not every arm can have."""
     if batch is None:
-        return
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise ParameterError(name, batch, "must be a whole number >= 1", "leave it out for a good one")
+        return None
+    batch = check_whole(name, batch, 1, LARGEST_USERS, "leave it out for a good one")
     if batch * arms > horizon:
         most = f"must be at most {horizon // arms}, for {arms} arms and {horizon:,} users"
         raise ParameterError(name, batch, most, "take smaller batches, fewer arms or more users")
+    return batch
 
 
 @lru_cache(maxsize=256)

@@ -8,11 +8,13 @@ the best arm is played to the end, and nobody reports any more.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.dropouts import check_honest_fraction
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.learn.bandits.arms.batches import (
@@ -24,13 +26,24 @@ from shuffledp.learn.bandits.arms.batches import (
     privacy_of_one_visit,
     sample_sums,
 )
-from shuffledp.learn.bandits.spec import SCHEMA, check_whole, fingerprint_of, refuse_other_spec, state_fields
+from shuffledp.learn.bandits.spec import (
+    SCHEMA,
+    check_constants,
+    check_number,
+    check_privacy,
+    check_whole,
+    fingerprint_of,
+    is_real,
+    refuse_other_spec,
+    state_fields,
+)
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import LARGEST_USERS, Constants
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.randomness import RandomBits
 
 MOST_ARMS = 100_000
+LEAST_FAILURE = 1e-100
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +74,15 @@ class Elimination(ABC):
     failure: float | None = None
 
     def __post_init__(self) -> None:
-        check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
-        check_whole("horizon", self.horizon, 2, LARGEST_USERS, "count the users who will come")
-        if self.failure is not None and not 0 < self.failure < 1:
-            raise ParameterError("failure", self.failure, "must lie strictly between 0 and 1", "1 / horizon is usual")
+        arms = check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
+        horizon = check_whole("horizon", self.horizon, 2, LARGEST_USERS, "count the users who will come")
+        object.__setattr__(self, "arms", arms)
+        object.__setattr__(self, "horizon", horizon)
+        if self.failure is not None:
+            failure = check_number("failure", self.failure, LEAST_FAILURE, 1, "1 / horizon is usual")
+            object.__setattr__(self, "failure", failure)
+            if failure == 1:
+                raise ParameterError("failure", 1, "must be below 1", "1 / horizon is usual")
         if self.arms > self.horizon:
             raise ParameterError("arms", self.arms, f"must be at most the {self.horizon} users", "drop some arms")
 
@@ -121,13 +139,16 @@ class ArmsState:
         names = ("fingerprint", "users", "stage", "told", "active", "sums", "counts")
         fingerprint, users, stage, told, active, sums, counts = state_fields(document, names)
         lists = (active, sums, counts)
-        if not all(isinstance(each, list) and all(map(_is_number, each)) for each in lists):
+        if not all(isinstance(each, list) and all(map(is_real, each)) for each in lists):
             raise DataError("state", "a list that is none", "must have lists of numbers", "restore it from a copy")
         whole = (users, stage, told, *active, *counts)
-        if not all(isinstance(each, int) and _is_number(each) for each in whole):
-            raise DataError("state", "a number that is not whole", "must have whole numbers", "restore it from a copy")
+        if not all(isinstance(each, int) and is_real(each) for each in whole) or not isinstance(fingerprint, str):
+            wrong = "a number or a fingerprint that is none"
+            raise DataError("state", wrong, "must have whole numbers and a fingerprint", "restore it from a copy")
+        if not all(abs(each) <= LARGEST_USERS * LARGEST_USERS for each in (*sums, *whole)):
+            raise DataError("state", "a huge number", "must have numbers of users", "restore it from a copy")
         return cls(
-            fingerprint=str(fingerprint),
+            fingerprint=fingerprint,
             users=users,
             stage=stage,
             told=told,
@@ -135,10 +156,6 @@ class ArmsState:
             sums=tuple(map(float, sums)),
             counts=tuple(counts),
         )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +175,12 @@ class PrivateElimination(Elimination):
     def __post_init__(self) -> None:
         # Not super(): a class with slots is made a second time, and the first one is not its base.
         Elimination.__post_init__(self)
-        check_whole("visits", self.visits, 1, MOST_VISITS, "1 means that nobody comes twice")
-        if self.method not in METHODS:
+        check_privacy(self.privacy)
+        visits = check_whole("visits", self.visits, 1, MOST_VISITS, "1 means that nobody comes twice")
+        object.__setattr__(self, "visits", visits)
+        object.__setattr__(self, "honest_fraction", check_honest_fraction(self.honest_fraction))
+        check_constants(self.constants)
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise ParameterError("method", self.method, f"must be {', '.join(METHODS)}", "shares has the least noise")
         if self.constants == "paper" and (self.method != "coins" or self.visits > 1):
             raise ParameterError("constants", "paper", "are for the method coins and one visit", "use exact constants")
@@ -275,8 +296,24 @@ class PrivateElimination(Elimination):
             and sum(state.counts) <= state.users
         )
         batches = stages[state.stage].batches if in_range and state.stage < len(stages) else 1
-        if not in_range or not 0 <= state.told < len(state.active) * batches:
+        if not in_range or not 0 <= state.told < len(state.active) * batches or not self._counts_fit(state):
             raise DataError("state", state.users, "must be one that this policy can come to", "restore it from a copy")
+
+    def _counts_fit(self, state: ArmsState) -> bool:
+        """Arms that are left have every stage's rewards so far, dropped ones those up to some stage's end."""
+        ends = list(accumulate(stage.users for stage in self.stages[: state.stage]))
+        rounds, turn = divmod(state.told, len(state.active))
+        if state.told and state.stage == len(self.stages):
+            return False
+        each = self.stages[state.stage].batch_users if state.told else 0
+        before = ends[-1] if ends else 0
+        expected = {arm: before + each * (rounds + (place < turn)) for place, arm in enumerate(state.active)}
+        dropped = [count for arm, count in enumerate(state.counts) if arm not in expected]
+        return (
+            all(state.counts[arm] == count for arm, count in expected.items())
+            and set(dropped) <= set(ends)
+            and not any(total for total, count in zip(state.sums, state.counts, strict=True) if count == 0)
+        )
 
 
 def _mean(state: ArmsState, arm: int) -> float:

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.batches import batch_error
 from shuffledp.learn.bandits.arms.doubling_batches import check_batch
 from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
 from shuffledp.learn.bandits.arms.paper import paper_sigma, paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
+
+MOST_PHASES = 250_000
+"""With the paper's constants, which compare arms after every one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +38,12 @@ class FixedBatches(PrivateElimination):
 
     def __post_init__(self) -> None:
         PrivateElimination.__post_init__(self)
-        check_batch("batch", self.batch, self.arms, self.horizon)
+        object.__setattr__(self, "batch", check_batch("batch", self.batch, self.arms, self.horizon))
         check_batch("batch", self.batch_users, self.arms, self.horizon)
+        phases = self.horizon // (2 * self.batch_users)
+        if self.constants == "paper" and phases > MOST_PHASES:
+            problem = f"makes {phases:,} phases, and the paper compares after each: {MOST_PHASES:,} are the most"
+            raise ParameterError("batch", self.batch_users, problem, "take larger batches or exact constants")
 
     @property
     def batch_users(self) -> int:

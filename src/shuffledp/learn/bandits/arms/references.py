@@ -1,11 +1,11 @@
 """What private arm elimination is compared with: nobody private, the local model, a trusted curator.
 
-Their noise and UCB1's rewards come from numpy's generators, seeded by the bits that are passed: they are for
-simulations and protect nobody.
+Their noise, and the rewards of policies that choose every round, come from numpy's generators, seeded by the bits that
+are passed: they are for simulations and protect nobody.
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes
-from shuffledp.learn.bandits.arms.elimination import Elimination, Stage
+from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes, check_growth
+from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, Stage
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
+from shuffledp.learn.bandits.spec import check_number, check_privacy, check_whole
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import LARGEST_USERS
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.generators import generator_from
 from shuffledp.references.local import LocalRandomizedResponse
@@ -26,6 +28,8 @@ Floats = NDArray[np.float64]
 
 # Where nothing asks for large batches, each is so much larger than the last.
 GROWTH = 1.125
+# Draws from posteriors at a time.
+_DRAWN_TOGETHER = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,10 @@ class ReferenceElimination(Elimination):
     """Arms are compared after batches that grow by the factor `growth`: 2 makes the twin of doubling batches."""
 
     growth: float = GROWTH
+
+    def __post_init__(self) -> None:
+        Elimination.__post_init__(self)
+        object.__setattr__(self, "growth", check_growth(self.growth))
 
     @property
     @abstractmethod
@@ -75,6 +83,10 @@ class LocalElimination(ReferenceElimination):
 
     privacy: Privacy
 
+    def __post_init__(self) -> None:
+        ReferenceElimination.__post_init__(self)
+        check_privacy(self.privacy)
+
     @property
     def _lie(self) -> float:
         return LocalRandomizedResponse(users=1, privacy=self.privacy).lie_probability
@@ -101,6 +113,10 @@ class CuratorElimination(ReferenceElimination):
     privacy: Privacy
     growth: float = 2.0
 
+    def __post_init__(self) -> None:
+        ReferenceElimination.__post_init__(self)
+        check_privacy(self.privacy)
+
     @property
     def spread(self) -> float:
         return 1.0
@@ -115,7 +131,29 @@ class CuratorElimination(ReferenceElimination):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UCB1:
+class EveryRound(ABC):
+    """Not private: a policy that may choose anew for every user; `refresh` saves steps, and 0 saves none."""
+
+    policy: ClassVar[str]
+
+    arms: int
+    horizon: int
+    refresh: float = 0.01
+
+    def __post_init__(self) -> None:
+        arms = check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
+        horizon = check_whole("horizon", self.horizon, arms, LARGEST_USERS, "count the users, at least one an arm")
+        object.__setattr__(self, "arms", arms)
+        object.__setattr__(self, "horizon", horizon)
+        object.__setattr__(self, "refresh", check_number("refresh", self.refresh, 0, 1, "0.01 costs little"))
+
+    @abstractmethod
+    def play(self, means: Floats, *, bits: RandomBits) -> NDArray[np.int64]:
+        """How often each arm is played, in each row of means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UCB1(EveryRound):
     """Play the arm with the largest mean + sqrt(2 log t / n), not private (Auer, Cesa-Bianchi, Fischer 2002).
 
     An arm that is chosen is played until its users grew by the part `refresh`, so that a run takes thousands of steps
@@ -124,12 +162,7 @@ class UCB1:
 
     policy: ClassVar[str] = "ucb1"
 
-    arms: int
-    horizon: int
-    refresh: float = 0.01
-
     def play(self, means: Floats, *, bits: RandomBits) -> NDArray[np.int64]:
-        """How often each arm is played, in each row of means."""
         generator = generator_from(bits)
         rows = np.arange(len(means))
         counts = np.ones(means.shape, dtype=np.int64)
@@ -141,6 +174,32 @@ class UCB1:
             sums[rows, chosen] += generator.binomial(times, means[rows, chosen])
             counts[rows, chosen] += times
             played += times
+        return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThompsonSampling(EveryRound):
+    """Every user plays the arm whose draw from its posterior is the largest, priors uniform: the strongest of these.
+
+    Posteriors learn when the users grew by the part `refresh`. Every user has draws of its own even so: a policy that
+    draws less often would stay with a wrong arm for far too long.
+
+    Reference: Thompson 1933; Agrawal, Goyal 2012.
+    """
+
+    policy: ClassVar[str] = "thompson"
+
+    def play(self, means: Floats, *, bits: RandomBits) -> NDArray[np.int64]:
+        generator = generator_from(bits)
+        counts, sums, played = np.zeros(means.shape, dtype=np.int64), np.zeros(means.shape), 0
+        together = max(1, _DRAWN_TOGETHER // means.size)
+        while played < self.horizon:
+            users = min(1 + int(self.refresh * played), together, self.horizon - played)
+            chosen = generator.beta(1 + sums, 1 + counts - sums, size=(users, *means.shape)).argmax(axis=2)
+            times = np.stack([(chosen == arm).sum(axis=0) for arm in range(self.arms)], axis=1)
+            sums += generator.binomial(times, means)
+            counts += times
+            played += users
         return counts
 
 

@@ -6,8 +6,9 @@ S and W are independent, so with s the sum of squared ranges of one arm's reward
     P[S + W > a] = E P[S > a - W | W] <= E min(1, exp(-max(a - W, 0)^2 / s)),
 
 which is never more than what any split of the failure into Hoeffding's bound and the noise's exact quantile gives:
-a split replaces the expectation by two of its cases. Sums of very many noises have no table: there Chernoff's bound
-with the moments of both, log E e^(t(S + W)) <= s t^2 / 4 + log E e^(tW).
+a split replaces the expectation by two of its cases. Sums of very many noises have no table, and tables of wide noises
+are off by more than the smallest failures: there Chernoff's bound with the moments of both,
+log E e^(t(S + W)) <= s t^2 / 4 + log E e^(tW).
 
 No step takes noise to be sub-Gaussian, as [003] Theorem C.1 does: rare coins are not.
 """
@@ -60,8 +61,9 @@ def difference_quantile(error: ArmError, failure: float) -> float:
     75.0
     """
     if not error.noises:
-        return math.sqrt(error.spread * math.log(1 / failure))
-    masses = _difference_masses(error.noises)
+        return math.sqrt(error.spread * -math.log(failure))
+    # Of a table whose own error is of the failure's size nothing is learned.
+    masses = _difference_masses(error.noises, failure / 2)
     return _chernoff(error, failure) if masses is None else _mixed(masses, error.spread, failure)
 
 
@@ -78,7 +80,7 @@ def _mixed(law: tuple[Floats, float], spread: float, failure: float) -> float:
 
 def _chernoff(error: ArmError, failure: float) -> float:
     """The least of (log moment + log 1/failure) / t over t; every t gives a bound."""
-    needed = math.log(1 / failure)
+    needed = -math.log(failure)
     largest = min((_largest_tilt(law) for law in error.noises), default=math.inf)
     middle = math.sqrt(needed / (error.spread / 4 + sum(law.variance for law in error.noises)))
 
@@ -119,8 +121,8 @@ def _shape(law: PolyaDifference | DiscreteLaplace) -> float:
 
 
 @lru_cache(maxsize=256)
-def _difference_masses(noises: tuple[IntegerLaw, ...]) -> tuple[Floats, float] | None:
-    """Masses of X - X' on -n..n and what they may lack, or None where that would be too much work."""
+def _difference_masses(noises: tuple[IntegerLaw, ...], most: float) -> tuple[Floats, float] | None:
+    """Masses of X - X' on -n..n and what they may lack, or None where that would be more, or too much work."""
     total, slack = np.ones(1), 0.0
     for law in noises:
         if isinstance(law, PolyaDifference | DiscreteLaplace):
@@ -139,9 +141,11 @@ def _difference_masses(noises: tuple[IntegerLaw, ...]) -> tuple[Floats, float] |
             one = np.exp(law.log_pmf(np.arange(start, end + 1, dtype=np.float64)))
             masses, error = _convolved(one, one[::-1])
             slack += 4 * _OUTSIDE + error
+        if slack > most:
+            return None
         total, error = _convolved(total, masses)
         slack += error
-    return total, slack
+    return (total, slack) if slack <= most else None
 
 
 def _convolved(first: Floats, second: Floats) -> tuple[Floats, float]:

@@ -9,8 +9,9 @@ from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
 from shuffledp.learn.bandits.linear.linucb import LinUCB
 from shuffledp.learn.bandits.linear.local import AmplifiedLinUCB, LocalLinUCB
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting, check_visits
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
+from shuffledp.learn.bandits.spec import check_privacy
 from shuffledp.privacy import Privacy
 
 Maker = Callable[[LinearSetting, Privacy, int, int], LinearPolicy]
@@ -43,9 +44,12 @@ def linear_policy(
     >>> linear_policy("concurrent-2", LinearSetting(users=5000, dimension=3), Privacy(1, 0.1)).name
     'concurrent-2'
     """
-    if name in _MAKERS:
-        return _MAKERS[name](setting, privacy, batch, visits)
-    several = re.fullmatch(r"concurrent-([1-9]\d?)", name)
+    check_setting(setting)
+    check_privacy(privacy)
+    visits = check_visits(visits)
+    if str(name) in _MAKERS:
+        return _MAKERS[str(name)](setting, privacy, batch, visits)
+    several = re.fullmatch(r"concurrent-([1-9]\d?)", str(name))
     if several is None:
         raise ParameterError("policy", name, f"must be one of {', '.join(POLICIES)}", "or concurrent-2, -3, ...")
     return ConcurrentLinUCB.planned(setting, privacy, shufflers=int(several[1]), visits=visits)

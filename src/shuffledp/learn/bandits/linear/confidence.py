@@ -9,7 +9,7 @@ deviation up to a known offset. With q the quantile of |N| and v that of |h|, un
 where the first term is at most s sqrt(2 ln(L / failure) + ln det(V / low)) for the L different values of low together
 (Abbasi-Yadkori et al. 2011), the second v / sqrt(m), and the third S min(sqrt(high), high / sqrt(m)), with m the least
 eigenvalue of V, which everybody sees. Few values of low, four an octave, serve all releases. Without noise this is
-plain LinUCB with regularizer 1, and m is not used.
+plain LinUCB with regularizer 1, whose radius has 1 / sqrt(m) where the textbook's has 1.
 
 Proof: docs/theory/002-linear-bandits.md.
 """
@@ -159,8 +159,7 @@ class ConfidenceRule:
             return np.full_like(least, radius + float(self.vector_noise[release]) / math.sqrt(low))
         root = np.sqrt(least)
         rewards = setting.reward_deviation * np.sqrt(self.rewards_cost + log_det)
-        # Without noise the textbook's radius, which needs no eigenvalue.
-        pulled = np.minimum(math.sqrt(high), high / root) if high > low else np.full_like(root, math.sqrt(high))
+        pulled = np.minimum(math.sqrt(high), high / root)
         return np.asarray(rewards + float(self.vector_noise[release]) / root + setting.theta_length * pulled)
 
     @cached_property

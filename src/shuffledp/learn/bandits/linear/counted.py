@@ -1,14 +1,14 @@
 """LinUCB on shuffled batches: the running sum of joint vectors is a private counter's."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from shuffledp.continual.counter import Counter
+from shuffledp.continual.counter import Counter, CounterState
 from shuffledp.continual.domains import Vectors
 from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.plan import CounterPlan
@@ -17,8 +17,9 @@ from shuffledp.learn.bandits.linear.confidence import OFFSETS, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
 from shuffledp.learn.bandits.linear.paper import paper_batch_deviation
 from shuffledp.learn.bandits.linear.policy import LinearCohort, LinearPolicy, LinearState
-from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting, check_visits
 from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
+from shuffledp.learn.bandits.spec import check_privacy
 from shuffledp.privacy import Privacy
 
 # Rounding may add this part to the norm of a noise matrix; noise of a larger deviation, in steps, is slow to draw.
@@ -37,6 +38,11 @@ class CountedPolicy(LinearPolicy):
     visits: int = 1
 
     def __post_init__(self) -> None:
+        check_setting(self.setting)
+        check_privacy(self.privacy)
+        if not isinstance(self.plan, CounterPlan):
+            raise ParameterError("plan", repr(self.plan), "must be a CounterPlan", "let the policy plan it")
+        object.__setattr__(self, "visits", check_visits(self.visits))
         joint, domain = self.setting.joint, self.plan.domain
         if not isinstance(domain, Vectors) or (domain.dimension, domain.diameter) != (joint.length, joint.apart):
             wanted = f"must be of {joint.length} coordinates, {joint.apart:g} apart"
@@ -73,9 +79,13 @@ class CountedPolicy(LinearPolicy):
             raise ParameterError("noise", noise.family, "must be skellam", "let the policy plan it")
         depths = plan.schedule.depths[: releases + 1]
         times = np.arange(releases + 1) * self.slot_users
-        log_cost = math.log(2 * self.setting.joint.length * max(1, releases) / (OFFSETS * self.setting.failure / 2))
+        # Every release has one new batch, so there are as many draws of noise a coordinate; half the offsets' failure
+        # is for them, half for rounding.
+        draws = self.setting.joint.length * max(1, releases)
+        each = OFFSETS * self.setting.failure / 2 / draws
+        log_cost = math.log(2 / each)
         rounding = np.sqrt(times * log_cost / 2) + times * 2.0**-32
-        offsets = plan.domain.step * (depths * gaussian_offset(noise) + rounding)
+        offsets = plan.domain.step * (depths * gaussian_offset(noise, each) + rounding)
         return ReleaseNoise(plan.domain.step * math.sqrt(noise.variance) * np.sqrt(depths), offsets)
 
     def guarantee(self) -> BanditGuarantee:
@@ -106,18 +116,26 @@ class CountedPolicy(LinearPolicy):
         cohort = super().ask(state)
         if state.counter is None or state.counter.users != state.users:
             raise ParameterError("state", "a counter elsewhere", "must hold its counter", "restore a copy")
-        return LinearCohort(cohort.users, cohort.model, self.counter.ask(state.counter).batches)
+        batches = self.counter.ask(state.counter).batches
+        if state.released != self._released(state.counter):
+            raise ParameterError("state", "other sums", "must hold the sums of its counter", "restore a copy")
+        return LinearCohort(cohort.users, cohort.model, batches)
 
     def tell(self, state: LinearState, users: int, told: Any = None) -> LinearState:
         """So many users of the cohort came, and these levels' batches closed with these noisy sums in steps."""
         time = self._time_after(state, users)
         if state.counter is None:
             raise ParameterError("state", "none", "must hold its counter", "restore a copy")
-        counter = self.counter.tell(state.counter, users, {} if told is None else told)
-        if time % self.slot_users:
-            return LinearState(state.fingerprint, time, state.released, counter)
-        steps = np.atleast_1d(np.asarray(counter.prefixes[time // self.slot_users], dtype=np.float64))
-        return LinearState(state.fingerprint, time, tuple((steps * self.plan.domain.step).tolist()), counter)
+        if told is not None and not isinstance(told, Mapping):
+            raise ParameterError("told", type(told).__name__, "must name levels and their sums", "tell what closed")
+        counter = self.counter.tell(state.counter, int(users), {} if told is None else told)
+        return LinearState(state.fingerprint, time, self._released(counter), counter)
+
+    def _released(self, counter: CounterState) -> tuple[float, ...]:
+        """The sum that the counter released last."""
+        prefix = counter.prefixes[counter.users // self.slot_users]
+        steps = np.atleast_1d(np.asarray(prefix, dtype=np.float64))
+        return tuple((steps * self.plan.domain.step).tolist())
 
     # --- planning ----------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ class BanditGuarantee:
     """What a policy satisfies: who is trusted, for how many visits, and every term of delta.
 
     Shuffle privacy is joint privacy, too: what all other users are shown is computed from the shuffled batches.
-    Local privacy is both.
+    Users who pool their own shares of a batch's noise know more than they were shown, and are not meant; all others of
+    a batch together could take its noise off. Local privacy is both, against them as well.
     """
 
     model: Model

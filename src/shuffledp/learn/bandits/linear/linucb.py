@@ -8,7 +8,7 @@ import numpy as np
 from shuffledp.learn.bandits.linear.confidence import ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.learn.bandits.linear.setting import check_batch
+from shuffledp.learn.bandits.linear.setting import check_batch, check_setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,8 @@ class LinUCB(LinearPolicy):
     batch: int = 1
 
     def __post_init__(self) -> None:
-        check_batch(self.batch, self.setting.users)
+        check_setting(self.setting)
+        object.__setattr__(self, "batch", check_batch(self.batch, self.setting.users))
 
     @property
     def name(self) -> str:

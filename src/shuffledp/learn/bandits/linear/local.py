@@ -17,8 +17,8 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.learn.bandits.linear.setting import check_batch
-from shuffledp.learn.bandits.linear.visits import Visits
+from shuffledp.learn.bandits.linear.setting import check_batch, check_setting, check_visits
+from shuffledp.learn.bandits.spec import check_privacy
 from shuffledp.privacy import Privacy
 from shuffledp.references.amplified_gaussian import weakest_local_privacy
 
@@ -35,8 +35,10 @@ class LocalLinUCB(LinearPolicy):
     visits: int = 1
 
     def __post_init__(self) -> None:
-        check_batch(self.batch, self.setting.users)
-        _ = Visits(self.visits, 1)
+        check_setting(self.setting)
+        check_privacy(self.privacy)
+        object.__setattr__(self, "batch", check_batch(self.batch, self.setting.users))
+        object.__setattr__(self, "visits", check_visits(self.visits))
 
     @property
     def name(self) -> str:

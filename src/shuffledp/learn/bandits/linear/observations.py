@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.bandits.spec import as_floats, check_flag, check_number, check_whole
 
 Floats = NDArray[np.float64]
 
@@ -40,12 +41,15 @@ class JointVectors:
     lowest_reward: float = 0.0
 
     def __post_init__(self) -> None:
-        size = self.dimension
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST_DIMENSION:
-            limits = f"must be a whole number in 1..{LARGEST_DIMENSION}"
-            raise ParameterError("dimension", size, limits, "count the features")
-        if self.lowest_reward not in (0, -1):
-            raise ParameterError("lowest_reward", self.lowest_reward, "must be 0 or -1", "scale rewards to [0, 1]")
+        size = check_whole("dimension", self.dimension, 1, LARGEST_DIMENSION, "count the features")
+        lowest = check_number("lowest_reward", self.lowest_reward, -1, 0, "scale rewards to [0, 1]")
+        if lowest not in (0, -1):
+            raise ParameterError("lowest_reward", lowest, "must be 0 or -1", "scale rewards to [0, 1]")
+        promise = check_flag("nonnegative", self.nonnegative, "True promises that no two features are opposed")
+        object.__setattr__(self, "dimension", size)
+        # -0.0 + 0.0 is 0.0.
+        object.__setattr__(self, "lowest_reward", lowest + 0.0)
+        object.__setattr__(self, "nonnegative", promise)
 
     @property
     def length(self) -> int:
@@ -99,7 +103,7 @@ class JointVectors:
         `normalize` shortens features that are longer than 1.
         """
         phi = self.check_features(features, normalize=normalize)
-        reward = np.asarray(rewards, dtype=np.float64)
+        reward = as_floats("rewards", rewards)
         if reward.shape != phi.shape[:1]:
             raise DataError("rewards", f"shape {reward.shape}", f"must be {len(phi)} numbers", "pass one a user")
         bad = np.flatnonzero(~((reward >= self.lowest_reward) & (reward <= 1)))
@@ -111,16 +115,19 @@ class JointVectors:
 
     def check_features(self, features: ArrayLike, *, normalize: bool = False) -> Floats:
         """A row of features for each user."""
-        phi = np.asarray(features, dtype=np.float64)
+        phi = as_floats("features", features)
         if phi.ndim != 2 or phi.shape[1] != self.dimension or len(phi) == 0:
             wanted = f"must be rows of {self.dimension} numbers"
             raise DataError("features", f"shape {phi.shape}", wanted, "pass a row a user")
-        lengths = np.linalg.norm(phi, axis=1)
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(phi, axis=1)
         if not np.isfinite(lengths).all():
             row = int(np.flatnonzero(~np.isfinite(lengths))[0])
-            raise DataError("features", f"a row {row + 1} that is not", "must be finite", "leave that user out")
+            raise DataError(
+                "features", f"a row {row + 1} that is not", "must have finite lengths", "leave that user out"
+            )
         bad = np.flatnonzero(lengths > 1 + TOLERANCE)
-        if bad.size and not normalize:
+        if bad.size and not check_flag("normalize", normalize, "True shortens features"):
             row = int(bad[0])
             problem = "must be no longer than 1"
             raise DataError("features", f"length {lengths[row]:.6g} in row {row + 1}", problem, "pass normalize=True")

@@ -6,7 +6,6 @@ are shuffled, where their counter stands.
 
 import hashlib
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,9 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, LinearModel, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
 from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.spec import as_floats, is_real
+
+LARGEST_SUM = 1e100
 
 Floats = NDArray[np.float64]
 
@@ -54,13 +56,14 @@ class LinearState:
             raise DataError("state", type(document).__name__, "must be an object with schema 1", way_out)
         try:
             counter = None if document["counter"] is None else CounterState.from_document(document["counter"])
-            released = tuple(float(number) for number in document["released"])
-            state = cls(str(document["fingerprint"]), document["users"], released, counter)
-        except (KeyError, TypeError, ValueError) as broken:
-            raise DataError("state", str(broken), "must have all its fields", way_out) from None
-        if not is_whole(state.users) or not all(map(math.isfinite, state.released)):
-            raise DataError("state", "a number that is not", "must have whole users and finite sums", way_out)
-        return state
+            released, users, fingerprint = document["released"], document["users"], document["fingerprint"]
+        except KeyError as missing:
+            raise DataError("state", f"no {missing}", "must have all its fields", way_out) from None
+        if not is_whole(users) or not isinstance(fingerprint, str):
+            raise DataError("state", "others", "must have whole users and a fingerprint", way_out)
+        if not isinstance(released, list) or not all(is_real(each) and abs(each) <= LARGEST_SUM for each in released):
+            raise DataError("state", "others", f"must have a list of finite sums up to {LARGEST_SUM:g}", way_out)
+        return cls(fingerprint, users, tuple(map(float, released)), counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +150,11 @@ class LinearPolicy(ABC):
         cohort = self.ask(state)
         if not is_whole(users) or not 1 <= users <= cohort.users:
             raise ParameterError("users", users, f"must lie in 1..{cohort.users}", "ask again after each cohort")
-        return state.users + users
+        return state.users + int(users)
 
     def _checked_sum(self, told: Any) -> tuple[float, ...]:
-        numbers = np.asarray(told, dtype=np.float64)
-        if numbers.shape != (self.setting.joint.length,) or not np.isfinite(numbers).all():
+        numbers = np.zeros(0) if told is None else as_floats("told", told)
+        if numbers.shape != (self.setting.joint.length,) or not (np.abs(numbers) <= LARGEST_SUM).all():
             wanted = f"must be {self.setting.joint.length} finite numbers where a slot ends"
             raise ParameterError("told", f"shape {numbers.shape}", wanted, "tell the released sum")
         return tuple(numbers.tolist())
@@ -166,3 +169,5 @@ class LinearPolicy(ABC):
         if len(state.released) != self.setting.joint.length:
             wanted = f"must hold {self.setting.joint.length} sums"
             raise ParameterError("state", f"{len(state.released)} sums", wanted, "restore a copy")
+        if state.users < self.slot_users and any(state.released):
+            raise ParameterError("state", "sums", "must hold none before the first slot ends", "restore a copy")

@@ -1,15 +1,17 @@
 """What a linear bandit is about: how many users, which features and rewards, how sure its bounds are."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from shuffledp.continual.shape import check_confidence
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
-from shuffledp.protocols.base import check_users
+from shuffledp.learn.bandits.spec import check_constants, check_number, check_whole
+from shuffledp.protocols.base import LARGEST_USERS
 
 Constants = Literal["exact", "paper"]
+LONGEST_THETA = 1e6
+MOST_VISITS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,18 @@ class LinearSetting:
     constants: Constants = "exact"
 
     def __post_init__(self) -> None:
-        check_users(self.users)
+        # As plain numbers, so that equal settings have equal fingerprints.
+        object.__setattr__(self, "users", check_whole("users", self.users, 1, LARGEST_USERS, "count the people"))
         check_confidence(self.confidence)
-        _ = self.joint
-        if not 0 < self.theta_length < math.inf:
-            raise ParameterError("theta_length", self.theta_length, "must be > 0 and finite", "1 suits most")
-        if self.constants not in ("exact", "paper"):
-            raise ParameterError("constants", self.constants, "must be exact or paper", "exact is smaller")
+        object.__setattr__(self, "confidence", float(self.confidence))
+        length = check_number("theta_length", self.theta_length, 0, LONGEST_THETA, "1 suits most")
+        if length == 0:
+            raise ParameterError("theta_length", length, "must be > 0", "1 suits most")
+        object.__setattr__(self, "theta_length", length)
+        joint = JointVectors(self.dimension, self.nonnegative, self.lowest_reward)
+        for name in ("dimension", "nonnegative", "lowest_reward"):
+            object.__setattr__(self, name, getattr(joint, name))
+        check_constants(self.constants)
 
     @property
     def joint(self) -> JointVectors:
@@ -67,8 +74,17 @@ class LinearSetting:
         }
 
 
+def check_setting(setting: Any) -> None:
+    """Refuse what is no setting."""
+    if not isinstance(setting, LinearSetting):
+        raise ParameterError("setting", repr(setting), "must be a LinearSetting", "make one")
+
+
 def check_batch(batch: int, users: int) -> int:
-    """Refuse a batch that no horizon can fill."""
-    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= users:
-        raise ParameterError("batch", batch, f"must be a whole number in 1..{users}", "20 are a common choice")
-    return batch
+    """A batch that the horizon can fill."""
+    return check_whole("batch", batch, 1, users, "20 are a common choice")
+
+
+def check_visits(visits: int) -> int:
+    """How often a user may come."""
+    return check_whole("visits", visits, 1, MOST_VISITS, "1 if nobody returns")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
-from shuffledp.learn.bandits.linear.setting import LinearSetting, check_batch
+from shuffledp.learn.bandits.linear.setting import LinearSetting, check_batch, check_setting
 from shuffledp.privacy import Privacy
 
 
@@ -26,7 +26,8 @@ class ShuffleVecLinUCB(CountedPolicy):
     @classmethod
     def planned(cls, setting: LinearSetting, privacy: Privacy, *, batch: int = 20, visits: int = 1) -> Self:
         """Batches of exactly so many users; [002] Corollary 3.6 takes about users^(3/5)."""
-        check_batch(batch, setting.users)
+        check_setting(setting)
+        batch = check_batch(batch, setting.users)
         budget = max(1, -(-(setting.users + 1) // batch) - 1)
         # The schedule lasts a little longer than the horizon, so that all slots have the asked size.
         users = (budget + 1) * batch - 1

@@ -20,7 +20,10 @@ from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import UserView
 from shuffledp.errors import ParameterError
+from shuffledp.learn.bandits.linear.setting import check_visits
 from shuffledp.privacy import Privacy
+
+LEAST_OFFSET_FAILURE = 1e-28
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,7 @@ class Visits:
     levels: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 1 <= self.count <= 10_000:
-            raise ParameterError("visits", self.count, "must be a whole number in 1..10000", "1 if nobody returns")
+        object.__setattr__(self, "count", check_visits(self.count))
 
     @property
     def squares(self) -> int:
@@ -82,22 +84,28 @@ def _noise(visits: Visits, domain: Vectors, privacy: Privacy) -> SkellamNoise:
 
 
 @lru_cache(maxsize=64)
-def gaussian_offset(noise: SkellamNoise) -> float:
-    """How far, in steps, the noise is from Gaussian of its deviation, coupled by quantiles, but for 3e-12.
+def gaussian_offset(noise: SkellamNoise, failure: float) -> float:
+    """How far, in steps, the noise is from Gaussian of its deviation, coupled by quantiles, but for `failure` a draw.
 
-    With h(z) = Phi^-1(P[Z <= z]), a standard normal g with h(z - 1) < g <= h(z) goes with z.
+    With h(z) = Phi^-1(P[Z <= z]), a standard normal g with h(z - 1) < g <= h(z) goes with z. The distance is bounded
+    at every z up to the least r with P[|Z| > r] <= failure.
 
-    >>> 0.5 < gaussian_offset(SkellamNoise(10_000.0)) < 0.75
+    >>> 0.5 < gaussian_offset(SkellamNoise(10_000.0), 3e-12) < 0.75
     True
     """
+    if not LEAST_OFFSET_FAILURE <= failure < 1:
+        limits = f"must lie in [{LEAST_OFFSET_FAILURE:g}, 1)"
+        raise ParameterError("failure", failure, limits, "ask for less confidence, or fewer releases")
     law, deviation = noise.law(), math.sqrt(noise.variance)
-    reach = math.ceil(7.2 * deviation)
-    masses = np.exp(law.log_pmf(np.arange(-reach, 1, dtype=np.float64)))
-    below = law.cdf(-reach - 1) + np.cumsum(masses)
+    outside = failure * 1e-3
+    start, _ = law.window(outside)
+    numbers = np.arange(start - 1, 1)
     # By symmetry the left half is enough; its last score, at 0, is that of P[Z <= 0] > 1/2.
-    scores = deviation * special.ndtri(below)
-    numbers = np.arange(-reach, 1)
-    inside = numbers >= -math.ceil(7 * deviation)
-    right = np.abs(numbers - scores)[inside]
-    left = np.abs(numbers[1:] - scores[:-1])[inside[1:]]
-    return float(max(right.max(), left.max())) + 1e-6
+    below = np.cumsum(np.exp(law.log_pmf(numbers.astype(np.float64)))) + outside
+    # What the window leaves out is at most that: the true score is between two. What is rarer than `first` has failed.
+    first = int(np.searchsorted(below, 0.49 * failure, side="right"))
+    scores, less = (deviation * special.ndtri(np.maximum(each, outside)) for each in (below, below - outside))
+    # The one at `first` begins at the score before it.
+    right = np.maximum(np.abs(numbers - scores), np.abs(numbers - less))[first:]
+    left = np.maximum(np.abs(numbers[1:] - scores[:-1]), np.abs(numbers[1:] - less[:-1]))[first - 1 :]
+    return float(max(right.max(), left.max(initial=0.0))) + 1e-6
