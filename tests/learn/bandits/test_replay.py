@@ -92,7 +92,7 @@ def test_bad_logs_are_refused_in_words() -> None:
         LoggedRounds.of([[1.0]], [0], [1], [0], arms=1)
     # One round would outweigh all others, or everything would overflow.
     for reward, propensity in ((1, 5e-324), (1, 1e-10), (1, 1.5), (1e308, 0.5)):
-        with pytest.raises(DataError, match="reward must be finite|propensity must lie in"):
+        with pytest.raises(DataError, match=r"reward must be finite|propensity must lie in"):
             LoggedRounds.of([[1.0]], [0], [reward], [propensity], arms=1)
     good = {"contexts": [[0.1], [0.2]], "taken": [0, 1], "rewards": [1, 0], "propensities": [0.5, 0.5], "arms": 2}
     for wrong in (

@@ -122,8 +122,11 @@ def test_bad_data_are_refused_in_words() -> None:
     ):
         with pytest.raises(DataError, match=words):
             loss.check_rows(3, *rows)
-    with pytest.raises(DataError, match="finite length"):
-        loss.sent(np.ones(3), 1.0, None, np.full((1, 3), 1e200), np.ones(1))
+    # One user's huge numbers are clipped like any others; those without a length are refused.
+    sent, clipped = loss.sent(-np.ones(3), 1.0, None, np.full((1, 3), 1e200), np.ones(1))
+    assert clipped == 1 and 1 - 1e-8 < np.linalg.norm(sent) <= 1
+    with pytest.raises(DataError, match="must be finite"):
+        loss.sent(np.ones(3), 1.0, None, np.full((1, 3), 1.7e308), np.ones(1))
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-170, 1e-162, 1e-160, 1e-100, 1e-8, 1.0, 1e8, 1e100, 1e153, 1e155])
