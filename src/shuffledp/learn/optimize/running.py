@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.estimates import VectorEstimate
+from shuffledp.learn.optimize.linear_losses import LinearLoss
 from shuffledp.learn.optimize.losses import Loss, Rows
 from shuffledp.learn.optimize.pan_private import PanPrivateSum
 from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
@@ -90,6 +91,8 @@ class CohortSums:
     ) -> None:
         self._loss, self._rows, self._order, self.bits = loss, rows, order, bits
         self._exact, self._analyzed = exact, analyzed
+        # Only where no subclass has its own idea of what is sent: else every length is looked at again.
+        self._is_clipped = type(loss).sent in (Loss.sent, LinearLoss.sent)
         if order is not None:
             _check_order(order, len(rows[0]))
         self.people = len(rows[0]) if order is None else len(order)
@@ -123,7 +126,7 @@ class CohortSums:
             self._sampled = (plan, SampledSums(plan, bits=self.bits, ahead=ahead))
         sampled = self._sampled[1]
         for sent in self._blocks(cohort):
-            sampled.add(sent)
+            sampled.add(sent, is_clipped=self._is_clipped and cohort.clip <= plan.radius)
         return sampled.estimate()
 
     def _blocks(self, cohort: GradientCohort) -> Iterator[Floats]:

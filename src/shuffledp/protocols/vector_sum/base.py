@@ -341,9 +341,9 @@ class SampledSums:
         """At most so many vectors in a block."""
         return self._plan.ball.rows_at_a_time
 
-    def add(self, block: Floats) -> None:
-        """Round some vectors and add them up; one that is too long is refused, whoever says that there is none."""
-        longest = self._plan.ball.check_block(self._rows, block)
+    def add(self, block: Floats, *, is_clipped: bool = False) -> None:
+        """Round some vectors and add them up; one that is too long is refused, unless the caller has clipped all."""
+        longest = self._plan.radius if is_clipped else self._plan.ball.check_block(self._rows, block)
         # Nothing to clip unless a vector is longer than the radius by what floats may be off.
         if longest <= self._plan.radius and self._fast:
             self._sums.add(block, bits=self._bits)
