@@ -71,7 +71,7 @@ KEYS = {
 def test_a_file_becomes_a_model_and_a_report(run, people, tmp_path, kind: str) -> None:
     model, report = tmp_path / "model.json", tmp_path / "report.html"
     target = "3" if kind == "npy" else "bought"
-    words = ["fit", people[kind], "--target", target, "--bounds", "0:10", *TARGET, "--seed", "1"]
+    words = ["fit", people[kind], "--target", target, "--classes", "0,1", "--bounds", "0:10", *TARGET, "--seed", "1"]
     code, out, err = run(*words, "-o", str(model), "--report", str(report), "--json")
     document = json.loads(out)
     assert code == 0 and err == "" and document.keys() == KEYS
@@ -84,6 +84,17 @@ def test_a_file_becomes_a_model_and_a_report(run, people, tmp_path, kind: str) -
     assert loaded.predict([[9.0, 1.0], [1.0, 9.0]]).tolist() == [1, 0]
     page = report.read_text()
     assert "<svg" in page and "epsilon 1" in page and "does not cover them" in page
+
+
+def test_labels_that_were_not_declared_are_said_to_be_uncovered(run, people, tmp_path) -> None:
+    model = tmp_path / "model.json"
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", "--rounds-allowed", "3", *TARGET]
+    assert "not covered: which labels there are" in " ".join(run(*words)[1].split())
+    assert "not covered" not in run(*words, "--classes", "0,1")[1]
+    document = json.loads(run(*words, "-o", str(model), "--json")[1])
+    assert "classes" in document["unprotected"] and load_model(model).unprotected == ("classes",)
+    code, out, _ = run(*words, "--classes", "0,7", "--json")
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "target"
 
 
 def test_a_person_reads_what_happened_how_accurate_how_private_and_what_next(run, people, tmp_path) -> None:
@@ -187,6 +198,9 @@ BAD = [
     ([*FIT, "--bounds", "age=0:1"], "bounds"),
     ([*FIT, "--bounds", "1:0"], "feature_bounds"),
     ([*FIT, "--target-bounds", "0:1"], "target_bounds"),
+    ([*FIT, "--classes", "0,one"], "classes"),
+    ([*FIT, "--classes", "0,1,2"], "classes"),
+    ([*FIT, "--classes", "0,1", "--task", "regression"], "classes"),
     ([*FIT, "--task", "clustering"], "task"),
     ([*FIT, "--estimator", "ridge"], "estimator"),
     ([*FIT, "--solver", "agd", "--estimator", "svc"], "solver"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.fit_data import FitData, check_target_path, parse_bounds, read_fit_data
+from shuffledp.cli.fit_data import FitData, check_target_path, parse_bounds, parse_classes, read_fit_data
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
@@ -53,6 +53,9 @@ Bounds = Annotated[
 TargetBounds = Annotated[
     str | None, typer.Option("--target-bounds", help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")
 ]
+Classes = Annotated[
+    str | None, typer.Option("--classes", help="The two labels there are; else read from people's.", metavar="A,B")
+]
 Norm = Annotated[
     float | None, typer.Option("--feature-norm", help="Longer rows are shortened; 1 without --bounds.", metavar="L")
 ]
@@ -83,6 +86,7 @@ def fit(
     features: Features = None,
     bounds: Bounds = None,
     target_bounds: TargetBounds = None,
+    classes: Classes = None,
     feature_norm: Norm = None,
     radius: Radius = None,
     alpha: Alpha = None,
@@ -110,9 +114,12 @@ def fit(
         "alpha": alpha,
         "gradient_bound": gradient_bound,
         "target_bounds": None if target_bounds is None else parse_bounds(target_bounds, (), "target_bounds"),
+        "classes": None if classes is None else parse_classes(classes),
     }
     # What was not given is left to the estimator, whose own defaults differ.
     chosen = {name: value for name, value in given.items() if value is not None}
+    if task is Task.regression and classes is not None:
+        raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task is Task.classification and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
     model_class = _class(kind)
@@ -154,6 +161,7 @@ def fit(
         "features": features,
         "bounds": bounds,
         "target-bounds": target_bounds,
+        "classes": classes,
         "feature-norm": feature_norm,
         "gradient-bound": gradient_bound,
         "radius": radius,
@@ -238,7 +246,7 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         "baseline": baseline,
         "clipped": dict(model.clipped_),
         "curve": {"rounds": model.path_rounds_.tolist(), "losses": model.losses(features, labels).tolist()},
-        "unprotected": list(UNPROTECTED),
+        "unprotected": [*UNPROTECTED, *kept.unprotected],
         "simulated": model.simulated_,
         "seconds": seconds,
         "fingerprint": kept.fingerprint,

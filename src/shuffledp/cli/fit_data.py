@@ -102,6 +102,23 @@ def parse_bounds(text: str, names: Sequence[str], parameter: str) -> list[Any]:
     return [named[name] for name in names]
 
 
+def parse_classes(text: str) -> list[float] | list[int]:
+    """Two numbers, whole ones as such: labels of a file are numbers.
+
+    >>> parse_classes("0,1"), parse_classes("0.5,1")
+    ([0, 1], [0.5, 1.0])
+    """
+    from shuffledp.errors import ParameterError
+
+    try:
+        labels = sorted({float(label) for label in text.split(",")})
+    except ValueError:
+        labels = []
+    if len(labels) != 2 or not all(abs(label) < 1 << 53 for label in labels):
+        raise ParameterError("classes", text, "must be two different numbers A,B", "for instance 0,1")
+    return [int(label) for label in labels] if all(label.is_integer() for label in labels) else labels
+
+
 def check_target_path(parameter: str, path: Path) -> None:
     """Refuse a file in a directory that is not there, before any work is done."""
     from shuffledp.errors import ParameterError

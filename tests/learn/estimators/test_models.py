@@ -41,9 +41,23 @@ def test_nothing_that_was_read_without_noise_is_in_a_file(data) -> None:
     assert model.clipped_["rows"] > 0
     assert model.model().document().keys() == {
         "schema", "kind", "estimator", "features", "classes", "coefficients", "intercept", "solver", "users",
-        "simulated", "declared", "guarantee", "fingerprint",
+        "simulated", "unprotected", "declared", "guarantee", "fingerprint",
     }  # fmt: skip
     assert model.model().features == ("x0", "x1")
+
+
+def test_classes_that_were_read_from_labels_are_marked_and_declared_ones_are_the_same_for_neighbours(data) -> None:
+    features, _ = data
+    labels = np.zeros(len(features), dtype=np.int64)
+    found = []
+    for label, declared in ((1, None), (7, None), (1, [0, 7]), (7, [0, 7])):
+        labels[5] = label if declared is None or label in declared else 0
+        found.append(ShuffleLogisticRegression(classes=declared, max_rounds=3).fit(features, labels).model())
+    first, second, third, fourth = found
+    assert first.classes != second.classes and first.unprotected == second.unprotected == ("classes",)
+    assert "read from people's labels and is not covered" in first.guarantee["because"]
+    assert third.classes == fourth.classes == (0, 7) and third.unprotected == ()
+    assert third.guarantee == fourth.guarantee and "labels" not in third.guarantee["because"]
 
 
 @pytest.fixture

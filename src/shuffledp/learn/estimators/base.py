@@ -33,6 +33,10 @@ except ImportError:
 
 # Models on the way that are kept.
 _KEPT = 60
+_READ_FROM_LABELS = (
+    "Which two classes there are was read from people's labels and is not covered: "
+    "all this holds between rows of these two. Declare classes to cover it."
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -100,7 +104,11 @@ class ShuffleLinearModel(BaseEstimator):
         bits = _bits(self.random_state)
         run, rounds, path = _watched(solver, self._loss(), rows, targets, bits)
         self.solver_: Solver = solver
-        self.guarantee_: OptimizationGuarantee = solver.guarantee()
+        self.unprotected_: tuple[str, ...] = self._unprotected()
+        guarantee = solver.guarantee()
+        if self.unprotected_:
+            guarantee = replace(guarantee, because=f"{guarantee.because} {_READ_FROM_LABELS}")
+        self.guarantee_: OptimizationGuarantee = guarantee
         self.simulated_: bool = run.simulated
         self.clipped_: dict[str, int] = {"rows": clipped, "targets": clipped_targets, "gradients": run.clipped}
         self.n_iter_: int = solver.rounds
@@ -116,6 +124,10 @@ class ShuffleLinearModel(BaseEstimator):
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
         raise NotImplementedError
+
+    def _unprotected(self) -> tuple[str, ...]:
+        """Fields of the model file that are read from data without noise."""
+        return ()
 
     def losses(self, X: ArrayLike, y: ArrayLike) -> Floats:  # noqa: N803
         """The mean loss, without `alpha`, after each of `path_rounds_`, in scaled units: read without noise."""
@@ -158,6 +170,7 @@ class ShuffleLinearModel(BaseEstimator):
             solver=self.solver_.name,
             users=self.n_users_,
             simulated=self.simulated_,
+            unprotected=self.unprotected_,
         )
 
     def _declaration(self) -> dict[str, Any]:

@@ -20,7 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # isort: sk
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
-    """Two classes by the sign of a score; `classes` declares which labels there are, if even that is private."""
+    """Two classes by the sign of a score; `classes` declares which labels there are.
+
+    If they are not declared they are read from people's labels, and the guarantee does not cover which there are.
+    """
 
     classes: ArrayLike | None = None
 
@@ -47,6 +50,9 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
             wanted = f"must be {self.classes_[0]} or {self.classes_[1]}"
             raise DataError("y", f"{y[row]} in row {row + 1}", wanted, "declare the classes there are")
         return np.where(y == self.classes_[1], 1.0, -1.0), 0
+
+    def _unprotected(self) -> tuple[str, ...]:
+        return ("classes",) if self.classes is None else ()
 
     def decision_function(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Scores: above 0 for the second of `classes_`."""

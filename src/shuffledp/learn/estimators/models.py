@@ -1,4 +1,4 @@
-"""A fitted linear model as a file: JSON with a version and a fingerprint, and only what the guarantee covers."""
+"""A fitted linear model as a file: JSON with a version and a fingerprint, and a list of what no guarantee covers."""
 
 import hashlib
 import json
@@ -26,6 +26,7 @@ class LinearModel:
     """Coefficients of named features; two classes for a classifier, none for a regression.
 
     Accuracy, losses and counts of what was clipped are not in it: they would be read from people's data without noise.
+    What was read so and is in it, the classes where nobody declared them, is listed in `unprotected`.
 
     >>> model = LinearModel(
     ...     estimator="ShuffleLogisticRegression", features=("age",), classes=("no", "yes"), solver="gd", users=10,
@@ -47,6 +48,7 @@ class LinearModel:
     solver: str
     users: int
     simulated: bool
+    unprotected: tuple[str, ...] = ()
 
     def scores(self, features: ArrayLike) -> Floats:
         """Coefficients times features, plus the intercept, a row a person."""
@@ -84,6 +86,7 @@ class LinearModel:
             "solver": self.solver,
             "users": self.users,
             "simulated": self.simulated,
+            "unprotected": list(self.unprotected),
             "declared": dict(self.declared),
             "guarantee": dict(self.guarantee),
         }
@@ -116,6 +119,7 @@ class LinearModel:
                 solver=str(content["solver"]),
                 users=int(content["users"]),
                 simulated=bool(content["simulated"]),
+                unprotected=tuple(map(str, content["unprotected"])),
             )
         except (KeyError, TypeError, ValueError) as broken:
             raise DataError("model", str(broken), "must have all its fields", _WAY_OUT) from None
