@@ -241,6 +241,21 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(run, tmp_path, monk
     assert [file.name for file in tmp_path.iterdir()] == ["people.csv"]
 
 
+@pytest.mark.parametrize("way", ["itself", "symbolic", "hard"])
+def test_nothing_is_written_over_the_data_or_over_the_model(run, tmp_path, monkeypatch, way: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    data, other = Path("people.html"), Path("other.html")
+    data.write_text("age,bought\n" + "1,0\n2,1\n" * 500)
+    before = data.read_text()
+    if way != "itself":
+        other.symlink_to(data) if way == "symbolic" else other.hardlink_to(data)
+    written = str(data.absolute() if way == "itself" else other)
+    for words in (["-o", written], ["--report", written], ["-o", "new.html", "--report", "./new.html"]):
+        code, out, err = run("fit", str(data), "--target", "bought", *TARGET, *words)
+        assert code == 2 and out == "" and "must be another file than" in err
+    assert data.read_text() == before and not Path("new.html").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

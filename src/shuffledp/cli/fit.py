@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.fit_data import FitData, check_target_path, parse_bounds, parse_classes, read_fit_data
+from shuffledp.cli.fit_data import (
+    FitData,
+    check_files_differ,
+    check_target_path,
+    parse_bounds,
+    parse_classes,
+    read_fit_data,
+)
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
@@ -108,6 +115,7 @@ def fit(
         check_target_path("out", out)
     if report is not None:
         check_report_path(report)
+    check_files_differ(file=file, out=out, report=report)
     kind = _estimator(estimator, task)
     given = {
         "radius": radius,

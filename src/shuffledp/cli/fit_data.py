@@ -119,6 +119,17 @@ def parse_classes(text: str) -> list[float] | list[int]:
     return [int(label) for label in labels] if all(label.is_integer() for label in labels) else labels
 
 
+def check_files_differ(**files: Path | None) -> None:
+    """Refuse to write over what is read, or one thing over another, by whatever names."""
+    from shuffledp.errors import ParameterError
+
+    named = [(name, path) for name, path in files.items() if path is not None]
+    for place, (name, path) in enumerate(named):
+        for other, taken in named[:place]:
+            if path.resolve() == taken.resolve() or (path.exists() and taken.exists() and path.samefile(taken)):
+                raise ParameterError(name, str(path), f"must be another file than {other}", "name another")
+
+
 def check_target_path(parameter: str, path: Path) -> None:
     """Refuse a file in a directory that is not there, before any work is done."""
     from shuffledp.errors import ParameterError
