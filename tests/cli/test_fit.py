@@ -209,7 +209,11 @@ BAD = [
     ([*FIT, "--epsilon", "0.0001"], "users"),
     ([*FIT, "--delta", "2"], "delta"),
     ([*FIT, "--radius", "0"], "radius"),
+    ([*FIT, "--radius", "1e200"], "radius"),
+    ([*FIT, "--alpha", "1e200"], "alpha"),
+    ([*FIT, "--feature-norm", "1e-320"], "feature_norm"),
     ([*FIT, "--holdout", "1"], "holdout"),
+    ([*FIT, "--holdout", "0.9999"], "holdout"),
     ([*FIT, "--seed", "-1"], "seed"),
     ([*FIT, "--report", "report.pdf"], "report"),
     ([*FIT, "--report", "nowhere/report.html"], "report"),
@@ -219,6 +223,10 @@ BAD = [
     (["plan", "optimize", "--users", "1000", *TARGET], "dimension"),
     ([*PLAN, "--smooth", "0"], "smoothness"),
     ([*PLAN, "--lipschitz", "-1"], "lipschitz"),
+    ([*PLAN, "--radius", "1e200"], "radius"),
+    ([*PLAN, "--lipschitz", "1e200"], "lipschitz"),
+    ([*PLAN, "--smooth", "1e-200"], "smoothness"),
+    ([*PLAN, "--strong", "1e300"], "strong_convexity"),
     ([*PLAN, "--users", "5"], "users"),
     ([*PLAN, "--rounds-allowed", "0"], "rounds"),
     ([*PLAN, "--solver", "agd"], "solver"),
@@ -264,6 +272,7 @@ def test_nothing_is_written_over_the_data_or_over_the_model(run, tmp_path, monke
         ("age,bought\n1,0\nold,1\n", "old"),
         ("age,bought\n1,1\n2,1\n", "only one class"),
         ("age,bought\n1,1\n2,2\n3,3\n", "Only binary"),
+        ("age,bought\n1,0.5\n2,1.25\n3,0.75\n", "take a regression (--task regression)"),
         ("age,bought\n1,1\n2,0\n", "would do, got 2"),
         ("bought\n1\n0\n", "features"),
         ("age,bought\n", "row"),
@@ -276,6 +285,13 @@ def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
     code, out, err = run("fit", str(file), "--target", "bought", *TARGET, "--holdout", "0", "-o", str(model))
     assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1, err
     assert model.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_one_row_is_refused_in_words(run, tmp_path) -> None:
+    file = tmp_path / "one.csv"
+    file.write_text("age,spent\n1,1\n")
+    code, out, err = run("fit", str(file), "--target", "spent", "--task", "regression", *TARGET)
+    assert code == 2 and out == "" and "a minimum of 2 is required" in err and len(err.strip().splitlines()) == 1
 
 
 def test_without_scikit_learn_it_says_what_to_install(run, people, monkeypatch) -> None:

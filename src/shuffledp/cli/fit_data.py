@@ -52,6 +52,8 @@ def read_fit_data(
     if labels and (values == np.round(values)).all() and np.abs(values).max() < 1 << 53:
         values = values.astype(np.int64)
     held = round(holdout * len(matrix))
+    if held == len(matrix):
+        raise ParameterError("holdout", holdout, f"must leave some of {held} rows to learn from", "keep out fewer")
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     order = uniform_permutation(len(matrix), bits=bits.spawn(1)[0]) if held else np.arange(len(matrix))
     last, first = np.sort(order[:held]), np.sort(order[held:])

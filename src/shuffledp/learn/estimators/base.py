@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import ParameterError
-from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats, check_moderate
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.optimize import (
     L2Ball,
@@ -20,7 +20,6 @@ from shuffledp.learn.optimize import (
     plan,
 )
 from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
-from shuffledp.learn.optimize.sets import check_positive
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
@@ -77,13 +76,16 @@ class ShuffleLinearModel(BaseEstimator):
     def problem(self, users: int, features: int) -> Problem:
         """What a solver is planned from: no data."""
         declared = self._declared(features)
-        domain = L2Ball(dimension=declared.dimension, radius=self.radius)
+        radius = check_moderate("radius", self.radius, "say how large a score may be")
+        if self.alpha != 0:
+            check_moderate("alpha", self.alpha, "0 leaves it out")
+        domain = L2Ball(dimension=declared.dimension, radius=radius)
         privacy = Privacy(self.epsilon, self.delta)
         limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
         problem = Problem.of(self._loss(), domain, users=users, privacy=privacy, **limits)
         if self.gradient_bound is None:
             return problem
-        bound = check_positive("gradient_bound", self.gradient_bound, "None takes the loss's own")
+        bound = check_moderate("gradient_bound", self.gradient_bound, "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
 
     def _loss(self) -> LinearLoss:
@@ -119,7 +121,7 @@ class ShuffleLinearModel(BaseEstimator):
 
     def _scores(self, X: Any) -> Floats:  # noqa: N803
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, dtype=np.float64)
+        features = checked_data(self, X, reset=False)
         return np.asarray(features @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
@@ -140,7 +142,7 @@ class ShuffleLinearModel(BaseEstimator):
         return np.array([float(loss.values(theta, rows, targets).mean()) for theta in path])
 
     def _checked(self, *data: ArrayLike) -> tuple[Floats, Floats]:
-        features, targets = validate_data(self, *data, reset=False, dtype=np.float64)
+        features, targets = checked_data(self, *data, reset=False)
         return self._declared(features.shape[1]).rows(features)[0], self._scaled_targets(targets)[0]
 
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
@@ -183,6 +185,17 @@ class ShuffleLinearModel(BaseEstimator):
             "fit_intercept": bool(self.fit_intercept),
             "gradient_bound": self.gradient_bound,
         }
+
+
+def checked_data(estimator: ShuffleLinearModel, *data: ArrayLike, **how: Any) -> Any:
+    """What scikit-learn makes of the data; its refusal is one of this package's."""
+    try:
+        return validate_data(estimator, *data, dtype=np.float64, **how)
+    except ParameterError:
+        raise
+    except ValueError as refused:
+        problem = f"must be rows that can be learned from. {str(refused).rstrip('.')}"
+        raise DataError("data", getattr(data[0], "shape", type(data[0]).__name__), problem, "mend those rows, or find more") from None
 
 
 def _watched(

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shuffledp.errors import DataError
-from shuffledp.learn.estimators.base import ShuffleLinearModel
+from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
 from shuffledp.learn.estimators.declared import Floats
 from shuffledp.learn.optimize import HingeLoss, LinearLoss, LogisticLoss
 
 # The base says in words what to install, so it comes first.
 from sklearn.base import ClassifierMixin  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
-from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+from sklearn.utils.validation import check_is_fitted  # isort: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -29,8 +29,13 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         """Learn from rows of features and a label each."""
-        features, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        features, labels = checked_data(self, X, y)
+        try:
+            check_classification_targets(labels)
+        except ValueError as refused:
+            way_out = "for numbers take a regression (--task regression), or make labels of them"
+            problem = f"must be one of two labels a person. {str(refused).partition('.')[0]}"
+            raise DataError("y", f"dtype {labels.dtype}", problem, way_out) from None
         self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
         if self.classes_.size == 1:
             problem = "must have two classes, and there is only one class"

@@ -15,6 +15,22 @@ Floats = NDArray[np.float64]
 _AT_A_TIME = 1 << 18
 # So that rounding makes no row longer than 1.
 _HAIR = 1 + 1e-12
+# Products of a few declared numbers must still be numbers.
+_SMALLEST, _LARGEST = 1e-30, 1e30
+
+
+def check_moderate(name: str, value: Any, way_out: str) -> float:
+    """A positive number that can be multiplied with a few others.
+
+    >>> check_moderate("radius", 1e200, "say how long a model may be")
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.ParameterError: radius must be in 1e-30..1e+30, got 1e+200: choose other units.
+    """
+    number = check_positive(name, value, way_out)
+    if not _SMALLEST <= number <= _LARGEST:
+        raise ParameterError(name, value, f"must be in {_SMALLEST:g}..{_LARGEST:g}", "choose other units")
+    return number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +59,7 @@ class DeclaredFeatures:
         if bounds is not None:
             lows, highs = _pairs(bounds, features)
         longest = np.sqrt(features) if bounds is not None else 1.0
-        length = longest if norm is None else check_positive("feature_norm", norm, "say how long a row can be")
+        length = longest if norm is None else check_moderate("feature_norm", norm, "say how long a row can be")
         return cls((lows + highs) / 2, (highs - lows) / 2, bounds is not None, float(length), bool(intercept))
 
     @property

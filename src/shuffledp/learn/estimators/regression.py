@@ -6,14 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.learn.estimators.base import ShuffleLinearModel
-from shuffledp.learn.estimators.declared import DeclaredTargets, Floats
+from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
+from shuffledp.learn.estimators.declared import DeclaredTargets, Floats, check_moderate
 from shuffledp.learn.optimize import HuberLoss, LinearLoss, SquaredLoss
-from shuffledp.learn.optimize.sets import check_positive
 
 # The base says in words what to install, so it comes first.
 from sklearn.base import RegressorMixin  # isort: skip
-from sklearn.utils.validation import validate_data  # isort: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -25,7 +23,7 @@ class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         """Learn from rows of features and a number each."""
-        features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        features, targets = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
         scaled, clipped = self._scaled_targets(targets)
         coefficients, intercept = self._fit(features, scaled, clipped)
         units = DeclaredTargets.of(self.target_bounds)
@@ -84,5 +82,5 @@ class ShuffleHuberRegressor(ShuffleLinearRegressor):
     threshold: float = 0.25
 
     def _loss(self) -> LinearLoss:
-        check_positive("threshold", self.threshold, "0.25 is a quarter of half the targets' range")
+        check_moderate("threshold", self.threshold, "0.25 is a quarter of half the targets' range")
         return HuberLoss(ridge=self.alpha, threshold=self.threshold)
