@@ -105,7 +105,7 @@ def test_what_one_person_sends_depends_on_nobody_else(people) -> None:
     features, _, numbers = people
     other = features.copy()
     other[5] = 1e9
-    model = ShuffleRidge(feature_bounds=(0, 10), target_bounds=(-12, 12))
+    model = ShuffleRidge(feature_bounds=(0, 10), target_bounds=(-12, 12), max_rounds=2).fit(features, numbers)
     (one, clipped), (two, more) = (model._declared(3).rows(rows) for rows in (features, other))
     assert np.flatnonzero((one != two).any(axis=1)).tolist() == [5]
     assert more == clipped + 1
@@ -136,6 +136,35 @@ def test_losses_fall_and_the_twin_has_no_noise(people) -> None:
     # Only the order of people differs between twins: their losses are closer than those with noise.
     assert abs(other.twin_losses(features, labels)[-1] - twin[-1]) < spread
     assert twin[-1] < losses[-1]
+
+
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(people) -> None:
+    features, labels, numbers = people
+    classifier = ShuffleLogisticRegression(feature_bounds=(0, 10), max_rounds=3).fit(features, labels)
+    regression = ShuffleRidge(target_bounds=(-12, 12), max_rounds=3).fit(features, numbers)
+    for model, y in ((classifier, np.where(labels == "no", 0, 1)), (regression, numbers)):
+        before, said = dict(vars(model)), model.predict(features[:9])
+        with pytest.raises(InfeasibleError):
+            model.fit(features[:10], y[:10])
+        with pytest.raises(InfeasibleError):
+            model.fit(np.ones((10, 5)), y[:10])
+        assert vars(model).keys() == before.keys() and all(vars(model)[name] is before[name] for name in before)
+        assert (model.predict(features[:9]) == said).all()
+
+
+def test_parameters_set_after_a_fit_say_nothing_of_its_model(people) -> None:
+    features, labels, numbers = people
+    later = {"feature_bounds": (0, 1000), "radius": 99.0, "epsilon": 77.0, "alpha": 3.0}
+    classifier = ShuffleLogisticRegression(feature_bounds=(0, 10), max_rounds=3, random_state=1).fit(features, labels)
+    regression = ShuffleHuberRegressor(target_bounds=(-12, 12), max_rounds=3, random_state=1).fit(features, numbers)
+    for model, y, more in (
+        (classifier, labels, {"classes": ["maybe", "no"]}),
+        (regression, numbers, {"target_bounds": (0, 1), "threshold": 1.0}),
+    ):
+        before, losses, twin = model.model().document(), model.losses(features, y), model.twin_losses(features, y)
+        model.set_params(**later, **more)
+        assert model.model().document() == before
+        assert (model.losses(features, y) == losses).all() and (model.twin_losses(features, y) == twin).all()
 
 
 # --- counted --------------------------------------------------------------------------------------

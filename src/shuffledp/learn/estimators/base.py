@@ -1,6 +1,7 @@
 """What private linear models share: declared bounds, a planned solver, its run, and the guarantee afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,14 +98,31 @@ class ShuffleLinearModel(BaseEstimator):
             features, bounds=self.feature_bounds, norm=self.feature_norm, intercept=self.fit_intercept
         )
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What fails leaves the estimator as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _fit(self, features: Floats, targets: Floats, clipped_targets: int) -> tuple[Floats, float]:
-        """Run the solver; the coefficients and the intercept, if targets were not scaled."""
+        """Run the solver; the coefficients and the intercept, if targets were not scaled.
+
+        What was declared is kept: parameters that are set afterwards say nothing of this model.
+        """
         users, width = features.shape
         solver = plan(self.problem(users, width), solver=self.solver)
         declared = self._declared(width)
         rows, clipped = declared.rows(features)
-        bits = _bits(self.random_state)
-        run, rounds, path = _watched(solver, self._loss(), rows, targets, bits)
+        loss, bits = self._loss(), _bits(self.random_state)
+        run, rounds, path = _watched(solver, loss, rows, targets, bits)
+        self.loss_: LinearLoss = loss
+        self.features_: DeclaredFeatures = declared
+        self.declaration_: dict[str, Any] = self._declaration()
         self.solver_: Solver = solver
         self.unprotected_: tuple[str, ...] = self._unprotected()
         guarantee = solver.guarantee()
@@ -137,18 +155,17 @@ class ShuffleLinearModel(BaseEstimator):
         return self._losses(self.path_, X, y)
 
     def _losses(self, path: Floats, *data: ArrayLike) -> Floats:
-        loss = self._loss()
         rows, targets = self._checked(*data)
-        return np.array([float(loss.values(theta, rows, targets).mean()) for theta in path])
+        return np.array([float(self.loss_.values(theta, rows, targets).mean()) for theta in path])
 
     def _checked(self, *data: ArrayLike) -> tuple[Floats, Floats]:
         features, targets = checked_data(self, *data, reset=False)
-        return self._declared(features.shape[1]).rows(features)[0], self._scaled_targets(targets)[0]
+        return self.features_.rows(features)[0], self._scaled_targets(targets)[0]
 
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
         check_is_fitted(self)
-        path = _watched(self.solver_, self._loss(), *self._checked(X, y), _bits(self.random_state), exact=True)[2]
+        path = _watched(self.solver_, self.loss_, *self._checked(X, y), _bits(self.random_state), exact=True)[2]
         return self._losses(path, *(on or (X, y)))
 
     def model(self, features: Sequence[str] | None = None) -> LinearModel:
@@ -168,7 +185,7 @@ class ShuffleLinearModel(BaseEstimator):
             coefficients=coefficients,
             intercept=float(np.ravel(self.intercept_)[0]),
             guarantee=self.guarantee_.document(),
-            declared=self._declaration(),
+            declared=self.declaration_,
             solver=self.solver_.name,
             users=self.n_users_,
             simulated=self.simulated_,
@@ -195,7 +212,9 @@ def checked_data(estimator: ShuffleLinearModel, *data: ArrayLike, **how: Any) ->
         raise
     except ValueError as refused:
         problem = f"must be rows that can be learned from. {str(refused).rstrip('.')}"
-        raise DataError("data", getattr(data[0], "shape", type(data[0]).__name__), problem, "mend those rows, or find more") from None
+        raise DataError(
+            "data", getattr(data[0], "shape", type(data[0]).__name__), problem, "mend those rows, or find more"
+        ) from None
 
 
 def _watched(

@@ -29,7 +29,11 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         """Learn from rows of features and a label each."""
-        features, labels = checked_data(self, X, y)
+        with self._all_or_nothing():
+            return self._learn(X, y)
+
+    def _learn(self, *data: ArrayLike) -> Self:
+        features, labels = checked_data(self, *data)
         try:
             check_classification_targets(labels)
         except ValueError as refused:

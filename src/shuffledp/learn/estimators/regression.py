@@ -23,16 +23,16 @@ class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         """Learn from rows of features and a number each."""
-        features, targets = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
-        scaled, clipped = self._scaled_targets(targets)
-        coefficients, intercept = self._fit(features, scaled, clipped)
-        units = DeclaredTargets.of(self.target_bounds)
-        self.coef_ = coefficients * units.half
-        self.intercept_ = intercept * units.half + units.centre
+        with self._all_or_nothing():
+            features, targets = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
+            self.targets_ = DeclaredTargets.of(self.target_bounds)
+            coefficients, intercept = self._fit(features, *self._scaled_targets(targets))
+            self.coef_ = coefficients * self.targets_.half
+            self.intercept_ = intercept * self.targets_.half + self.targets_.centre
         return self
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
-        return DeclaredTargets.of(self.target_bounds).scaled(np.asarray(y, dtype=np.float64))
+        return self.targets_.scaled(np.asarray(y, dtype=np.float64))
 
     def predict(self, X: ArrayLike) -> Floats:  # noqa: N803
         """The number of every row."""
