@@ -113,6 +113,7 @@ def test_numbers_are_fitted_too(run, people, estimator: str) -> None:
     code, out, _ = run(*words, "--bounds", "0:10", "--target-bounds", "-10:10", *TARGET, "--seed", "1", "--json")
     document = json.loads(out)
     assert code == 0 and document["score"] > 0.7 and document["classes"] is None
+    assert (document["bound"] is None) == (estimator == "ridge")
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         "users": kept.users,
         "held_out": data.held_out,
         "solver": kept.solver,
-        "bound": model.solver_.bound,
+        "bound": model.bound_,
         "model": guarantee.model,
         "epsilon": guarantee.privacy.epsilon,
         "delta": guarantee.privacy.delta,

@@ -190,6 +190,18 @@ def test_gradients_beyond_the_bound_are_clipped_and_counted(people, estimator) -
     assert model.solver_.problem.lipschitz == 0.05 and model.guarantee_.holds
 
 
+def test_no_bound_is_claimed_where_gradients_may_be_clipped() -> None:
+    """At a slope of 0.4 gradients of targets at 1 and -1 are clipped to balance elsewhere, whatever the noise."""
+    rng = np.random.default_rng(0)
+    features, targets = np.ones((100_000, 1)), np.where(rng.random(100_000) < 0.7, 1.0, -1.0)
+    common = {"feature_norm": 1.0, "fit_intercept": False, "alpha": 0.0, "radius": 1.0, "random_state": 1}
+    clipped = ShuffleRidge(**common).fit(features, targets)
+    whole = ShuffleRidge(**common, gradient_bound=None).fit(features, targets)
+    assert (clipped.coef_[0] - 0.4) ** 2 / 2 > clipped.solver_.bound and clipped.bound_ is None
+    assert whole.bound_ == whole.solver_.bound and (whole.coef_[0] - 0.4) ** 2 / 2 < whole.bound_
+    assert ShuffleRidge(**common, gradient_bound=2.0).fit(features, targets).bound_ == whole.bound_
+
+
 # --- refused --------------------------------------------------------------------------------------
 
 

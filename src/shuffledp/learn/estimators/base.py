@@ -52,12 +52,14 @@ class ShuffleLinearModel(BaseEstimator):
     - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
     - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the model's squared length.
     - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
-      less, `solver_.bound` is proved only if none was clipped; privacy does not depend on it.
+      less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
 
     Which row is in which cohort is drawn at random. `clipped_` counts rows, targets and gradients that were clipped,
-    read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that.
+    read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that. `bound_` is
+    proved for the expected excess loss in scaled units, and None where gradients may be clipped: then `solver_.bound`
+    is a guide to planning only.
     """
 
     epsilon: float = 1.0
@@ -120,6 +122,8 @@ class ShuffleLinearModel(BaseEstimator):
         rows, clipped = declared.rows(features)
         loss, bits = self._loss(), _bits(self.random_state)
         run, rounds, path = _watched(solver, loss, rows, targets, bits)
+        proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain)
+        self.bound_: float | None = solver.bound if proved else None
         self.loss_: LinearLoss = loss
         self.features_: DeclaredFeatures = declared
         self.declaration_: dict[str, Any] = self._declaration()

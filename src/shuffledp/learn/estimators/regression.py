@@ -48,7 +48,7 @@ class ShuffleRidge(ShuffleLinearRegressor):
     """Ridge regression in the shuffle model: squared loss and `alpha`, strongly convex.
 
     `gradient_bound` is 1, which no gradient passes where the model is 0: longer ones, of predictions that are off by
-    more than half the targets' range, are clipped and counted. With None it is 1 + `radius`.
+    more than half the targets' range, are clipped and counted, and `bound_` is None. With None it is 1 + `radius`.
 
     >>> rng = np.random.default_rng(1)
     >>> X = rng.uniform(0, 10, (50_000, 1))
