@@ -107,6 +107,22 @@ def test_a_person_reads_what_happened_how_accurate_how_private_and_what_next(run
     assert "--bounds age=0:10,height=0:10" in out and "a simulation" not in out
 
 
+def test_what_comes_next_has_the_same_options_and_says_what_it_spends(run, people) -> None:
+    asked = ["--honest-fraction 0.5", "--rounds-allowed 7", "--holdout 0.2", "--classes 0,1", "--solver sgd"]
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", *" ".join(asked).split(), *TARGET]
+    steps = {line.split("shuffledp")[0].strip(): line for line in run(*words)[1].partition("Next:")[2].splitlines()}
+    compared, often, seen, kept = (steps[name] for name in steps if name)
+    assert all(option in line for option in asked for line in (seen, kept))
+    assert all(option in often for option in asked[:4]) and "--interactive" in often
+    assert all("spends epsilon 1 again" in line for line in (often, seen, kept)) and "spend" not in compared
+    for option in ("--visits 1 ", "--honest-fraction 0.5", "--rounds-allowed 7", "--users 3200"):
+        assert option in compared
+    again = run(*compared[compared.index("plan optimize") :].split(), "--solver", "sgd", "--json")[1]
+    assert json.loads(again)["bound"] == json.loads(run(*words, "--json")[1])["bound"]
+    more = run(*words[:-6], "--solver", "gd", "--interactive", *TARGET)[1]
+    assert more.count("--solver gd --interactive") == 2 and "ask people often" not in more
+
+
 @pytest.mark.parametrize("estimator", ["ridge", "huber"])
 def test_numbers_are_fitted_too(run, people, estimator: str) -> None:
     words = ["fit", people["numbers"], "--target", "spent", "--task", "regression", "--estimator", estimator]

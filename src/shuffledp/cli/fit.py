@@ -174,10 +174,14 @@ def fit(
         "gradient-bound": gradient_bound,
         "radius": radius,
         "alpha": alpha,
+        "rounds-allowed": rounds_allowed,
+        "honest-fraction": honest_fraction,
+        "holdout": holdout,
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
     }
-    next_steps(fit_next(document, file, asked, model.solver_.problem))
+    once_more = {"solver": None if solver == "auto" else solver, "interactive": interactive or None}
+    next_steps(fit_next(document, file, asked, once_more, model.solver_.problem))
 
 
 def _estimator(asked: Estimator, task: Task) -> Estimator:

@@ -68,26 +68,34 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def fit_next(
-    document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], problem: "Problem"
+    document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], once_more: Mapping[str, Any], problem: "Problem"
 ) -> list[tuple[str, str]]:
-    """Commands to go on with, with the same options."""
-    words = [f"--{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None]
-    same = " ".join(["fit", shlex.quote(str(file)), *words])
+    """Commands to go on with, with the same options; `once_more` are those that say how people are asked."""
+    often = " ".join(["fit", shlex.quote(str(file)), *_words(asked)])
+    same = " ".join([often, *_words(once_more)])
+    spends = f"(spends epsilon {document['epsilon']:g} again)"
     smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness:g}"
     strong = "" if problem.curvature == 0 else f" --strong {problem.curvature:g}"
     compared = (
         f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach:g} "
-        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear "
+        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear {'' if problem.has_prox else '--no-proximal '}"
+        f"{'' if problem.visits is None else f'--visits {problem.visits} '}--rounds-allowed {problem.rounds} "
+        f"--honest-fraction {problem.honest_fraction} "
         f"--epsilon {document['epsilon']} --delta {document['delta']}"
     )
     steps = [("compare solvers", compared)]
-    if document["rounds_per_user"] == 1:
-        steps.append(("ask people often", f"{same} --interactive"))
+    if not once_more["interactive"]:
+        steps.append((f"ask people often {spends}", f"{often} --interactive"))
     if not document.get("report"):
-        steps.append(("see how it learned", f"{same} --report report.html"))
+        steps.append((f"see how one learns {spends}", f"{same} --report report.html"))
     if not document.get("written"):
-        steps.append(("keep the model", f"{same} -o model.json"))
+        steps.append((f"keep a model {spends}", f"{same} -o model.json"))
     return steps
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    given = {name: value for name, value in options.items() if value is not None}
+    return [f"--{name}" if value is True else f"--{name} {shlex.quote(str(value))}" for name, value in given.items()]
 
 
 def check_report_path(path: Path) -> None:

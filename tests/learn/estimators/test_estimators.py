@@ -17,6 +17,7 @@ from shuffledp.learn import (
     ShuffleLogisticRegression,
     ShuffleRidge,
 )
+from shuffledp.learn.optimize.choosing import METHODS
 
 CLASSIFIERS = (ShuffleLogisticRegression, ShuffleLinearSVC)
 REGRESSORS = (ShuffleRidge, ShuffleHuberRegressor)
@@ -256,6 +257,11 @@ def test_a_solver_that_cannot_take_the_loss_is_refused_in_words(people) -> None:
     check_is_fitted(ShuffleLogisticRegression(solver="phased-agd", alpha=0.1, random_state=1).fit(features, labels))
     with pytest.raises(InfeasibleError, match="asked only once"):
         ShuffleLogisticRegression(solver="gd").fit(features, labels)
+    streams = [name for name, method in METHODS.items() if method.model == "pan-private"]
+    assert streams
+    for name in streams:
+        with pytest.raises(ParameterError, match="all rows are in memory at once"):
+            ShuffleLogisticRegression(solver=name).fit(features, labels)
     with pytest.raises(ParameterError, match="must be auto or one of sgd, agd"):
         ShuffleLogisticRegression(solver="newton").fit(features, labels)
 

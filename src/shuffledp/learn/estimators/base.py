@@ -20,6 +20,7 @@ from shuffledp.learn.optimize import (
     Solver,
     plan,
 )
+from shuffledp.learn.optimize.choosing import METHODS
 from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -46,7 +47,7 @@ class ShuffleLinearModel(BaseEstimator):
     Parameters, all decided before any data is seen:
 
     - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares.
+    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares; none that is pan-private.
     - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
     - `feature_bounds`: one (low, high) for all features, or one each, that become -1 and 1; values beyond are cut off.
     - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
@@ -117,6 +118,12 @@ class ShuffleLinearModel(BaseEstimator):
         What was declared is kept: parameters that are set afterwards say nothing of this model.
         """
         users, width = features.shape
+        method = METHODS.get(self.solver)
+        if method is not None and method.model != "shuffle":
+            problem = (
+                "must be of the shuffle model: here all rows are in memory at once, so an intruder would read them"
+            )
+            raise ParameterError("solver", self.solver, problem, "take auto, or read a stream by PanPrivateLearner")
         solver = plan(self.problem(users, width), solver=self.solver)
         declared = self._declared(width)
         rows, clipped = declared.rows(features)
