@@ -86,6 +86,14 @@ def test_a_file_becomes_a_model_and_a_report(run, people, tmp_path, kind: str) -
     assert "<svg" in page and "epsilon 1" in page and "does not cover them" in page
 
 
+@pytest.mark.parametrize("kind", ["svg", "html"])
+def test_pictures_say_that_no_guarantee_covers_them(run, people, tmp_path, kind: str) -> None:
+    report = tmp_path / f"curve.{kind}"
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", "--rounds-allowed", "3", *TARGET]
+    assert run(*words, "--report", str(report))[0] == 0
+    assert "no guarantee covers these curves. Not for publication" in report.read_text()
+
+
 def test_labels_that_were_not_declared_are_said_to_be_uncovered(run, people, tmp_path) -> None:
     model = tmp_path / "model.json"
     words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", "--rounds-allowed", "3", *TARGET]

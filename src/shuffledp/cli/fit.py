@@ -219,7 +219,7 @@ def _class(kind: Estimator) -> Any:
 def _curves(model: "ShuffleLinearModel", data: FitData) -> dict[str, Any]:
     """The learning curve, and that of the same solver without noise."""
     return {
-        "private": model.losses(*data.measured).tolist(),
+        "the private model": model.losses(*data.measured).tolist(),
         "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
     }
 
