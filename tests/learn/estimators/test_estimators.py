@@ -79,6 +79,19 @@ def test_it_works_where_scikit_learn_expects_an_estimator(people) -> None:
         model.set_params(noise=0)
 
 
+def test_numbers_of_numpy_are_numbers(people) -> None:
+    features, labels, _ = people
+    own = {"epsilon": 2, "radius": 3, "visits": 1, "max_rounds": 5, "feature_norm": 2.0, "gradient_bound": 0.5}
+    numpys = {name: np.asarray(value)[()] for name, value in own.items()}
+    one, two = (
+        ShuffleLogisticRegression(feature_bounds=(0, 10), random_state=1, **each).fit(features, labels).model()
+        for each in (own, numpys)
+    )
+    assert one.fingerprint == two.fingerprint
+    model = ShuffleLogisticRegression(max_rounds=np.int64(5))
+    assert model.problem(np.int64(500), 3) == model.problem(500, 3)
+
+
 def test_seeds_repeat_and_no_seed_is_secure(people) -> None:
     features, labels, _ = people
 
@@ -274,13 +287,14 @@ def test_a_solver_that_cannot_take_the_loss_is_refused_in_words(people) -> None:
         ("visits", 0), ("honest_fraction", 0), ("honest_fraction", 1.5), ("feature_norm", 0), ("gradient_bound", -1),
         ("feature_bounds", (1, 0)), ("feature_bounds", (0, float("inf"))), ("feature_bounds", [(0, 1), (0, 1)]),
         ("feature_bounds", "wide"), ("feature_bounds", 3), ("random_state", -1), ("random_state", "one"),
+        ("fit_intercept", "no"), ("visits", np.float64(2)), ("max_rounds", np.bool_(True)),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range_are_named(people, name: str, value) -> None:
     features, labels, _ = people
     with pytest.raises(ParameterError) as refused:
         ShuffleLogisticRegression(**{"random_state": 1, name: value}).fit(features[:500], labels[:500])
-    known = {"random_state": "seed"}
+    known = {"random_state": "seed", "max_rounds": "rounds"}
     assert refused.value.parameter == known.get(name, name)
 
 

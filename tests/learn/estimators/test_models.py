@@ -85,7 +85,22 @@ def test_another_version_and_what_was_altered_are_refused(document, tmp_path, ch
 
 
 @pytest.mark.parametrize(
-    "change", [{"coefficients": [1.0]}, {"coefficients": "many"}, {"features": None}, {"users": "all"}]
+    "change",
+    [
+        {"coefficients": [1.0]},
+        {"coefficients": "many"},
+        {"coefficients": [10**400, 1]},
+        {"features": None},
+        {"features": "ab"},
+        {"users": "all"},
+        {"users": float("inf")},
+        {"simulated": "false"},
+        {"classes": [1]},
+        {"classes": [1, 1]},
+        {"classes": [[1], [2]]},
+        {"classes": "ab"},
+        {"unprotected": "ab"},
+    ],
 )
 def test_a_file_with_the_right_fingerprint_and_broken_fields_is_refused(document, change: dict) -> None:
     from shuffledp.learn.estimators.models import LinearModel, _fingerprint
@@ -100,8 +115,10 @@ def test_what_is_no_file_or_no_json_is_refused(tmp_path, document) -> None:
         load_model(tmp_path / "none.json")
     half = tmp_path / "half.json"
     half.write_text(json.dumps(document)[:100])
-    with pytest.raises(DataError, match="complete JSON"):
-        load_model(half)
+    for text in (half.read_text(), "[" * 100_000):
+        half.write_text(text)
+        with pytest.raises(DataError, match="complete JSON"):
+            load_model(half)
 
 
 def test_features_of_another_shape_are_refused(document) -> None:

@@ -80,16 +80,17 @@ class ShuffleLinearModel(BaseEstimator):
     def problem(self, users: int, features: int) -> Problem:
         """What a solver is planned from: no data."""
         declared = self._declared(features)
-        radius = check_moderate("radius", self.radius, "say how large a score may be")
+        radius = check_moderate("radius", _plain(self.radius), "say how large a score may be")
         if self.alpha != 0:
-            check_moderate("alpha", self.alpha, "0 leaves it out")
+            check_moderate("alpha", _plain(self.alpha), "0 leaves it out")
         domain = L2Ball(dimension=declared.dimension, radius=radius)
-        privacy = Privacy(self.epsilon, self.delta)
+        privacy = Privacy(_plain(self.epsilon), _plain(self.delta))
         limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
-        problem = Problem.of(self._loss(), domain, users=users, privacy=privacy, **limits)
+        plain = {name: _plain(value) for name, value in limits.items()}
+        problem = Problem.of(self._loss(), domain, users=_plain(users), privacy=privacy, **plain)
         if self.gradient_bound is None:
             return problem
-        bound = check_moderate("gradient_bound", self.gradient_bound, "None takes the loss's own")
+        bound = check_moderate("gradient_bound", _plain(self.gradient_bound), "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
 
     def _loss(self) -> LinearLoss:
@@ -98,7 +99,7 @@ class ShuffleLinearModel(BaseEstimator):
 
     def _declared(self, features: int) -> DeclaredFeatures:
         return DeclaredFeatures.of(
-            features, bounds=self.feature_bounds, norm=self.feature_norm, intercept=self.fit_intercept
+            features, bounds=self.feature_bounds, norm=_plain(self.feature_norm), intercept=self.fit_intercept
         )
 
     @contextmanager
@@ -207,11 +208,11 @@ class ShuffleLinearModel(BaseEstimator):
         bounds = None if self.feature_bounds is None else np.asarray(self.feature_bounds, dtype=np.float64).tolist()
         return {
             "feature_bounds": bounds,
-            "feature_norm": self.feature_norm,
-            "radius": self.radius,
-            "alpha": self.alpha,
+            "feature_norm": _plain(self.feature_norm),
+            "radius": _plain(self.radius),
+            "alpha": _plain(self.alpha),
             "fit_intercept": bool(self.fit_intercept),
-            "gradient_bound": self.gradient_bound,
+            "gradient_bound": _plain(self.gradient_bound),
         }
 
 
@@ -243,6 +244,11 @@ def _watched(
     checked = loss.check_rows(rows.shape[1], rows, targets)
     run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order, exact=exact), watch=watch)
     return run, np.array([number for number, _ in kept]), np.array([theta for _, theta in kept])
+
+
+def _plain(number: Any) -> Any:
+    """Numpy's numbers as Python's, which plans and files are made of."""
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def _bits(random_state: Any) -> RandomBits:
