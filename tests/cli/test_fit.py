@@ -71,7 +71,7 @@ KEYS = {
 def test_a_file_becomes_a_model_and_a_report(run, people, tmp_path, kind: str) -> None:
     model, report = tmp_path / "model.json", tmp_path / "report.html"
     target = "3" if kind == "npy" else "bought"
-    words = ["fit", people[kind], "--target", target, "--bounds", "0:10", *TARGET, "--seed", "1"]
+    words = ["fit", people[kind], "--target", target, "--classes", "0,1", "--bounds", "0:10", *TARGET, "--seed", "1"]
     code, out, err = run(*words, "-o", str(model), "--report", str(report), "--json")
     document = json.loads(out)
     assert code == 0 and err == "" and document.keys() == KEYS
@@ -86,6 +86,25 @@ def test_a_file_becomes_a_model_and_a_report(run, people, tmp_path, kind: str) -
     assert "<svg" in page and "epsilon 1" in page and "does not cover them" in page
 
 
+@pytest.mark.parametrize("kind", ["svg", "html"])
+def test_pictures_say_that_no_guarantee_covers_them(run, people, tmp_path, kind: str) -> None:
+    report = tmp_path / f"curve.{kind}"
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", "--rounds-allowed", "3", *TARGET]
+    assert run(*words, "--report", str(report))[0] == 0
+    assert "no guarantee covers these curves. Not for publication" in report.read_text()
+
+
+def test_labels_that_were_not_declared_are_said_to_be_uncovered(run, people, tmp_path) -> None:
+    model = tmp_path / "model.json"
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", "--rounds-allowed", "3", *TARGET]
+    assert "not covered: which labels there are" in " ".join(run(*words)[1].split())
+    assert "not covered" not in run(*words, "--classes", "0,1")[1]
+    document = json.loads(run(*words, "-o", str(model), "--json")[1])
+    assert "classes" in document["unprotected"] and load_model(model).unprotected == ("classes",)
+    code, out, _ = run(*words, "--classes", "0,7", "--json")
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "target"
+
+
 def test_a_person_reads_what_happened_how_accurate_how_private_and_what_next(run, people, tmp_path) -> None:
     picture = tmp_path / "curve.png"
     words = ["fit", people["csv"], "--target", "bought", "--bounds", "age=0:10,height=0:10", *TARGET]
@@ -96,12 +115,29 @@ def test_a_person_reads_what_happened_how_accurate_how_private_and_what_next(run
     assert "--bounds age=0:10,height=0:10" in out and "a simulation" not in out
 
 
+def test_what_comes_next_has_the_same_options_and_says_what_it_spends(run, people) -> None:
+    asked = ["--honest-fraction 0.5", "--rounds-allowed 7", "--holdout 0.2", "--classes 0,1", "--solver sgd"]
+    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", *" ".join(asked).split(), *TARGET]
+    steps = {line.split("shuffledp")[0].strip(): line for line in run(*words)[1].partition("Next:")[2].splitlines()}
+    compared, often, seen, kept = (steps[name] for name in steps if name)
+    assert all(option in line for option in asked for line in (seen, kept))
+    assert all(option in often for option in asked[:4]) and "--interactive" in often
+    assert all("spends epsilon 1 again" in line for line in (often, seen, kept)) and "spend" not in compared
+    for option in ("--visits 1 ", "--honest-fraction 0.5", "--rounds-allowed 7", "--users 3200"):
+        assert option in compared
+    again = run(*compared[compared.index("plan optimize") :].split(), "--solver", "sgd", "--json")[1]
+    assert json.loads(again)["bound"] == json.loads(run(*words, "--json")[1])["bound"]
+    more = run(*words[:-6], "--solver", "gd", "--interactive", *TARGET)[1]
+    assert more.count("--solver gd --interactive") == 2 and "ask people often" not in more
+
+
 @pytest.mark.parametrize("estimator", ["ridge", "huber"])
 def test_numbers_are_fitted_too(run, people, estimator: str) -> None:
     words = ["fit", people["numbers"], "--target", "spent", "--task", "regression", "--estimator", estimator]
     code, out, _ = run(*words, "--bounds", "0:10", "--target-bounds", "-10:10", *TARGET, "--seed", "1", "--json")
     document = json.loads(out)
     assert code == 0 and document["score"] > 0.7 and document["classes"] is None
+    assert (document["bound"] is None) == (estimator == "ridge")
 
 
 @pytest.mark.parametrize(
@@ -187,6 +223,9 @@ BAD = [
     ([*FIT, "--bounds", "age=0:1"], "bounds"),
     ([*FIT, "--bounds", "1:0"], "feature_bounds"),
     ([*FIT, "--target-bounds", "0:1"], "target_bounds"),
+    ([*FIT, "--classes", "0,one"], "classes"),
+    ([*FIT, "--classes", "0,1,2"], "classes"),
+    ([*FIT, "--classes", "0,1", "--task", "regression"], "classes"),
     ([*FIT, "--task", "clustering"], "task"),
     ([*FIT, "--estimator", "ridge"], "estimator"),
     ([*FIT, "--solver", "agd", "--estimator", "svc"], "solver"),
@@ -195,7 +234,11 @@ BAD = [
     ([*FIT, "--epsilon", "0.0001"], "users"),
     ([*FIT, "--delta", "2"], "delta"),
     ([*FIT, "--radius", "0"], "radius"),
+    ([*FIT, "--radius", "1e200"], "radius"),
+    ([*FIT, "--alpha", "1e200"], "alpha"),
+    ([*FIT, "--feature-norm", "1e-320"], "feature_norm"),
     ([*FIT, "--holdout", "1"], "holdout"),
+    ([*FIT, "--holdout", "0.9999"], "holdout"),
     ([*FIT, "--seed", "-1"], "seed"),
     ([*FIT, "--report", "report.pdf"], "report"),
     ([*FIT, "--report", "nowhere/report.html"], "report"),
@@ -205,6 +248,10 @@ BAD = [
     (["plan", "optimize", "--users", "1000", *TARGET], "dimension"),
     ([*PLAN, "--smooth", "0"], "smoothness"),
     ([*PLAN, "--lipschitz", "-1"], "lipschitz"),
+    ([*PLAN, "--radius", "1e200"], "radius"),
+    ([*PLAN, "--lipschitz", "1e200"], "lipschitz"),
+    ([*PLAN, "--smooth", "1e-200"], "smoothness"),
+    ([*PLAN, "--strong", "1e300"], "strong_convexity"),
     ([*PLAN, "--users", "5"], "users"),
     ([*PLAN, "--rounds-allowed", "0"], "rounds"),
     ([*PLAN, "--solver", "agd"], "solver"),
@@ -227,6 +274,21 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(run, tmp_path, monk
     assert [file.name for file in tmp_path.iterdir()] == ["people.csv"]
 
 
+@pytest.mark.parametrize("way", ["itself", "symbolic", "hard"])
+def test_nothing_is_written_over_the_data_or_over_the_model(run, tmp_path, monkeypatch, way: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    data, other = Path("people.html"), Path("other.html")
+    data.write_text("age,bought\n" + "1,0\n2,1\n" * 500)
+    before = data.read_text()
+    if way != "itself":
+        other.symlink_to(data) if way == "symbolic" else other.hardlink_to(data)
+    written = str(data.absolute() if way == "itself" else other)
+    for words in (["-o", written], ["--report", written], ["-o", "new.html", "--report", "./new.html"]):
+        code, out, err = run("fit", str(data), "--target", "bought", *TARGET, *words)
+        assert code == 2 and out == "" and "must be another file than" in err
+    assert data.read_text() == before and not Path("new.html").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -235,6 +297,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(run, tmp_path, monk
         ("age,bought\n1,0\nold,1\n", "old"),
         ("age,bought\n1,1\n2,1\n", "only one class"),
         ("age,bought\n1,1\n2,2\n3,3\n", "Only binary"),
+        ("age,bought\n1,0.5\n2,1.25\n3,0.75\n", "take a regression (--task regression)"),
         ("age,bought\n1,1\n2,0\n", "would do, got 2"),
         ("bought\n1\n0\n", "features"),
         ("age,bought\n", "row"),
@@ -247,6 +310,13 @@ def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
     code, out, err = run("fit", str(file), "--target", "bought", *TARGET, "--holdout", "0", "-o", str(model))
     assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1, err
     assert model.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_one_row_is_refused_in_words(run, tmp_path) -> None:
+    file = tmp_path / "one.csv"
+    file.write_text("age,spent\n1,1\n")
+    code, out, err = run("fit", str(file), "--target", "spent", "--task", "regression", *TARGET)
+    assert code == 2 and out == "" and "a minimum of 2 is required" in err and len(err.strip().splitlines()) == 1
 
 
 def test_without_scikit_learn_it_says_what_to_install(run, people, monkeypatch) -> None:

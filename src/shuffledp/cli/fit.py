@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.fit_data import FitData, check_target_path, parse_bounds, read_fit_data
+from shuffledp.cli.fit_data import (
+    FitData,
+    check_files_differ,
+    check_target_path,
+    parse_bounds,
+    parse_classes,
+    read_fit_data,
+)
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
@@ -53,6 +60,9 @@ Bounds = Annotated[
 TargetBounds = Annotated[
     str | None, typer.Option("--target-bounds", help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")
 ]
+Classes = Annotated[
+    str | None, typer.Option("--classes", help="The two labels there are; else read from people's.", metavar="A,B")
+]
 Norm = Annotated[
     float | None, typer.Option("--feature-norm", help="Longer rows are shortened; 1 without --bounds.", metavar="L")
 ]
@@ -83,6 +93,7 @@ def fit(
     features: Features = None,
     bounds: Bounds = None,
     target_bounds: TargetBounds = None,
+    classes: Classes = None,
     feature_norm: Norm = None,
     radius: Radius = None,
     alpha: Alpha = None,
@@ -104,15 +115,19 @@ def fit(
         check_target_path("out", out)
     if report is not None:
         check_report_path(report)
+    check_files_differ(file=file, out=out, report=report)
     kind = _estimator(estimator, task)
     given = {
         "radius": radius,
         "alpha": alpha,
         "gradient_bound": gradient_bound,
         "target_bounds": None if target_bounds is None else parse_bounds(target_bounds, (), "target_bounds"),
+        "classes": None if classes is None else parse_classes(classes),
     }
     # What was not given is left to the estimator, whose own defaults differ.
     chosen = {name: value for name, value in given.items() if value is not None}
+    if task is Task.regression and classes is not None:
+        raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task is Task.classification and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
     model_class = _class(kind)
@@ -154,14 +169,19 @@ def fit(
         "features": features,
         "bounds": bounds,
         "target-bounds": target_bounds,
+        "classes": classes,
         "feature-norm": feature_norm,
         "gradient-bound": gradient_bound,
         "radius": radius,
         "alpha": alpha,
+        "rounds-allowed": rounds_allowed,
+        "honest-fraction": honest_fraction,
+        "holdout": holdout,
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
     }
-    next_steps(fit_next(document, file, asked, model.solver_.problem))
+    once_more = {"solver": None if solver == "auto" else solver, "interactive": interactive or None}
+    next_steps(fit_next(document, file, asked, once_more, model.solver_.problem))
 
 
 def _estimator(asked: Estimator, task: Task) -> Estimator:
@@ -199,7 +219,7 @@ def _class(kind: Estimator) -> Any:
 def _curves(model: "ShuffleLinearModel", data: FitData) -> dict[str, Any]:
     """The learning curve, and that of the same solver without noise."""
     return {
-        "private": model.losses(*data.measured).tolist(),
+        "the private model": model.losses(*data.measured).tolist(),
         "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
     }
 
@@ -222,7 +242,7 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         "users": kept.users,
         "held_out": data.held_out,
         "solver": kept.solver,
-        "bound": model.solver_.bound,
+        "bound": model.bound_,
         "model": guarantee.model,
         "epsilon": guarantee.privacy.epsilon,
         "delta": guarantee.privacy.delta,
@@ -238,7 +258,7 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         "baseline": baseline,
         "clipped": dict(model.clipped_),
         "curve": {"rounds": model.path_rounds_.tolist(), "losses": model.losses(features, labels).tolist()},
-        "unprotected": list(UNPROTECTED),
+        "unprotected": [*UNPROTECTED, *kept.unprotected],
         "simulated": model.simulated_,
         "seconds": seconds,
         "fingerprint": kept.fingerprint,

@@ -52,6 +52,8 @@ def read_fit_data(
     if labels and (values == np.round(values)).all() and np.abs(values).max() < 1 << 53:
         values = values.astype(np.int64)
     held = round(holdout * len(matrix))
+    if held == len(matrix):
+        raise ParameterError("holdout", holdout, f"must leave some of {held} rows to learn from", "keep out fewer")
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     order = uniform_permutation(len(matrix), bits=bits.spawn(1)[0]) if held else np.arange(len(matrix))
     last, first = np.sort(order[:held]), np.sort(order[held:])
@@ -100,6 +102,34 @@ def parse_bounds(text: str, names: Sequence[str], parameter: str) -> list[Any]:
     if missing:
         raise ParameterError(parameter, text, f"must say what {missing[0]} may be", way_out)
     return [named[name] for name in names]
+
+
+def parse_classes(text: str) -> list[float] | list[int]:
+    """Two numbers, whole ones as such: labels of a file are numbers.
+
+    >>> parse_classes("0,1"), parse_classes("0.5,1")
+    ([0, 1], [0.5, 1.0])
+    """
+    from shuffledp.errors import ParameterError
+
+    try:
+        labels = sorted({float(label) for label in text.split(",")})
+    except ValueError:
+        labels = []
+    if len(labels) != 2 or not all(abs(label) < 1 << 53 for label in labels):
+        raise ParameterError("classes", text, "must be two different numbers A,B", "for instance 0,1")
+    return [int(label) for label in labels] if all(label.is_integer() for label in labels) else labels
+
+
+def check_files_differ(**files: Path | None) -> None:
+    """Refuse to write over what is read, or one thing over another, by whatever names."""
+    from shuffledp.errors import ParameterError
+
+    named = [(name, path) for name, path in files.items() if path is not None]
+    for place, (name, path) in enumerate(named):
+        for other, taken in named[:place]:
+            if path.resolve() == taken.resolve() or (path.exists() and taken.exists() and path.samefile(taken)):
+                raise ParameterError(name, str(path), f"must be another file than {other}", "name another")
 
 
 def check_target_path(parameter: str, path: Path) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 UNPROTECTED = ("score", "baseline", "clipped", "curve")
 """Read from people's data without noise: for whoever holds the file, not for publication."""
 
+_LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
+
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>body{{font:16px/1.5 sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}}
@@ -23,7 +25,7 @@ th{{text-align:left;vertical-align:top;padding-right:1.5rem;font-weight:normal;c
 <h2>How it learned</h2>
 {curve}
 <p>Curve, score and counts are read from the data without noise: they are for whoever holds the file, and
-the guarantee does not cover them. It covers the model.</p>
+the guarantee does not cover them. It covers the model{but}.</p>
 <h2>The model</h2>
 <table>{coefficients}</table>
 </body></html>
@@ -42,13 +44,14 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     else:
         score = f"R² {document['score']:.3f} {where}; 0 is always the mean"
     often = "once" if document["rounds_per_user"] == 1 else f"in {document['rounds_per_user']:,} rounds"
+    covered = "" if "classes" not in document["unprotected"] else _LABELS_READ
     rows = [
         ("learned", learned),
         ("how accurate", f"{score} (not private: for you, not for publication)"),
         (
             "privacy",
             f"epsilon {document['epsilon']:g}, delta {document['delta']:g} for every row, {document['model']} model: "
-            f"trusted are shufflers, and {document['honest_fraction']:.0%} of the people of every cohort",
+            f"trusted are shufflers, and {document['honest_fraction']:.0%} of the people of every cohort{covered}",
         ),
         ("rounds", f"{document['rounds']:,}, of {document['users_per_round']:,} people or more"),
         ("each person", f"is asked {often} and sends at most {document['messages_per_user']:,} messages"),
@@ -65,26 +68,34 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def fit_next(
-    document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], problem: "Problem"
+    document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], once_more: Mapping[str, Any], problem: "Problem"
 ) -> list[tuple[str, str]]:
-    """Commands to go on with, with the same options."""
-    words = [f"--{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None]
-    same = " ".join(["fit", shlex.quote(str(file)), *words])
+    """Commands to go on with, with the same options; `once_more` are those that say how people are asked."""
+    often = " ".join(["fit", shlex.quote(str(file)), *_words(asked)])
+    same = " ".join([often, *_words(once_more)])
+    spends = f"(spends epsilon {document['epsilon']:g} again)"
     smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness:g}"
     strong = "" if problem.curvature == 0 else f" --strong {problem.curvature:g}"
     compared = (
         f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach:g} "
-        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear "
+        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear {'' if problem.has_prox else '--no-proximal '}"
+        f"{'' if problem.visits is None else f'--visits {problem.visits} '}--rounds-allowed {problem.rounds} "
+        f"--honest-fraction {problem.honest_fraction} "
         f"--epsilon {document['epsilon']} --delta {document['delta']}"
     )
     steps = [("compare solvers", compared)]
-    if document["rounds_per_user"] == 1:
-        steps.append(("ask people often", f"{same} --interactive"))
+    if not once_more["interactive"]:
+        steps.append((f"ask people often {spends}", f"{often} --interactive"))
     if not document.get("report"):
-        steps.append(("see how it learned", f"{same} --report report.html"))
+        steps.append((f"see how one learns {spends}", f"{same} --report report.html"))
     if not document.get("written"):
-        steps.append(("keep the model", f"{same} -o model.json"))
+        steps.append((f"keep a model {spends}", f"{same} -o model.json"))
     return steps
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    given = {name: value for name, value in options.items() if value is not None}
+    return [f"--{name}" if value is True else f"--{name} {shlex.quote(str(value))}" for name, value in given.items()]
 
 
 def check_report_path(path: Path) -> None:
@@ -114,6 +125,7 @@ def report_page(
         title=escape(title),
         rows=_rows(fit_facts(document)),
         curve=learning_curve_svg(rounds, curves, title),
+        but=", not which labels there are" if "classes" in document["unprotected"] else "",
         coefficients=_rows([(name, f"{number:.6g}") for name, number in named]),
     )
     return lambda written: write_text_whole(written, text)

@@ -44,11 +44,18 @@ def plan_optimize(
 ) -> None:
     """A convex loss, minimized by shuffled gradients: what every solver can promise, and which one to take."""
     from shuffledp.errors import ParameterError
+    from shuffledp.learn.estimators.declared import check_moderate
     from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
 
     people, privacy = options.target(users, epsilon, delta)
     if dimension is None:
         raise ParameterError("dimension", None, "must be given", "add --dimension, the numbers of a model")
+    check_moderate("radius", radius, "say how long a model may be")
+    check_moderate("lipschitz", lipschitz, "say how long a gradient can be")
+    if smooth is not None:
+        check_moderate("smoothness", smooth, "leave it out if gradients jump")
+    if strong != 0:
+        check_moderate("strong_convexity", strong, "0 leaves it out")
     problem = Problem(
         users=people,
         domain=L2Ball(dimension=dimension, radius=radius),

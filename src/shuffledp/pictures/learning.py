@@ -7,9 +7,11 @@ from typing import Any
 
 from shuffledp.pictures.curves import new_figure, save_figure
 
+_WARNING = "Read from people's data without noise: no guarantee covers these curves. Not for publication."
+
 
 def draw_learning_curve(path: Path, rounds: Sequence[int], losses: Mapping[str, Sequence[float]], title: str) -> None:
-    """Write a PNG or SVG of losses after these rounds, a line a name."""
+    """Write a PNG or SVG of losses after these rounds, a line a name, and that they are not private."""
     save_figure(_drawn(path, rounds, losses, title), path)
 
 
@@ -31,4 +33,5 @@ def _drawn(path: Path, rounds: Sequence[int], losses: Mapping[str, Sequence[floa
     axes.grid(True, which="major", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
+    figure.supxlabel(_WARNING, fontsize=8, color="#a00")
     return figure

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from shuffledp import ParameterError
 from shuffledp.learn.estimators import declared
 from shuffledp.learn.estimators.declared import DeclaredFeatures, DeclaredTargets
 
@@ -40,6 +41,26 @@ def test_rows_on_their_bounds_are_not_counted() -> None:
     corners = np.array([[0.1, 0.3], [0.1, 0.7], [0.2, 0.3], [0.2, 0.7]])
     assert DeclaredFeatures.of(2, bounds=[(0.1, 0.2), (0.3, 0.7)], norm=None, intercept=True).rows(corners)[1] == 0
     assert DeclaredTargets.of((0.1, 0.7)).scaled(np.array([0.1, 0.7]))[1] == 0
+
+
+@pytest.mark.parametrize("bounds", [(1e308, 1.7e308), (-8e307, 8e307), (0, 1e-99), (1, 1 + 1e-15)])
+@pytest.mark.parametrize("norm", [1e-30, 1e30])
+def test_models_are_finite_whatever_may_be_declared(bounds, norm: float) -> None:
+    one = DeclaredFeatures.of(2, bounds=bounds, norm=norm, intercept=True)
+    rows, _ = one.rows(np.array([[bounds[0], bounds[1]], [0.0, -1e308]]))
+    coefficients, constant = one.model(np.full(3, 1e30))
+    assert np.isfinite(rows).all() and np.isfinite(coefficients).all() and np.isfinite(constant)
+
+
+@pytest.mark.parametrize("bounds", [(0, 5e-324), (-1e308, 1e308), (-np.inf, np.inf)])
+def test_bounds_that_no_number_can_be_scaled_by_are_refused(bounds) -> None:
+    for refused in (
+        lambda: DeclaredFeatures.of(2, bounds=bounds, norm=None, intercept=True),
+        lambda: DeclaredTargets.of(bounds),
+    ):
+        with pytest.raises(ParameterError) as found:
+            refused()
+        assert found.value.parameter in ("feature_bounds", "target_bounds")
 
 
 def test_blocks_are_as_good_as_all_at_once(monkeypatch) -> None:

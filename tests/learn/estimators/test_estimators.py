@@ -17,6 +17,7 @@ from shuffledp.learn import (
     ShuffleLogisticRegression,
     ShuffleRidge,
 )
+from shuffledp.learn.optimize.choosing import METHODS
 
 CLASSIFIERS = (ShuffleLogisticRegression, ShuffleLinearSVC)
 REGRESSORS = (ShuffleRidge, ShuffleHuberRegressor)
@@ -78,6 +79,19 @@ def test_it_works_where_scikit_learn_expects_an_estimator(people) -> None:
         model.set_params(noise=0)
 
 
+def test_numbers_of_numpy_are_numbers(people) -> None:
+    features, labels, _ = people
+    own = {"epsilon": 2, "radius": 3, "visits": 1, "max_rounds": 5, "feature_norm": 2.0, "gradient_bound": 0.5}
+    numpys = {name: np.asarray(value)[()] for name, value in own.items()}
+    one, two = (
+        ShuffleLogisticRegression(feature_bounds=(0, 10), random_state=1, **each).fit(features, labels).model()
+        for each in (own, numpys)
+    )
+    assert one.fingerprint == two.fingerprint
+    model = ShuffleLogisticRegression(max_rounds=np.int64(5))
+    assert model.problem(np.int64(500), 3) == model.problem(500, 3)
+
+
 def test_seeds_repeat_and_no_seed_is_secure(people) -> None:
     features, labels, _ = people
 
@@ -105,7 +119,7 @@ def test_what_one_person_sends_depends_on_nobody_else(people) -> None:
     features, _, numbers = people
     other = features.copy()
     other[5] = 1e9
-    model = ShuffleRidge(feature_bounds=(0, 10), target_bounds=(-12, 12))
+    model = ShuffleRidge(feature_bounds=(0, 10), target_bounds=(-12, 12), max_rounds=2).fit(features, numbers)
     (one, clipped), (two, more) = (model._declared(3).rows(rows) for rows in (features, other))
     assert np.flatnonzero((one != two).any(axis=1)).tolist() == [5]
     assert more == clipped + 1
@@ -138,6 +152,35 @@ def test_losses_fall_and_the_twin_has_no_noise(people) -> None:
     assert twin[-1] < losses[-1]
 
 
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(people) -> None:
+    features, labels, numbers = people
+    classifier = ShuffleLogisticRegression(feature_bounds=(0, 10), max_rounds=3).fit(features, labels)
+    regression = ShuffleRidge(target_bounds=(-12, 12), max_rounds=3).fit(features, numbers)
+    for model, y in ((classifier, np.where(labels == "no", 0, 1)), (regression, numbers)):
+        before, said = dict(vars(model)), model.predict(features[:9])
+        with pytest.raises(InfeasibleError):
+            model.fit(features[:10], y[:10])
+        with pytest.raises(InfeasibleError):
+            model.fit(np.ones((10, 5)), y[:10])
+        assert vars(model).keys() == before.keys() and all(vars(model)[name] is before[name] for name in before)
+        assert (model.predict(features[:9]) == said).all()
+
+
+def test_parameters_set_after_a_fit_say_nothing_of_its_model(people) -> None:
+    features, labels, numbers = people
+    later = {"feature_bounds": (0, 1000), "radius": 99.0, "epsilon": 77.0, "alpha": 3.0}
+    classifier = ShuffleLogisticRegression(feature_bounds=(0, 10), max_rounds=3, random_state=1).fit(features, labels)
+    regression = ShuffleHuberRegressor(target_bounds=(-12, 12), max_rounds=3, random_state=1).fit(features, numbers)
+    for model, y, more in (
+        (classifier, labels, {"classes": ["maybe", "no"]}),
+        (regression, numbers, {"target_bounds": (0, 1), "threshold": 1.0}),
+    ):
+        before, losses, twin = model.model().document(), model.losses(features, y), model.twin_losses(features, y)
+        model.set_params(**later, **more)
+        assert model.model().document() == before
+        assert (model.losses(features, y) == losses).all() and (model.twin_losses(features, y) == twin).all()
+
+
 # --- counted --------------------------------------------------------------------------------------
 
 
@@ -159,6 +202,18 @@ def test_gradients_beyond_the_bound_are_clipped_and_counted(people, estimator) -
     model = estimator(**common, gradient_bound=0.05).fit(features, y)
     assert model.clipped_["gradients"] > 1000
     assert model.solver_.problem.lipschitz == 0.05 and model.guarantee_.holds
+
+
+def test_no_bound_is_claimed_where_gradients_may_be_clipped() -> None:
+    """At a slope of 0.4 gradients of targets at 1 and -1 are clipped to balance elsewhere, whatever the noise."""
+    rng = np.random.default_rng(0)
+    features, targets = np.ones((100_000, 1)), np.where(rng.random(100_000) < 0.7, 1.0, -1.0)
+    common = {"feature_norm": 1.0, "fit_intercept": False, "alpha": 0.0, "radius": 1.0, "random_state": 1}
+    clipped = ShuffleRidge(**common).fit(features, targets)
+    whole = ShuffleRidge(**common, gradient_bound=None).fit(features, targets)
+    assert (clipped.coef_[0] - 0.4) ** 2 / 2 > clipped.solver_.bound and clipped.bound_ is None
+    assert whole.bound_ == whole.solver_.bound and (whole.coef_[0] - 0.4) ** 2 / 2 < whole.bound_
+    assert ShuffleRidge(**common, gradient_bound=2.0).fit(features, targets).bound_ == whole.bound_
 
 
 # --- refused --------------------------------------------------------------------------------------
@@ -215,6 +270,11 @@ def test_a_solver_that_cannot_take_the_loss_is_refused_in_words(people) -> None:
     check_is_fitted(ShuffleLogisticRegression(solver="phased-agd", alpha=0.1, random_state=1).fit(features, labels))
     with pytest.raises(InfeasibleError, match="asked only once"):
         ShuffleLogisticRegression(solver="gd").fit(features, labels)
+    streams = [name for name, method in METHODS.items() if method.model == "pan-private"]
+    assert streams
+    for name in streams:
+        with pytest.raises(ParameterError, match="all rows are in memory at once"):
+            ShuffleLogisticRegression(solver=name).fit(features, labels)
     with pytest.raises(ParameterError, match="must be auto or one of sgd, agd"):
         ShuffleLogisticRegression(solver="newton").fit(features, labels)
 
@@ -223,16 +283,18 @@ def test_a_solver_that_cannot_take_the_loss_is_refused_in_words(people) -> None:
     ("name", "value"),
     [
         ("epsilon", 0), ("epsilon", "1"), ("delta", 1.0), ("radius", 0), ("radius", float("nan")), ("alpha", -1),
+        ("alpha", 1e200), ("radius", 1e200), ("gradient_bound", 1e-200), ("feature_norm", 1e-320),
         ("visits", 0), ("honest_fraction", 0), ("honest_fraction", 1.5), ("feature_norm", 0), ("gradient_bound", -1),
         ("feature_bounds", (1, 0)), ("feature_bounds", (0, float("inf"))), ("feature_bounds", [(0, 1), (0, 1)]),
         ("feature_bounds", "wide"), ("feature_bounds", 3), ("random_state", -1), ("random_state", "one"),
+        ("fit_intercept", "no"), ("visits", np.float64(2)), ("max_rounds", np.bool_(True)),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range_are_named(people, name: str, value) -> None:
     features, labels, _ = people
     with pytest.raises(ParameterError) as refused:
         ShuffleLogisticRegression(**{"random_state": 1, name: value}).fit(features[:500], labels[:500])
-    known = {"alpha": "ridge", "random_state": "seed"}
+    known = {"random_state": "seed", "max_rounds": "rounds"}
     assert refused.value.parameter == known.get(name, name)
 
 

@@ -41,9 +41,23 @@ def test_nothing_that_was_read_without_noise_is_in_a_file(data) -> None:
     assert model.clipped_["rows"] > 0
     assert model.model().document().keys() == {
         "schema", "kind", "estimator", "features", "classes", "coefficients", "intercept", "solver", "users",
-        "simulated", "declared", "guarantee", "fingerprint",
+        "simulated", "unprotected", "declared", "guarantee", "fingerprint",
     }  # fmt: skip
     assert model.model().features == ("x0", "x1")
+
+
+def test_classes_that_were_read_from_labels_are_marked_and_declared_ones_are_the_same_for_neighbours(data) -> None:
+    features, _ = data
+    labels = np.zeros(len(features), dtype=np.int64)
+    found = []
+    for label, declared in ((1, None), (7, None), (1, [0, 7]), (7, [0, 7])):
+        labels[5] = label if declared is None or label in declared else 0
+        found.append(ShuffleLogisticRegression(classes=declared, max_rounds=3).fit(features, labels).model())
+    first, second, third, fourth = found
+    assert first.classes != second.classes and first.unprotected == second.unprotected == ("classes",)
+    assert "read from people's labels and is not covered" in first.guarantee["because"]
+    assert third.classes == fourth.classes == (0, 7) and third.unprotected == ()
+    assert third.guarantee == fourth.guarantee and "labels" not in third.guarantee["because"]
 
 
 @pytest.fixture
@@ -71,7 +85,22 @@ def test_another_version_and_what_was_altered_are_refused(document, tmp_path, ch
 
 
 @pytest.mark.parametrize(
-    "change", [{"coefficients": [1.0]}, {"coefficients": "many"}, {"features": None}, {"users": "all"}]
+    "change",
+    [
+        {"coefficients": [1.0]},
+        {"coefficients": "many"},
+        {"coefficients": [10**400, 1]},
+        {"features": None},
+        {"features": "ab"},
+        {"users": "all"},
+        {"users": float("inf")},
+        {"simulated": "false"},
+        {"classes": [1]},
+        {"classes": [1, 1]},
+        {"classes": [[1], [2]]},
+        {"classes": "ab"},
+        {"unprotected": "ab"},
+    ],
 )
 def test_a_file_with_the_right_fingerprint_and_broken_fields_is_refused(document, change: dict) -> None:
     from shuffledp.learn.estimators.models import LinearModel, _fingerprint
@@ -86,8 +115,10 @@ def test_what_is_no_file_or_no_json_is_refused(tmp_path, document) -> None:
         load_model(tmp_path / "none.json")
     half = tmp_path / "half.json"
     half.write_text(json.dumps(document)[:100])
-    with pytest.raises(DataError, match="complete JSON"):
-        load_model(half)
+    for text in (half.read_text(), "[" * 100_000):
+        half.write_text(text)
+        with pytest.raises(DataError, match="complete JSON"):
+            load_model(half)
 
 
 def test_features_of_another_shape_are_refused(document) -> None:

@@ -90,9 +90,9 @@ def test_a_learner_reads_one_by_one_and_forgets() -> None:
         assert (memory.state.round, memory.read) == divmod(user, cohort)
         # Nothing but the round, two points and a sum.
         assert len(memory.held) == len(memory.state.point) == len(memory.state.average) == 2
-        if user < solver.users - 1:
-            with pytest.raises(TooFewReportsError):
-                learner.result()
+        with pytest.raises(TooFewReportsError) as early:
+            learner.result()
+        assert (early.value.needed, early.value.present) == (solver.users, user)
         learner.read(features[user : user + 1], [1.0], bits=bits)
     assert learner.missing == 0
     assert learner.result() @ features[0] > 0.3

@@ -1,14 +1,15 @@
 """What private linear models share: declared bounds, a planned solver, its run, and the guarantee afterwards."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import ParameterError
-from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats, check_moderate
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.optimize import (
     L2Ball,
@@ -19,8 +20,8 @@ from shuffledp.learn.optimize import (
     Solver,
     plan,
 )
+from shuffledp.learn.optimize.choosing import METHODS
 from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
-from shuffledp.learn.optimize.sets import check_positive
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
@@ -33,6 +34,10 @@ except ImportError:
 
 # Models on the way that are kept.
 _KEPT = 60
+_READ_FROM_LABELS = (
+    "Which two classes there are was read from people's labels and is not covered: "
+    "all this holds between rows of these two. Declare classes to cover it."
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,18 +47,20 @@ class ShuffleLinearModel(BaseEstimator):
     Parameters, all decided before any data is seen:
 
     - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares.
+    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares; none that is pan-private.
     - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
     - `feature_bounds`: one (low, high) for all features, or one each, that become -1 and 1; values beyond are cut off.
     - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
     - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the model's squared length.
     - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
-      less, `solver_.bound` is proved only if none was clipped; privacy does not depend on it.
+      less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
 
     Which row is in which cohort is drawn at random. `clipped_` counts rows, targets and gradients that were clipped,
-    read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that.
+    read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that. `bound_` is
+    proved for the expected excess loss in scaled units, and None where gradients may be clipped: then `solver_.bound`
+    is a guide to planning only.
     """
 
     epsilon: float = 1.0
@@ -73,13 +80,17 @@ class ShuffleLinearModel(BaseEstimator):
     def problem(self, users: int, features: int) -> Problem:
         """What a solver is planned from: no data."""
         declared = self._declared(features)
-        domain = L2Ball(dimension=declared.dimension, radius=self.radius)
-        privacy = Privacy(self.epsilon, self.delta)
+        radius = check_moderate("radius", _plain(self.radius), "say how large a score may be")
+        if self.alpha != 0:
+            check_moderate("alpha", _plain(self.alpha), "0 leaves it out")
+        domain = L2Ball(dimension=declared.dimension, radius=radius)
+        privacy = Privacy(_plain(self.epsilon), _plain(self.delta))
         limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
-        problem = Problem.of(self._loss(), domain, users=users, privacy=privacy, **limits)
+        plain = {name: _plain(value) for name, value in limits.items()}
+        problem = Problem.of(self._loss(), domain, users=_plain(users), privacy=privacy, **plain)
         if self.gradient_bound is None:
             return problem
-        bound = check_positive("gradient_bound", self.gradient_bound, "None takes the loss's own")
+        bound = check_moderate("gradient_bound", _plain(self.gradient_bound), "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
 
     def _loss(self) -> LinearLoss:
@@ -88,19 +99,48 @@ class ShuffleLinearModel(BaseEstimator):
 
     def _declared(self, features: int) -> DeclaredFeatures:
         return DeclaredFeatures.of(
-            features, bounds=self.feature_bounds, norm=self.feature_norm, intercept=self.fit_intercept
+            features, bounds=self.feature_bounds, norm=_plain(self.feature_norm), intercept=self.fit_intercept
         )
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What fails leaves the estimator as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _fit(self, features: Floats, targets: Floats, clipped_targets: int) -> tuple[Floats, float]:
-        """Run the solver; the coefficients and the intercept, if targets were not scaled."""
+        """Run the solver; the coefficients and the intercept, if targets were not scaled.
+
+        What was declared is kept: parameters that are set afterwards say nothing of this model.
+        """
         users, width = features.shape
+        method = METHODS.get(self.solver)
+        if method is not None and method.model != "shuffle":
+            problem = (
+                "must be of the shuffle model: here all rows are in memory at once, so an intruder would read them"
+            )
+            raise ParameterError("solver", self.solver, problem, "take auto, or read a stream by PanPrivateLearner")
         solver = plan(self.problem(users, width), solver=self.solver)
         declared = self._declared(width)
         rows, clipped = declared.rows(features)
-        bits = _bits(self.random_state)
-        run, rounds, path = _watched(solver, self._loss(), rows, targets, bits)
+        loss, bits = self._loss(), _bits(self.random_state)
+        run, rounds, path = _watched(solver, loss, rows, targets, bits)
+        proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain)
+        self.bound_: float | None = solver.bound if proved else None
+        self.loss_: LinearLoss = loss
+        self.features_: DeclaredFeatures = declared
+        self.declaration_: dict[str, Any] = self._declaration()
         self.solver_: Solver = solver
-        self.guarantee_: OptimizationGuarantee = solver.guarantee()
+        self.unprotected_: tuple[str, ...] = self._unprotected()
+        guarantee = solver.guarantee()
+        if self.unprotected_:
+            guarantee = replace(guarantee, because=f"{guarantee.because} {_READ_FROM_LABELS}")
+        self.guarantee_: OptimizationGuarantee = guarantee
         self.simulated_: bool = run.simulated
         self.clipped_: dict[str, int] = {"rows": clipped, "targets": clipped_targets, "gradients": run.clipped}
         self.n_iter_: int = solver.rounds
@@ -111,11 +151,15 @@ class ShuffleLinearModel(BaseEstimator):
 
     def _scores(self, X: Any) -> Floats:  # noqa: N803
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, dtype=np.float64)
+        features = checked_data(self, X, reset=False)
         return np.asarray(features @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
         raise NotImplementedError
+
+    def _unprotected(self) -> tuple[str, ...]:
+        """Fields of the model file that are read from data without noise."""
+        return ()
 
     def losses(self, X: ArrayLike, y: ArrayLike) -> Floats:  # noqa: N803
         """The mean loss, without `alpha`, after each of `path_rounds_`, in scaled units: read without noise."""
@@ -123,18 +167,17 @@ class ShuffleLinearModel(BaseEstimator):
         return self._losses(self.path_, X, y)
 
     def _losses(self, path: Floats, *data: ArrayLike) -> Floats:
-        loss = self._loss()
         rows, targets = self._checked(*data)
-        return np.array([float(loss.values(theta, rows, targets).mean()) for theta in path])
+        return np.array([float(self.loss_.values(theta, rows, targets).mean()) for theta in path])
 
     def _checked(self, *data: ArrayLike) -> tuple[Floats, Floats]:
-        features, targets = validate_data(self, *data, reset=False, dtype=np.float64)
-        return self._declared(features.shape[1]).rows(features)[0], self._scaled_targets(targets)[0]
+        features, targets = checked_data(self, *data, reset=False)
+        return self.features_.rows(features)[0], self._scaled_targets(targets)[0]
 
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
         check_is_fitted(self)
-        path = _watched(self.solver_, self._loss(), *self._checked(X, y), _bits(self.random_state), exact=True)[2]
+        path = _watched(self.solver_, self.loss_, *self._checked(X, y), _bits(self.random_state), exact=True)[2]
         return self._losses(path, *(on or (X, y)))
 
     def model(self, features: Sequence[str] | None = None) -> LinearModel:
@@ -154,22 +197,36 @@ class ShuffleLinearModel(BaseEstimator):
             coefficients=coefficients,
             intercept=float(np.ravel(self.intercept_)[0]),
             guarantee=self.guarantee_.document(),
-            declared=self._declaration(),
+            declared=self.declaration_,
             solver=self.solver_.name,
             users=self.n_users_,
             simulated=self.simulated_,
+            unprotected=self.unprotected_,
         )
 
     def _declaration(self) -> dict[str, Any]:
         bounds = None if self.feature_bounds is None else np.asarray(self.feature_bounds, dtype=np.float64).tolist()
         return {
             "feature_bounds": bounds,
-            "feature_norm": self.feature_norm,
-            "radius": self.radius,
-            "alpha": self.alpha,
+            "feature_norm": _plain(self.feature_norm),
+            "radius": _plain(self.radius),
+            "alpha": _plain(self.alpha),
             "fit_intercept": bool(self.fit_intercept),
-            "gradient_bound": self.gradient_bound,
+            "gradient_bound": _plain(self.gradient_bound),
         }
+
+
+def checked_data(estimator: ShuffleLinearModel, *data: ArrayLike, **how: Any) -> Any:
+    """What scikit-learn makes of the data; its refusal is one of this package's."""
+    try:
+        return validate_data(estimator, *data, dtype=np.float64, **how)
+    except ParameterError:
+        raise
+    except ValueError as refused:
+        problem = f"must be rows that can be learned from. {str(refused).rstrip('.')}"
+        raise DataError(
+            "data", getattr(data[0], "shape", type(data[0]).__name__), problem, "mend those rows, or find more"
+        ) from None
 
 
 def _watched(
@@ -187,6 +244,11 @@ def _watched(
     checked = loss.check_rows(rows.shape[1], rows, targets)
     run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order, exact=exact), watch=watch)
     return run, np.array([number for number, _ in kept]), np.array([theta for _, theta in kept])
+
+
+def _plain(number: Any) -> Any:
+    """Numpy's numbers as Python's, which plans and files are made of."""
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def _bits(random_state: Any) -> RandomBits:

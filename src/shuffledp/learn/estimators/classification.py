@@ -8,26 +8,38 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shuffledp.errors import DataError
-from shuffledp.learn.estimators.base import ShuffleLinearModel
+from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
 from shuffledp.learn.estimators.declared import Floats
 from shuffledp.learn.optimize import HingeLoss, LinearLoss, LogisticLoss
 
 # The base says in words what to install, so it comes first.
 from sklearn.base import ClassifierMixin  # isort: skip
 from sklearn.utils.multiclass import check_classification_targets  # isort: skip
-from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+from sklearn.utils.validation import check_is_fitted  # isort: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
-    """Two classes by the sign of a score; `classes` declares which labels there are, if even that is private."""
+    """Two classes by the sign of a score; `classes` declares which labels there are.
+
+    If they are not declared they are read from people's labels, and the guarantee does not cover which there are.
+    """
 
     classes: ArrayLike | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         """Learn from rows of features and a label each."""
-        features, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        with self._all_or_nothing():
+            return self._learn(X, y)
+
+    def _learn(self, *data: ArrayLike) -> Self:
+        features, labels = checked_data(self, *data)
+        try:
+            check_classification_targets(labels)
+        except ValueError as refused:
+            way_out = "for numbers take a regression (--task regression), or make labels of them"
+            problem = f"must be one of two labels a person. {str(refused).partition('.')[0]}"
+            raise DataError("y", f"dtype {labels.dtype}", problem, way_out) from None
         self.classes_ = np.unique(labels if self.classes is None else np.asarray(self.classes))
         if self.classes_.size == 1:
             problem = "must have two classes, and there is only one class"
@@ -47,6 +59,9 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
             wanted = f"must be {self.classes_[0]} or {self.classes_[1]}"
             raise DataError("y", f"{y[row]} in row {row + 1}", wanted, "declare the classes there are")
         return np.where(y == self.classes_[1], 1.0, -1.0), 0
+
+    def _unprotected(self) -> tuple[str, ...]:
+        return ("classes",) if self.classes is None else ()
 
     def decision_function(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Scores: above 0 for the second of `classes_`."""

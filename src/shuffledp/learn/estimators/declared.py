@@ -15,6 +15,22 @@ Floats = NDArray[np.float64]
 _AT_A_TIME = 1 << 18
 # So that rounding makes no row longer than 1.
 _HAIR = 1 + 1e-12
+# Products of a few declared numbers must still be numbers.
+_SMALLEST, _LARGEST, _NARROWEST = 1e-30, 1e30, 1e-100
+
+
+def check_moderate(name: str, value: Any, way_out: str) -> float:
+    """A positive number that can be multiplied with a few others.
+
+    >>> check_moderate("radius", 1e200, "say how long a model may be")
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.ParameterError: radius must be in 1e-30..1e+30, got 1e+200: choose other units.
+    """
+    number = check_positive(name, value, way_out)
+    if not _SMALLEST <= number <= _LARGEST:
+        raise ParameterError(name, value, f"must be in {_SMALLEST:g}..{_LARGEST:g}", "choose other units")
+    return number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +59,10 @@ class DeclaredFeatures:
         if bounds is not None:
             lows, highs = _pairs(bounds, features)
         longest = np.sqrt(features) if bounds is not None else 1.0
-        length = longest if norm is None else check_positive("feature_norm", norm, "say how long a row can be")
-        return cls((lows + highs) / 2, (highs - lows) / 2, bounds is not None, float(length), bool(intercept))
+        length = longest if norm is None else check_moderate("feature_norm", norm, "say how long a row can be")
+        if not isinstance(intercept, bool | np.bool_):
+            raise ParameterError("fit_intercept", intercept, "must be True or False", "True adds one")
+        return cls(lows / 2 + highs / 2, highs / 2 - lows / 2, bounds is not None, float(length), bool(intercept))
 
     @property
     def dimension(self) -> int:
@@ -88,7 +106,7 @@ class DeclaredFeatures:
 
     def model(self, theta: Floats) -> tuple[Floats, float]:
         """The coefficients and the intercept of the features as they came."""
-        coefficients = theta[: self.centre.size] / (self.half * self._longest)
+        coefficients = theta[: self.centre.size] / self.half / self._longest
         constant = float(theta[-1]) * self.norm / self._longest if self.intercept else 0.0
         return coefficients, constant - float(coefficients @ self.centre)
 
@@ -108,11 +126,13 @@ class DeclaredTargets:
     def of(cls, bounds: Any) -> Self:
         """From one (low, high)."""
         lows, highs = _pairs(bounds, 1, "target_bounds")
-        return cls(float(lows[0] + highs[0]) / 2, float(highs[0] - lows[0]) / 2)
+        half = check_moderate("target_bounds", float(highs[0] - lows[0]) / 2, "for instance (0, 1)")
+        return cls(float(lows[0]) / 2 + float(highs[0]) / 2, half)
 
     def scaled(self, targets: Floats) -> tuple[Floats, int]:
         """The targets, and how many had to be cut off."""
-        scaled = (targets - self.centre) / self.half
+        with np.errstate(over="ignore"):
+            scaled = (targets - self.centre) / self.half
         return np.clip(scaled, -1.0, 1.0), int(np.count_nonzero(np.abs(scaled) > _HAIR))
 
 
@@ -123,7 +143,11 @@ def _pairs(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tu
         lows, highs = np.broadcast_to(pairs, (features, 2)).T if pairs.ndim else (pairs, pairs)
     except (TypeError, ValueError):
         raise ParameterError(name, bounds, wanted, "for instance (0, 1)") from None
-    # Half of the widest range must still be a number.
-    if not (np.isfinite(highs - lows).all() and (lows < highs).all()):
+    # The widest range must still be a number, and so must what is divided by the narrowest.
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = highs - lows
+    if not (np.isfinite(apart).all() and (apart > 0).all()):
         raise ParameterError(name, bounds, f"{wanted}, finite, with low below high", "for instance (0, 1)")
+    if apart.min() < _NARROWEST:
+        raise ParameterError(name, bounds, f"must be {_NARROWEST:g} apart or more", "choose other units")
     return lows, highs

@@ -1,4 +1,4 @@
-"""A fitted linear model as a file: JSON with a version and a fingerprint, and only what the guarantee covers."""
+"""A fitted linear model as a file: JSON with a version and a fingerprint, and a list of what no guarantee covers."""
 
 import hashlib
 import json
@@ -26,6 +26,7 @@ class LinearModel:
     """Coefficients of named features; two classes for a classifier, none for a regression.
 
     Accuracy, losses and counts of what was clipped are not in it: they would be read from people's data without noise.
+    What was read so and is in it, the classes where nobody declared them, is listed in `unprotected`.
 
     >>> model = LinearModel(
     ...     estimator="ShuffleLogisticRegression", features=("age",), classes=("no", "yes"), solver="gd", users=10,
@@ -47,6 +48,7 @@ class LinearModel:
     solver: str
     users: int
     simulated: bool
+    unprotected: tuple[str, ...] = ()
 
     def scores(self, features: ArrayLike) -> Floats:
         """Coefficients times features, plus the intercept, a row a person."""
@@ -84,6 +86,7 @@ class LinearModel:
             "solver": self.solver,
             "users": self.users,
             "simulated": self.simulated,
+            "unprotected": list(self.unprotected),
             "declared": dict(self.declared),
             "guarantee": dict(self.guarantee),
         }
@@ -116,9 +119,15 @@ class LinearModel:
                 solver=str(content["solver"]),
                 users=int(content["users"]),
                 simulated=bool(content["simulated"]),
+                unprotected=tuple(map(str, content["unprotected"])),
             )
-        except (KeyError, TypeError, ValueError) as broken:
+        except (KeyError, TypeError, ValueError, OverflowError) as broken:
             raise DataError("model", str(broken), "must have all its fields", _WAY_OUT) from None
+        lists = ("features", "coefficients", "unprotected")
+        if not (isinstance(content["simulated"], bool) and all(isinstance(content[name], list) for name in lists)):
+            raise DataError("model", content["simulated"], "must have fields of their kinds", _WAY_OUT)
+        if model.classes is not None and not _are_two_labels(content["classes"]):
+            raise DataError("model", content["classes"], "must have two different classes, or none", _WAY_OUT)
         numbers = np.append(coefficients, model.intercept)
         if coefficients.shape != (len(model.features),) or not np.isfinite(numbers).all():
             raise DataError("model", coefficients.shape, "must have a finite number a feature", _WAY_OUT)
@@ -137,9 +146,14 @@ def load_model(path: Path | str) -> LinearModel:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:
         raise DataError("model", str(path), "must be a file that can be read", "check the path") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError("model", str(path), "must be a complete JSON file", _WAY_OUT) from None
     return LinearModel.from_document(document)
+
+
+def _are_two_labels(classes: Any) -> bool:
+    plain = isinstance(classes, list) and all(isinstance(label, str | int | float) for label in classes)
+    return plain and len(classes) == 2 and classes[0] != classes[1]
 
 
 def _fingerprint(content: Mapping[str, Any]) -> str:

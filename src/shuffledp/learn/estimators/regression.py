@@ -6,14 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.learn.estimators.base import ShuffleLinearModel
-from shuffledp.learn.estimators.declared import DeclaredTargets, Floats
+from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
+from shuffledp.learn.estimators.declared import DeclaredTargets, Floats, check_moderate
 from shuffledp.learn.optimize import HuberLoss, LinearLoss, SquaredLoss
-from shuffledp.learn.optimize.sets import check_positive
 
 # The base says in words what to install, so it comes first.
 from sklearn.base import RegressorMixin  # isort: skip
-from sklearn.utils.validation import validate_data  # isort: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -25,16 +23,16 @@ class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
         """Learn from rows of features and a number each."""
-        features, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        scaled, clipped = self._scaled_targets(targets)
-        coefficients, intercept = self._fit(features, scaled, clipped)
-        units = DeclaredTargets.of(self.target_bounds)
-        self.coef_ = coefficients * units.half
-        self.intercept_ = intercept * units.half + units.centre
+        with self._all_or_nothing():
+            features, targets = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
+            self.targets_ = DeclaredTargets.of(self.target_bounds)
+            coefficients, intercept = self._fit(features, *self._scaled_targets(targets))
+            self.coef_ = coefficients * self.targets_.half
+            self.intercept_ = intercept * self.targets_.half + self.targets_.centre
         return self
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
-        return DeclaredTargets.of(self.target_bounds).scaled(np.asarray(y, dtype=np.float64))
+        return self.targets_.scaled(np.asarray(y, dtype=np.float64))
 
     def predict(self, X: ArrayLike) -> Floats:  # noqa: N803
         """The number of every row."""
@@ -50,7 +48,7 @@ class ShuffleRidge(ShuffleLinearRegressor):
     """Ridge regression in the shuffle model: squared loss and `alpha`, strongly convex.
 
     `gradient_bound` is 1, which no gradient passes where the model is 0: longer ones, of predictions that are off by
-    more than half the targets' range, are clipped and counted. With None it is 1 + `radius`.
+    more than half the targets' range, are clipped and counted, and `bound_` is None. With None it is 1 + `radius`.
 
     >>> rng = np.random.default_rng(1)
     >>> X = rng.uniform(0, 10, (50_000, 1))
@@ -84,5 +82,5 @@ class ShuffleHuberRegressor(ShuffleLinearRegressor):
     threshold: float = 0.25
 
     def _loss(self) -> LinearLoss:
-        check_positive("threshold", self.threshold, "0.25 is a quarter of half the targets' range")
+        check_moderate("threshold", self.threshold, "0.25 is a quarter of half the targets' range")
         return HuberLoss(ridge=self.alpha, threshold=self.threshold)

@@ -285,5 +285,6 @@ class PanPrivateLearner:
     def result(self) -> NDArray[np.float64]:
         """The model, once all cohorts were read."""
         if self.missing:
-            raise TooFewReportsError(self._solver.users, self._solver.users - self.missing)
+            cohort = self._solver.ask(self._memory.state)
+            raise TooFewReportsError(self._solver.users, (0 if cohort is None else cohort.first) + self._memory.read)
         return self._solver.result(self._memory.state)
