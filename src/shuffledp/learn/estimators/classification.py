@@ -82,9 +82,8 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
 class ShuffleLogisticRegression(ShuffleLinearClassifier):
     """Logistic regression in the shuffle model: smooth, and with `alpha` strongly convex.
 
-    >>> rng = np.random.default_rng(1)
-    >>> X = rng.uniform(-1, 1, (20_000, 3))
-    >>> y = X @ [3, -2, 0] + rng.logistic(size=20_000) / 5 > 0
+    >>> X = np.arange(1, 20_001)[:, np.newaxis] * np.sqrt([2, 3, 5]) % 2 - 1
+    >>> y = X @ [3, -2, 0] > 0
     >>> model = ShuffleLogisticRegression(epsilon=1, delta=1e-6, feature_bounds=(-1, 1), random_state=1).fit(X, y)
     >>> model.score(X, y) > 0.9, model.guarantee_.model, model.guarantee_.holds
     (True, 'shuffle', True)
@@ -104,8 +103,7 @@ class ShuffleLogisticRegression(ShuffleLinearClassifier):
 class ShuffleLinearSVC(ShuffleLinearClassifier):
     """The linear support vector classifier in the shuffle model: the hinge loss, convex and not smooth.
 
-    >>> rng = np.random.default_rng(1)
-    >>> X = rng.uniform(-1, 1, (20_000, 2))
+    >>> X = np.arange(1, 20_001)[:, np.newaxis] * np.sqrt([2, 3]) % 2 - 1
     >>> y = np.where(X[:, 0] > X[:, 1], "left", "right")
     >>> model = ShuffleLinearSVC(epsilon=1, delta=1e-6, feature_bounds=(-1, 1), random_state=1).fit(X, y)
     >>> model.score(X, y) > 0.9, model.predict([[1, -1]]).tolist()
