@@ -1,5 +1,6 @@
 """What private linear models share: declared bounds, a planned solver, its run, and the guarantee afterwards."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ _READ_FROM_LABELS = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ShuffleLinearModel(BaseEstimator):
+class ShuffleLinearModel(BaseEstimator, ABC):
     """A linear model that people teach by a few shuffled messages each.
 
     Parameters, all decided before any data is seen:
@@ -93,9 +94,9 @@ class ShuffleLinearModel(BaseEstimator):
         bound = check_moderate("gradient_bound", _plain(self.gradient_bound), "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
 
+    @abstractmethod
     def _loss(self) -> LinearLoss:
         """Of rows no longer than 1 and of scaled targets."""
-        raise NotImplementedError
 
     def _declared(self, features: int) -> DeclaredFeatures:
         return DeclaredFeatures.of(
@@ -154,8 +155,9 @@ class ShuffleLinearModel(BaseEstimator):
         features = checked_data(self, X, reset=False)
         return np.asarray(features @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
 
+    @abstractmethod
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
-        raise NotImplementedError
+        """As the loss takes them, and how many had to be cut off."""
 
     def _unprotected(self) -> tuple[str, ...]:
         """Fields of the model file that are read from data without noise."""

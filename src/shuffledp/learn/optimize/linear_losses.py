@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from shuffledp.accounting.rounding import TOLERANCE
-from shuffledp.errors import DataError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows, check_not_negative
 from shuffledp.learn.optimize.sets import ConvexSet, check_positive
 
@@ -42,7 +42,7 @@ class LinearLoss(Loss):
 
     def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
         """The s that solve s = slope(score - width s): an envelope's derivatives, width = |features|^2 / smoothing."""
-        raise NotImplementedError
+        raise ParameterError("loss", self.name, "must have a proximal map here", "take a solver without smoothing")
 
     def check_rows(self, dimension: int, *rows: ArrayLike) -> Rows:
         """Features and targets, all finite."""
