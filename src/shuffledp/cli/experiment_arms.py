@@ -9,6 +9,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
+from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.arms import ArmsRegret
@@ -32,24 +33,11 @@ def experiment_arms(
 
     A picture's rows are kept beside it: a second run goes on.
     """
-    import os
-
     from shuffledp.experiments.arms import arms_regret
 
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
+    going = going_on(picture)
     with of_how_much("playing", shown=not as_json) as progress:
-        result = arms_regret(
-            arms=arms,
-            largest=largest,
-            instances=instances,
-            seed=seed,
-            workers=min(os.cpu_count() or 1, 8),
-            cache=None if picture is None else picture.with_name(picture.name + ".rows.json"),
-            progress=progress,
-        )
+        result = arms_regret(arms=arms, largest=largest, instances=instances, seed=seed, progress=progress, **going)
     if picture is not None:
         _draw(result, picture)
     if as_json:

@@ -9,6 +9,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.convex import ConvexRates
@@ -30,24 +31,11 @@ def experiment_convex(
 
     A picture's rows are kept beside it: a second run goes on.
     """
-    import os
-
     from shuffledp.experiments.convex import DELTA, convex_rates
 
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
-    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
+    going = going_on(picture)
     with _progress(shown=not as_json) as progress:
-        result = convex_rates(
-            largest=largest,
-            instances=instances,
-            seed=seed,
-            workers=min(os.cpu_count() or 1, 8),
-            cache=cache,
-            progress=progress,
-        )
+        result = convex_rates(largest=largest, instances=instances, seed=seed, progress=progress, **going)
     if picture is not None:
         _draw(result, picture)
     if as_json:

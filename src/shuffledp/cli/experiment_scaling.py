@@ -8,6 +8,7 @@ import typer
 
 from shuffledp.cli.output import next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
+from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.counter import Slope
@@ -16,24 +17,11 @@ if TYPE_CHECKING:
 
 def experiment_scaling(*, largest: int, instances: int, seed: int, picture: Path | None, as_json: bool) -> None:
     """Slopes of log regret against log users for the local model, one shuffler and several."""
-    import os
-
     from shuffledp.experiments.linucb_scaling import regret_growth
 
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
-    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
+    going = going_on(picture)
     with of_how_much("choosing", shown=not as_json) as progress:
-        result = regret_growth(
-            largest=largest,
-            instances=instances,
-            seed=seed,
-            workers=min(os.cpu_count() or 1, 8),
-            cache=cache,
-            progress=progress,
-        )
+        result = regret_growth(largest=largest, instances=instances, seed=seed, progress=progress, **going)
     if picture is not None:
         _draw(result, picture)
     if as_json:
