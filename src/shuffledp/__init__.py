@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.binary_sum import BinarySum as BinarySum
     from shuffledp.protocols.bounded_sum import BoundedSum as BoundedSum
     from shuffledp.protocols.catalogue import load_plan as load_plan
+    from shuffledp.protocols.histogram import Histogram as Histogram
     from shuffledp.protocols.vector_sum import VectorSum as VectorSum
     from shuffledp.randomness import RandomBits as RandomBits
     from shuffledp.shuffle.pool import ShufflerPool as ShufflerPool
@@ -39,6 +40,7 @@ _HOMES = {
     "BoundedSum": "shuffledp.protocols.bounded_sum",
     "Counter": "shuffledp.continual.counter",
     "Estimate": "shuffledp.estimates",
+    "Histogram": "shuffledp.protocols.histogram",
     "ParameterError": "shuffledp.errors",
     "Privacy": "shuffledp.privacy",
     "RandomBits": "shuffledp.randomness",

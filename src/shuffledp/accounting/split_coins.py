@@ -1,35 +1,35 @@
-"""A random number of fair coins, seen by the adversary: the pair of symmetric Poisson bits."""
+"""A random number of fair coins, seen by the adversary: symmetric bits, and balls thrown into bins."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import special
 
-from shuffledp.accounting.laws import Binomial, Floats, Poisson
+from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw, Poisson
 from shuffledp.accounting.pairs import RELATIVE_ERROR, WINDOW_TAIL, Atoms, DominatingPair, bounded_exp
+from shuffledp.errors import ParameterError
 
 
-@dataclass(frozen=True, eq=False)
-class SplitCoinsPair(DominatingPair):
-    """(1 + A, B) against (A, 1 + B) with A, B ~ Poisson(rate/2) independent.
+class MixedCoinsPair(DominatingPair):
+    """(1 + A, B) against (A, 1 + B), where the total T = A + B has any law and A ~ Bin(T, 1/2) given T.
 
-    The two counts show T = A + B ~ Poisson(rate), whatever the bit; given T, A ~ Bin(T, 1/2). So the
-    curve is the mean over T of the curve of T fair coins, a tail in each. Swapping the two counts
-    swaps the two distributions: both directions are equal.
-
-    Reference: [004] footnote 5 (Balcer, Cheu, Joseph, Mao 2020).
-
-    >>> SplitCoinsPair(85.3).delta(1.0) < 1.01e-6
-    True
+    The two counts show T, whatever the bit. So the curve is the mean over T of the curve of T fair coins,
+    a tail in each. Swapping the two counts swaps the two distributions: both directions are equal.
     """
 
-    rate: float
+    @property
+    @abstractmethod
+    def total_law(self) -> IntegerLaw | int:
+        """The law of the number of coins, or the number itself."""
 
     @cached_property
     def _totals(self) -> tuple[Floats, Floats, float]:
         """Numbers of coins, their weights, and the weight left out."""
-        law = Poisson(self.rate)
+        law = self.total_law
+        if isinstance(law, int):
+            return np.array([float(law)]), np.ones(1), 0.0
         low, high = law.window(WINDOW_TAIL)
         totals = np.arange(low, high + 1, dtype=np.float64)
         return totals, np.exp(law.log_pmf(totals)), law.cdf(low - 1) + law.sf(high)
@@ -62,8 +62,54 @@ class SplitCoinsPair(DominatingPair):
             log_q.append(log_weight + law.log_pmf(k - 1))
         return Atoms(np.concatenate(log_p), np.concatenate(log_q), outside, outside)
 
+
+@dataclass(frozen=True, eq=False)
+class SplitCoinsPair(MixedCoinsPair):
+    """(1 + A, B) against (A, 1 + B) with A, B ~ Poisson(rate/2) independent.
+
+    Reference: [004] footnote 5 (Balcer, Cheu, Joseph, Mao 2020).
+
+    >>> SplitCoinsPair(85.3).delta(1.0) < 1.01e-6
+    True
+    """
+
+    rate: float
+
+    @property
+    def total_law(self) -> Poisson:
+        return Poisson(self.rate)
+
     def describe(self) -> str:
         return f"P = (1 + A, B), Q = (A, 1 + B), where A, B ~ Poisson({self.rate / 2:.8g})"
+
+
+@dataclass(frozen=True, eq=False)
+class BallsPair(MixedCoinsPair):
+    """(1 + A, B) against (A, 1 + B), A and B the numbers of `balls` that fall into two bins of equal `probability`.
+
+    A user moves from one bin to the other, and balls thrown at random hide both: this is the two-bin pair of a
+    histogram, in one curve.
+
+    >>> BallsPair(427_000, 1e-4).delta(1.0) < 1e-6 < BallsPair(341_000, 1e-4).delta(1.0)
+    True
+    """
+
+    balls: int
+    probability: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 0.5:
+            raise ParameterError("probability", self.probability, "must lie in (0, 1/2]", "two bins share all balls")
+
+    @property
+    def total_law(self) -> Binomial | int:
+        return self.balls if self.probability == 0.5 else Binomial(self.balls, 2 * self.probability)
+
+    def describe(self) -> str:
+        return (
+            f"P = (1 + A, B), Q = (A, 1 + B), where A and B of {self.balls:,} balls fall into two bins of probability "
+            f"{self.probability:.8g}"
+        )
 
 
 def _fair_cdf(k: Floats, totals: Floats) -> Floats:

@@ -16,6 +16,7 @@ from shuffledp.protocols.binary_sum.shares import Shares
 from shuffledp.protocols.binary_sum.zsum import ZSum
 from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.vector_sum.bits import VectorBits
 from shuffledp.protocols.vector_sum.shares import VectorShares
 
@@ -31,6 +32,8 @@ def sabotaged(plan: Plan, part: float) -> Plan:
 
 
 def _quieter(plan: Plan, part: float) -> dict[str, Any]:
+    if isinstance(plan, HistogramPlan):
+        return plan.quieter(part)
     if isinstance(plan, Coins):
         needed = smallest_fair_coins(plan.privacy) / plan.honest_users / plan.bits_per_user / 4
         least = min(needed, 0.25) if plan.probability == 0.5 else plan.probability * (1 - plan.probability)

@@ -48,6 +48,10 @@ class Plan(ABC):
     theory_page: ClassVar[str]
     domain_names: ClassVar[tuple[str, ...]] = ()
     """Fields that say which values there are, such as low and high."""
+    is_labelled: ClassVar[bool] = False
+    """Whether messages carry labels beside their payloads."""
+    is_unbiased: ClassVar[bool] = True
+    """Whether the estimate's mean is the truth; otherwise only its bound is claimed."""
 
     users: int
     privacy: Privacy
@@ -117,6 +121,10 @@ class Plan(ABC):
     def standard_error(self) -> float:
         """Of the estimate when all users follow the protocol."""
 
+    def standard_errors_for(self, values: ArrayLike) -> Any:
+        """Of each number of the estimate, exactly, with these values; `standard_error` is the largest there can be."""
+        return self.standard_error
+
     @property
     @abstractmethod
     def messages_per_user_mean(self) -> float:
@@ -146,6 +154,10 @@ class Plan(ABC):
     def local_delta(self) -> float | None:
         """Goes with local_epsilon."""
         return None
+
+    def further_numbers(self) -> dict[str, Any]:
+        """Derived numbers beside the standard error, for the plan's document."""
+        return {}
 
     @abstractmethod
     def reference(self) -> dict[str, float | None]:
@@ -291,6 +303,7 @@ class Plan(ABC):
             "constants": self.constants,
             **self.domain,
             "standard_error": self.standard_error,
+            **self.further_numbers(),
             "messages_per_user_mean": self.messages_per_user_mean,
             "messages_per_user_max": self.messages_per_user_max,
             "bits_per_message": self.bits_per_message,

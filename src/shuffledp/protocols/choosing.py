@@ -1,7 +1,7 @@
 """The best method for given limits, and why."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -26,12 +26,22 @@ class Choice(Generic[P]):
 
 
 def choose(
-    methods: Mapping[str, Any], method: str, max_messages: int | None, asked: Mapping[str, Any]
+    methods: Mapping[str, Any],
+    method: str,
+    max_messages: int | None,
+    asked: Mapping[str, Any],
+    *,
+    error: Callable[[Any], float] = lambda plan: plan.standard_error,
+    error_name: str = "standard error",
 ) -> "Choice[Any]":
-    """The smallest standard error among the methods that keep to the limits, and why.
+    """The smallest error among the methods that keep to the limits, and why.
 
     `asked` is what each method's own `plan` is called with.
     """
+
+    def rank(plan: Plan) -> tuple[float, float, float]:
+        return _rank(plan, error(plan))
+
     if method != "auto" and method not in methods:
         way_out = (
             f"{GAUSSIAN} can only be compared, by `shuffledp plan`" if method == GAUSSIAN else "auto picks the best"
@@ -44,8 +54,8 @@ def choose(
     for name in methods if method == "auto" else [method]:
         try:
             plans.append(methods[name].plan(**asked))
-        except InfeasibleError as error:
-            refusals[name] = error
+        except InfeasibleError as refusal:
+            refusals[name] = refusal
     if not plans:
         raise next(iter(refusals.values()))
     limit = max_messages or max(plan.messages_per_user_max for plan in plans)
@@ -58,23 +68,22 @@ def choose(
             f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
             "allow more messages, or a larger epsilon or delta",
         )
-    best, *rest = sorted(fitting, key=_rank)
+    best, *rest = sorted(fitting, key=rank)
     if method != "auto":
         return Choice(best, f"{best.method}: as asked")
-    reasons = [_in_short(plan) for plan in (best, *rest)]
-    over = [plan for plan in sorted(plans, key=_rank) if plan not in fitting]
+    reasons = [_in_short(plan, error_name, error(plan)) for plan in (best, *rest)]
+    over = [plan for plan in sorted(plans, key=rank) if plan not in fitting]
     reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
-    reasons += [f"{name} cannot: {error.parameter} {error.problem}" for name, error in refusals.items()]
+    reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
     return Choice(best, "; ".join(reasons))
 
 
-def _rank(plan: Plan) -> tuple[float, float, float]:
+def _rank(plan: Plan, error: float) -> tuple[float, float, float]:
     """By error in steps of 2%, then by messages, then by what one lying client can do."""
     influence = cast(_HasInfluence, plan).influence
-    steps = round(math.log(plan.standard_error) / math.log(1.02))
+    steps = round(math.log(error) / math.log(1.02))
     return steps, plan.messages_per_user_mean, math.inf if influence is None else influence
 
 
-def _in_short(plan: Plan) -> str:
-    error, messages = plan.standard_error, plan.messages_per_user_mean
-    return f"{plan.method}: standard error {error:.3g} with {messages:.3g} messages a user"
+def _in_short(plan: Plan, error_name: str, error: float) -> str:
+    return f"{plan.method}: {error_name} {error:.3g} with {plan.messages_per_user_mean:.3g} messages a user"

@@ -11,6 +11,7 @@ from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
@@ -36,7 +37,7 @@ def simulate(
 ) -> Estimate: ...
 @overload
 def simulate(
-    plan: VectorSumPlan,
+    plan: VectorSumPlan | HistogramPlan,
     values: ArrayLike,
     *,
     bits: RandomBits,

@@ -44,9 +44,12 @@ def _check_accuracy(plan: Plan, values: ArrayLike, runs: int, bits: RandomBits) 
     by_law = [plan.sample_estimate(values, bits=bits) for _ in range(runs)]
     for estimates in (by_messages, by_law):
         errors = np.array([estimate.value - truth for estimate in estimates]).reshape(runs, -1)
-        # Coordinates of a vector have independent errors.
-        assert_mean(errors.reshape(-1), 0.0, plan.standard_error, false_alarm=FALSE_ALARM)
-        assert_deviation(errors.reshape(-1), plan.standard_error, false_alarm=FALSE_ALARM)
+        if plan.is_unbiased:
+            exact = np.broadcast_to(np.asarray(plan.standard_errors_for(values)), errors.shape[1:])
+            assert (exact <= plan.standard_error * (1 + 1e-12)).all()
+            # Coordinates of a vector have independent errors.
+            assert_mean((errors / exact).reshape(-1), 0.0, 1.0, false_alarm=FALSE_ALARM)
+            assert_deviation((errors / exact).reshape(-1), 1.0, false_alarm=FALSE_ALARM)
         outside = (np.abs(errors) > estimates[0].bound).any(axis=1)
         # The bound may fail in 5% of runs; Hoeffding's inequality on top of that.
         slack = np.sqrt(np.log(1 / FALSE_ALARM) / (2 * runs))

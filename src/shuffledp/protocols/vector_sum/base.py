@@ -59,6 +59,7 @@ class VectorSumPlan(Plan):
     protocol: ClassVar[str] = "vector-sum"
     theory_page: ClassVar[str] = "docs/theory/vector-sums.md"
     domain_names: ClassVar[tuple[str, ...]] = ("dimension", "radius")
+    is_labelled: ClassVar[bool] = True
 
     dimension: int
     radius: float

@@ -77,8 +77,7 @@ class Desk:
 
     def _single(self, records: Records, task_id: str, plan: Plan, batch_id: str, messages: Unpacked) -> list[Release]:
         """A task of one round: the estimate is the batch's."""
-        labelled = plan.protocol == "vector-sum"
-        batch = Batch(messages.payloads, plan.users, messages.labels if labelled else None)
+        batch = Batch(messages.payloads, plan.users, messages.labels if plan.is_labelled else None)
         try:
             estimate = plan.analyze(batch)
         except BatchError:

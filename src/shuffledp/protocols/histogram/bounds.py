@@ -1,0 +1,75 @@
+"""How far off the worst of many bins can be, with a stated probability: exact tails, and a union over the bins."""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw
+from shuffledp.protocols.error_bounds import CONFIDENCE
+
+# Of the failure probability, what a window may leave out.
+_LEFT_OUT = 1e-6
+
+
+def binomial_above(k: Floats, trials: Floats, p: float) -> Floats:
+    """P[Bin(trials, p) > k], elementwise.
+
+    >>> binomial_above(np.array([-1.0, 0.0, 1.0, 2.0]), np.array([2.0, 2.0, 2.0, 2.0]), 0.5).tolist()
+    [1.0, 0.75, 0.25, 0.0]
+    """
+    j = np.floor(k)
+    inside = (j >= 0) & (j < trials)
+    at = np.where(inside, j, 0.0)
+    tail = special.betainc(at + 1, np.where(inside, trials - at, 1.0), p)
+    return np.where(inside, tail, np.where(j < 0, 1.0, 0.0))
+
+
+def binomial_below(k: Floats, trials: Floats, p: float) -> Floats:
+    """P[Bin(trials, p) < k], elementwise."""
+    j = np.ceil(k) - 1
+    inside = (j >= 0) & (j < trials)
+    at = np.where(inside, j, 0.0)
+    tail = special.betaincc(at + 1, np.where(inside, trials - at, 1.0), p)
+    return np.where(inside, tail, np.where(j < 0, 0.0, 1.0))
+
+
+def balls_bound(throws: int, probability: float, bins: int) -> float:
+    """No bin is further from its share, with CONFIDENCE, when F ~ Bin(throws, probability) balls fall into equal bins.
+
+    Seen is F, so a bin's error is X - F/bins with X ~ Bin(F, 1/bins): averaged over F in groups, each counted as the
+    worst of its members (X grows with F). A union over the bins.
+
+    >>> balls_bound(427, 1.0, 2) < 3.5 * math.sqrt(427 / 4)
+    True
+    """
+    if probability == 1:
+        starts, ends, weights, outside = np.array([float(throws)]), np.array([float(throws)]), np.ones(1), 0.0
+    else:
+        law = Binomial(throws, probability)
+        low, high = law.window(_LEFT_OUT / bins)
+        edges = np.unique(np.append(np.arange(low, high + 1, max(1, bins // 20)), high + 1)).astype(np.float64)
+        starts, ends = edges[:-1], edges[1:] - 1
+        every = np.exp(law.log_pmf(np.arange(low, high + 1, dtype=np.float64)))
+        weights = np.add.reduceat(every, (starts - low).astype(np.int64))
+        outside = law.cdf(low - 1) + law.sf(high)
+
+    def unlikely(a: float) -> bool:
+        above = binomial_above(a + starts / bins, ends, 1 / bins)
+        below = binomial_below(ends / bins - a, starts, 1 / bins)
+        return bins * (float(weights @ (above + below)) + outside) <= 1 - CONFIDENCE
+
+    deviation = math.sqrt(throws * probability / bins)
+    return smallest_real(unlikely, 0.0, max(1.0, deviation), relative=1e-4)
+
+
+def largest_deviation(law: IntegerLaw, bins: int, *, independent: bool) -> float:
+    """No bin's noise is further from its mean, with CONFIDENCE: exactly if they are independent, else by a union.
+
+    >>> from shuffledp.accounting.laws import DiscreteLaplace
+    >>> largest_deviation(DiscreteLaplace(math.exp(-0.5)), 1000, independent=True)
+    20.0
+    """
+    each = -math.expm1(math.log(CONFIDENCE) / bins) if independent else (1 - CONFIDENCE) / bins
+    return float(law.deviation_quantile(each))

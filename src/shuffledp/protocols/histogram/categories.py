@@ -1,0 +1,302 @@
+"""Which categories there are: numbers, names, days, or cells that names are hashed into.
+
+A plan counts codes 0, 1, ..., size - 1. These domains turn people's values into codes, on their own devices, and codes
+back into names. A domain is public: it must not be read from the data.
+"""
+
+import datetime
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import DataError, ParameterError
+
+Codes = NDArray[np.int64]
+LARGEST_SIZE = 1 << 31
+
+
+class Categories(ABC):
+    """The public list of categories, in the order of their codes."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def encode(self, values: ArrayLike) -> Codes:
+        """The code of each value; one outside the domain is an error that names its row."""
+
+    @abstractmethod
+    def name(self, code: int) -> str:
+        """A category in words."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """What makes the domain again."""
+
+    def document(self) -> dict[str, Any]:
+        """The domain as JSON."""
+        return {"kind": self.kind, **self.parameters}
+
+    def names(self) -> list[str]:
+        """Every category in words, in the order of codes."""
+        return [self.name(code) for code in range(self.size)]
+
+
+@dataclass(frozen=True)
+class Integers(Categories):
+    """The whole numbers low..high.
+
+    >>> Integers(3, 7).encode([3, 7, 5]).tolist()
+    [0, 4, 2]
+    """
+
+    kind: ClassVar[str] = "integers"
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 62:
+                raise ParameterError(name, value, "must be a whole number", "write the domain as LOW:HIGH")
+        _check_size(self.high - self.low + 1)
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low + 1
+
+    def encode(self, values: ArrayLike) -> Codes:
+        array = _column(values)
+        if array.dtype.kind == "f":
+            whole = array == np.floor(array)
+            _refuse_first(array, ~whole, "must be a whole number", "round the values first")
+            array = np.where(np.abs(array) < 2.0**62, array, np.inf)
+        elif array.dtype.kind not in "bui":
+            raise DataError("values", f"dtype {array.dtype}", "must be whole numbers", "declare names as a,b,c instead")
+        # Two passes over the data and no temporary where all is well.
+        if int(array.min()) < self.low or int(array.max()) > self.high:
+            outside = (array < self.low) | (array > self.high)
+            problem = f"must lie in the domain {self.low}:{self.high}"
+            _refuse_first(array, outside, problem, "widen the domain, or drop such values on the device")
+        codes = array.astype(np.int64, copy=False)
+        return codes - self.low if self.low else codes
+
+    def name(self, code: int) -> str:
+        return str(self.low + code)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Names(Categories):
+    """A list of names.
+
+    >>> Names(("red", "green")).encode(["green", "red"]).tolist()
+    [1, 0]
+    """
+
+    kind: ClassVar[str] = "names"
+    listed: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "listed", tuple(self.listed))
+        seen: set[str] = set()
+        for name in self.listed:
+            if not isinstance(name, str):
+                raise ParameterError("domain", name, "must be a list of names", "write them as text")
+            if name in seen:
+                raise ParameterError("domain", name, "is named twice", "name every category once")
+            seen.add(name)
+        _check_size(len(self.listed))
+
+    @property
+    def size(self) -> int:
+        return len(self.listed)
+
+    def encode(self, values: ArrayLike) -> Codes:
+        array = _column(values).astype(np.str_)
+        order = np.argsort(np.array(self.listed))
+        sorted_names = np.array(self.listed)[order]
+        places = np.minimum(np.searchsorted(sorted_names, array), self.size - 1)
+        problem = f"must be one of the {self.size} categories of the domain"
+        _refuse_first(array, sorted_names[places] != array, problem, "add it to the domain, or an 'other' to send")
+        return order[places].astype(np.int64)
+
+    def name(self, code: int) -> str:
+        return str(self.listed[code])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"names": list(self.listed)}
+
+
+@dataclass(frozen=True)
+class Dates(Categories):
+    """The days first..last, both in ISO form.
+
+    >>> Dates("2026-01-30", "2026-02-02").encode(["2026-02-01"]).tolist()
+    [2]
+    """
+
+    kind: ClassVar[str] = "dates"
+    first: str
+    last: str
+
+    def __post_init__(self) -> None:
+        _check_size((_day(self.last) - _day(self.first)).days + 1)
+
+    @property
+    def size(self) -> int:
+        return (_day(self.last) - _day(self.first)).days + 1
+
+    def encode(self, values: ArrayLike) -> Codes:
+        array = np.asarray(values)
+        try:
+            days = _column(array).astype("datetime64[D]")
+        except ValueError:
+            raise DataError("values", f"dtype {array.dtype}", "must be dates", "write them as 2026-01-31") from None
+        missing = np.isnat(days)
+        _refuse_first(array, missing, "must be a date", "write it as 2026-01-31")
+        codes = (days - np.datetime64(self.first)).astype(np.int64)
+        problem = f"must lie in the domain {self.first}:{self.last}"
+        _refuse_first(array, (codes < 0) | (codes >= self.size), problem, "widen the domain")
+        return codes
+
+    def name(self, code: int) -> str:
+        return (_day(self.first) + datetime.timedelta(days=code)).isoformat()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"first": self.first, "last": self.last}
+
+
+@dataclass(frozen=True)
+class Hashed(Categories):
+    """Any text, hashed into `cells` by a public salt: for domains nobody can list.
+
+    >>> Hashed(1000, "a").encode(["some", "text", "some"]).tolist()
+    [498, 718, 498]
+    """
+
+    kind: ClassVar[str] = "hashed"
+    cells: int
+    salt: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cells, bool) or not isinstance(self.cells, int):
+            raise ParameterError("cells", self.cells, "must be a whole number", "1000 for a few hundred names")
+        if not isinstance(self.salt, str):
+            raise ParameterError("salt", self.salt, "must be text", "any will do; it is public")
+        _check_size(self.cells)
+
+    @property
+    def size(self) -> int:
+        return self.cells
+
+    def encode(self, values: ArrayLike) -> Codes:
+        array = _column(np.asarray(values)).astype(np.str_)
+        distinct, where = np.unique(array, return_inverse=True)
+        cells = [self._cell(str(name)) for name in distinct]
+        return np.array(cells, dtype=np.int64)[where.reshape(-1)]
+
+    def _cell(self, name: str) -> int:
+        digest = hashlib.sha256(f"{len(self.salt)}:{self.salt}{name}".encode()).digest()
+        # 128 bits more than any number of cells: no cell is favoured by more than 2^-97.
+        return int.from_bytes(digest[:16], "big") * self.cells >> 128
+
+    def collision_probability(self, names: int) -> float:
+        """The chance that a given name shares its cell with one of so many others.
+
+        >>> round(Hashed(1000).collision_probability(10), 4)
+        0.01
+        """
+        return float(-np.expm1(names * np.log1p(-1 / self.cells)))
+
+    def name(self, code: int) -> str:
+        return f"cell {code}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"cells": self.cells, "salt": self.salt}
+
+
+KINDS: dict[str, type[Categories]] = {kind.kind: kind for kind in (Integers, Names, Dates, Hashed)}
+AnyCategories = Categories | int | range | Sequence[str] | Mapping[str, Any]
+
+
+def as_categories(given: Any) -> Categories:
+    """The domain meant: a number of categories, a range, a list of names, or a domain's own document.
+
+    >>> as_categories(1000).size, as_categories(range(5, 8)), as_categories(["a", "b"]).names()
+    (1000, Integers(low=5, high=7), ['a', 'b'])
+    """
+    if isinstance(given, Categories):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        _check_size(given)
+        return Integers(0, given - 1)
+    if isinstance(given, range) and given.step == 1:
+        return Integers(given.start, given.stop - 1)
+    if isinstance(given, Mapping):
+        return _from_document(given)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return Names(tuple(given))
+    raise ParameterError("domain", given, "must say which categories there are", "pass a number, a range or names")
+
+
+def _from_document(document: Mapping[str, Any]) -> Categories:
+    kind = KINDS.get(str(document.get("kind")))
+    again = "make the plan again"
+    if kind is None:
+        raise DataError("plan.categories", document.get("kind"), f"must be one of {', '.join(KINDS)}", again)
+    given = {name: value for name, value in document.items() if name != "kind"}
+    if kind is Names:
+        given = {"listed": tuple(given.get("names", ()))}
+    try:
+        return kind(**given)
+    except TypeError:
+        raise DataError("plan.categories", sorted(given), f"are not what {kind.kind} needs", again) from None
+
+
+def _check_size(size: int) -> None:
+    if size < 1:
+        raise ParameterError("domain", f"{size} categories", "must not be empty", "name at least two categories")
+    if size == 1:
+        raise ParameterError(
+            "domain", "1 category", "must have at least two", "everybody is in the only one: count the reports"
+        )
+    if size > LARGEST_SIZE:
+        raise ParameterError("domain", size, f"must be at most {LARGEST_SIZE}", "hash the names into fewer cells")
+
+
+def _column(array: ArrayLike) -> NDArray[Any]:
+    column = np.asarray(array)
+    if column.ndim != 1 or column.size == 0:
+        raise DataError("values", f"shape {column.shape}", "must be a column of at least one value", "pass one a user")
+    return column
+
+
+def _refuse_first(array: NDArray[Any], bad: NDArray[np.bool_], problem: str, way_out: str) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        row = int(rows[0])
+        raise DataError("values", f"{array[row]} in row {row + 1}", problem, way_out)
+
+
+def _day(text: Any) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise ParameterError("domain", text, "must be a date", "write it as 2026-01-31") from None

@@ -1,0 +1,74 @@
+"""The trusted curator's histogram: discrete Laplace noise in every bin, for two bins that move."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.laws import DiscreteLaplace
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.accounting.two_bins import TwoBinsPair
+from shuffledp.privacy import Privacy
+
+CONFIDENCE = 0.95
+
+
+@lru_cache(maxsize=256)
+def _smallest_ratio(privacy: Privacy) -> float:
+    """The least noise that the same two-bin accounting allows: delta helps, if only a little."""
+    pure = math.exp(-privacy.epsilon / 2)
+
+    def enough(ratio: float) -> bool:
+        if ratio >= pure:
+            return True
+        return TwoBinsPair(ShiftPair(DiscreteLaplace(ratio))).delta(privacy.epsilon) <= privacy.delta
+
+    return smallest_real(enough, 0.0, pure / 2, relative=1e-6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorHistogram:
+    """A curator's counts with independent discrete Laplace noise: the error to come close to.
+
+    >>> curator = CuratorHistogram.plan(privacy=Privacy(1, 1e-6), bins=1000)
+    >>> round(curator.standard_error, 2), curator.l_inf_error
+    (2.8, 20.0)
+    """
+
+    privacy: Privacy
+    bins: int
+    ratio: float
+
+    @classmethod
+    def plan(cls, *, privacy: Privacy, bins: int) -> Self:
+        """The least noise for this privacy."""
+        return cls(privacy=privacy, bins=bins, ratio=_smallest_ratio(privacy))
+
+    @property
+    def noise(self) -> DiscreteLaplace:
+        """The law of a bin's error."""
+        return DiscreteLaplace(self.ratio)
+
+    @property
+    def standard_error(self) -> float:
+        """Of one bin."""
+        return self.noise.standard_deviation
+
+    @property
+    def l_inf_error(self) -> float:
+        """All bins are within this with probability 95%: they are independent."""
+        return float(self.noise.deviation_quantile(-math.expm1(math.log(CONFIDENCE) / self.bins)))
+
+    @property
+    def l2_error(self) -> float:
+        """The root of the mean squared length of the error."""
+        return math.sqrt(self.bins) * self.standard_error
+
+    def sample_estimate(self, counts: NDArray[np.int64], *, generator: np.random.Generator) -> NDArray[np.int64]:
+        """The counts plus differences of geometric variables."""
+        stop = 1 - self.ratio
+        return np.asarray(counts + generator.geometric(stop, counts.size) - generator.geometric(stop, counts.size))
