@@ -33,8 +33,8 @@ class AggregatorFromShuffler:
     """Sums modulo 2^modulus_bits through a shuffler: each user sends its number in random shares.
 
     The adversary sees shares that are within `distance` of what can be simulated from the sum alone, whatever
-    the numbers are and whoever of them lie outside a coalition that leaves `honest` users. It is no
-    mechanism for privacy by itself: the sum is exact.
+    the numbers are; if others collude, from the sum of the `honest` ones. It is no mechanism for privacy by
+    itself: the sum is exact.
 
     >>> aggregator = AggregatorFromShuffler.plan(users=50, modulus_bits=16, distance=2**-40)
     >>> reports = aggregator.split(np.arange(50), bits=RandomBits.seeded(1))
@@ -48,22 +48,17 @@ class AggregatorFromShuffler:
     shares: int
 
     def __post_init__(self) -> None:
-        check_users(self.users)
-        if not 1 <= self.honest <= self.users:
-            raise ParameterError("honest", self.honest, f"must lie in 1..{self.users}", "count users")
-        if not 1 <= self.modulus_bits <= 64:
-            raise ParameterError("modulus_bits", self.modulus_bits, "must lie in 1..64", "choose a smaller modulus")
+        _check_parties(self.users, self.honest, self.modulus_bits)
         if self.shares < 1:
             raise ParameterError("shares", self.shares, "must be >= 1", "make the plan again")
 
     @classmethod
     def plan(cls, *, users: int, modulus_bits: int, distance: float, honest: int | None = None) -> Self:
         """The fewest shares with which the shuffled shares are this near to showing the sum alone."""
-        left = check_users(users) if honest is None else honest
+        left = users if honest is None else honest
+        _check_parties(users, left, modulus_bits)
         if not 0 < distance < 1:
             raise ParameterError("distance", distance, "must lie strictly between 0 and 1", "2^-40 is a common choice")
-        if not 1 <= modulus_bits <= 64:
-            raise ParameterError("modulus_bits", modulus_bits, "must lie in 1..64", "choose a smaller modulus")
         return cls(
             users=users,
             honest=left,
@@ -175,6 +170,14 @@ class ShufflerFromAggregator:
         width = smallest_width(max(1, (self.alphabet_size - 1).bit_length()))
         messages = np.repeat(np.arange(self.alphabet_size), counts).astype(f"u{width // 8}")
         return Batch(messages[uniform_permutation(messages.size, bits=bits)], reports)
+
+
+def _check_parties(users: int, honest: int, modulus_bits: int) -> None:
+    check_users(users)
+    if not 1 <= honest <= users:
+        raise ParameterError("honest", honest, f"must lie in 1..{users}", "count the users outside a coalition")
+    if not 1 <= modulus_bits <= 64:
+        raise ParameterError("modulus_bits", modulus_bits, "must lie in 1..64", "choose a smaller modulus")
 
 
 def aggregate(numbers: Sequence[int] | Integers, modulus: int) -> int:
