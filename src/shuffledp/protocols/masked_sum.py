@@ -174,7 +174,9 @@ class MaskedSum:
                     f"analyzer + {colluders} of {self.users} users" if colluders else "analyzer alone",
                     epsilon,
                     self.privacy.delta,
-                    f"the sum of the other {honest} users, with {honest}/{self.users} of the noise",
+                    f"the sum of the other {honest} users, with {honest}/{self.users} of the noise"
+                    if colluders
+                    else "the sum of all users, with all of the noise",
                 )
             )
         rows.append(
