@@ -56,12 +56,12 @@ class TestedClaim:
         >>> seen = TestedClaim(statistic=1, score=9, threshold=2, p_value=0.001, rejected=True, false_alarm=0.05,
         ...                    miss=0.2, distance=0.25, claim="uniform")
         >>> seen.words
-        'not uniform: the score 9.00 is above 2.00, which uniform users would exceed with probability at most 0.05'
+        'not uniform: the score 9.00 is above 2.00, exceeded with probability at most 0.05 if it were'
         """
         if self.rejected:
             return (
-                f"not {self.claim}: the score {self.score:.2f} is above {self.threshold:.2f}, which {self.claim} users "
-                f"would exceed with probability at most {self.false_alarm:.3g}"
+                f"not {self.claim}: the score {self.score:.2f} is above {self.threshold:.2f}, exceeded with probability "
+                f"at most {self.false_alarm:.3g} if it were"
             )
         if self.miss <= ENOUGH_POWER:
             return (
@@ -97,7 +97,6 @@ class DistributionTest(ABC):
     probability to reject a true claim; `declared_miss` that to accept users at least `distance` away in total variation.
     """
 
-    method: ClassVar[str]
     theory_page: ClassVar[str] = "docs/theory/distribution-tests.md"
 
     users: int
@@ -133,6 +132,11 @@ class DistributionTest(ABC):
             )
 
     # --- numbers -----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """How users' bins are counted."""
 
     @property
     def bins(self) -> int:

@@ -1,7 +1,6 @@
 """The test by decoys: where users are uniform too, own messages and decoys together are one throw of balls."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +26,6 @@ class DecoysTest(DistributionTest):
     Reference: [004] Theorem 14 with this noise instead of symmetric bits, which need a message a bin.
     """
 
-    method: ClassVar[str] = "decoys"
-
     histogram: Decoys
 
     def __post_init__(self) -> None:
@@ -37,6 +34,10 @@ class DecoysTest(DistributionTest):
         made_for = (plan.users, plan.privacy, plan.bins, plan.honest_fraction)
         if made_for != (self.users, self.privacy, self.bins, self.honest_fraction):
             raise ParameterError("histogram", made_for, "must be planned for the same users and bins", "plan again")
+
+    @property
+    def method(self) -> str:
+        return "decoys" if self.groups is None else "compressed"
 
     @property
     def proved_delta(self) -> float:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,8 +34,6 @@ class RowsTest(DistributionTest):
     RAPPOR, users must grow like d; with rare spurious ones like d^(3/4), as they should.
     """
 
-    method: ClassVar[str] = "rows"
-
     kept: float
     spurious: float
 
@@ -44,6 +41,10 @@ class RowsTest(DistributionTest):
     def local_epsilon(self) -> float:
         """What a row satisfies alone, without the shuffle."""
         return ShuffledRowsCurve(self.kept, self.spurious, self.users).local_epsilon
+
+    @property
+    def method(self) -> str:
+        return "rows"
 
     @property
     def proved_delta(self) -> float:
