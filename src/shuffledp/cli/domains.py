@@ -31,6 +31,4 @@ def parse_domain(text: str) -> "Categories":
             return Integers(int(low), int(high))
         except ValueError:
             return Dates(low, high)
-    raise ParameterError(
-        "domain", text, "must be names as a,b,c, a range as LOW:HIGH, or a file", "0:9 for the digits"
-    )
+    raise ParameterError("domain", text, "must be names as a,b,c, a range as LOW:HIGH, or a file", "0:9 for the digits")

@@ -19,12 +19,14 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.pointer_chasing import PointerChasing, decode, universe_size
 from shuffledp.randomness import RandomBits
-from shuffledp.references.local_histograms import LocalHistogram, OptimizedUnary, RandomizedResponse, Rappor
+from shuffledp.references.local_histograms import LOCAL_METHODS, RandomizedResponse
 
 SUCCESS = 2 / 3
 PRIVACY = Privacy(1.0, 1e-6)
 MODELS = ("shuffle", "local")
 _STEP = 1.1
+# Those whose joint law is simple to draw from.
+_LOCAL = ("k-rr", "rappor", "optimized-unary")
 
 Progress = Callable[[int, int], None]
 
@@ -72,8 +74,9 @@ def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: i
     """The same for the best local histogram whose joint law is simple, and which that is."""
     generator = np.random.default_rng(seed)
     size = universe_size(length)
-    kinds: tuple[type[LocalHistogram], ...] = (RandomizedResponse, Rappor, OptimizedUnary)
-    best = min((kind(users=users, privacy=privacy, bins=size) for kind in kinds), key=lambda each: each.l_inf_error)
+    plans = {name: LOCAL_METHODS[name](users=users, privacy=privacy, bins=size) for name in _LOCAL}
+    chosen = min(plans, key=lambda name: plans[name].l_inf_error)
+    best = plans[chosen]
     own, other = best.support
     right = 0
     for _ in range(runs):
@@ -89,7 +92,7 @@ def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: i
             seen = generator.binomial(counts, own) + generator.binomial(users - counts, other)
         first, second = _fullest(seen, generator)
         right += _followed(first, second, length) == _truth(codes, length)
-    return right, type(best).__name__
+    return right, chosen
 
 
 def _instance(users: int, size: int, generator: np.random.Generator) -> tuple[Any, Any]:
@@ -160,7 +163,7 @@ def pointer_chasing(
     method: str = Decoys.method,
     runs: int = 200,
     seed: int = 1,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> list[PointerRow]:
     """Rows for every length and both models."""
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
@@ -171,5 +174,6 @@ def pointer_chasing(
     for model in MODELS:
         for length in lengths:
             rows.append(fewest_users(length, model, method=method, runs=runs, seed=seed))
-            progress(len(rows), len(MODELS) * len(lengths))
+            if progress is not None:
+                progress(len(rows), len(MODELS) * len(lengths))
     return rows

@@ -97,10 +97,15 @@ class PointerChasing:
             )
 
     @classmethod
-    def plan(cls, *, users: int, privacy: Privacy, length: int, method: str = "auto", **limits: Any) -> "PointerChasing":
+    def plan(
+        cls, *, users: int, privacy: Privacy, length: int, method: str = "auto", **limits: Any
+    ) -> "PointerChasing":
         """The histogram that is least off in its worst bin, or that of the named method."""
         size = universe_size(length)
-        histogram = Histogram.plan(users=users, privacy=privacy, categories=size, method=method, **limits)
+        asked = {"users": users, "privacy": privacy, "categories": size, **limits}
+        # A method that is named need not be compared.
+        named = Histogram.methods.get(method)
+        histogram = Histogram.plan(method=method, **asked) if named is None else named.plan(**asked)
         return cls(histogram=histogram, length=length)
 
     def values(self, first: Sequence[int], second: Sequence[int], parts: ArrayLike) -> NDArray[np.int64]:

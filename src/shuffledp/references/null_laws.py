@@ -16,9 +16,7 @@ def runs_for(bins: int, runs: int = 4000) -> int:
     return max(200, min(runs, (1 << 26) // bins))
 
 
-def collision_scores(
-    *, users: int, throws: int, probability: float, law: Floats, runs: int, seed: int
-) -> Floats:
+def collision_scores(*, users: int, throws: int, probability: float, law: Floats, runs: int, seed: int) -> Floats:
     """Excess of collisions in deviations, of `users` messages of this law and Bin(throws, probability) uniform ones.
 
     >>> scores = collision_scores(users=500, throws=900, probability=0.5, law=np.full(9, 1 / 9), runs=2000, seed=1)

@@ -1,7 +1,7 @@
 """Distribution tests: whether users' categories follow a claimed law, with errors declared before there are data."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -11,13 +11,19 @@ from shuffledp.accounting.shuffled_rows import smallest_spurious
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import check_users
-from shuffledp.protocols.distribution_test.base import ENOUGH_POWER, Certificate, DistributionTest, TestedClaim
+from shuffledp.protocols.distribution_test.base import (
+    ENOUGH_POWER,
+    Certificate,
+    DistributionTest,
+    TestedClaim,
+    check_claim_numbers,
+)
 from shuffledp.protocols.distribution_test.cells import Cells, check_claim
 from shuffledp.protocols.distribution_test.decoys import DecoysTest
 from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
 from shuffledp.protocols.distribution_test.moments import balls_moments, rows_moments, smallest_distance_squared
 from shuffledp.protocols.distribution_test.rows import RowsTest
-from shuffledp.protocols.distribution_test.sizes import users_needed
+from shuffledp.protocols.distribution_test.sizes import guessed_users, users_needed
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.decoys import Decoys
@@ -64,22 +70,25 @@ class UniformityTest:
         if method not in ("auto", *METHODS):
             raise ParameterError("method", method, f"must be auto, {' or '.join(METHODS)}", "auto picks the best")
         check_users(users)
-        domain = as_categories(categories)
-        common: dict[str, Any] = {
-            "users": users,
-            "privacy": privacy,
-            "categories": domain,
-            "distance": distance,
-            "false_alarm": false_alarm,
-            "honest_fraction": honest_fraction,
-            "certificate": certificate,
-            "cells": None if against is None else _cells(check_claim(against, domain.size)),
-        }
+        common = _common(
+            users=users,
+            privacy=privacy,
+            categories=as_categories(categories),
+            distance=distance,
+            against=against,
+            false_alarm=false_alarm,
+            honest_fraction=honest_fraction,
+            certificate=certificate,
+        )
         if method == "rows":
             return _by_rows(common)
         if method == "decoys":
             return _by_decoys(common)
-        grouped = _compressed(common, public_seed)
+        groups = _best_groups(common, public_seed)[0]
+        # Groups of one cell each are no groups.
+        if method == "auto" and groups.groups == groups.cells:
+            return _by_decoys(common)
+        grouped = _by_decoys(common, groups)
         if method == "compressed":
             return grouped
         try:
@@ -104,22 +113,33 @@ class UniformityTest:
         """The fewest users for these two errors, both proved by inequalities, for every law so far away."""
         if not 0 < miss < 1:
             raise ParameterError("miss", miss, "must lie strictly between 0 and 1", "1/3 is usual")
-        domain = as_categories(categories)
+        asked: dict[str, Any] = {
+            "privacy": privacy,
+            "categories": as_categories(categories),
+            "distance": distance,
+            "against": against,
+            "false_alarm": false_alarm,
+            "honest_fraction": honest_fraction,
+            "certificate": "proved",
+        }
+        # Refuses what cannot be asked, before anything is searched.
+        common = _common(users=2, **asked)
+        sizes: list[int] = []
+        for name in ("decoys", "compressed") if method == "auto" else (method,):
+            guess = guessed_users(_predicted(common, grouped=name == "compressed"), miss)
+            if not sizes or guess < 0.99 * sizes[0]:
 
-        def plan(users: int) -> DistributionTest:
-            return cls.plan(
-                users=users,
-                privacy=privacy,
-                categories=domain,
-                distance=distance,
-                against=against,
-                method=method,
-                false_alarm=false_alarm,
-                honest_fraction=honest_fraction,
-                certificate="proved",
-            )
+                def plan(users: int, name: str = name) -> DistributionTest:
+                    return cls.plan(users=users, method=name, **asked)
 
-        return users_needed(plan, miss)
+                sizes.append(users_needed(plan, miss, guess))
+        return min(sizes)
+
+
+def _common(*, against: Sequence[float] | None, **asked: Any) -> dict[str, Any]:
+    """The fields that all methods share."""
+    check_claim_numbers(asked["categories"].size, asked["distance"], asked["false_alarm"])
+    return {**asked, "cells": None if against is None else _cells(check_claim(against, asked["categories"].size))}
 
 
 def _by_decoys(common: dict[str, Any], groups: Groups | None = None) -> DecoysTest:
@@ -155,22 +175,45 @@ def _cells_of(common: dict[str, Any]) -> int:
     return int(common["categories"].size if common["cells"] is None else common["cells"].size)
 
 
-def _compressed(common: dict[str, Any], public_seed: int) -> DecoysTest:
-    """The number of groups with the smallest predicted miss; only power hangs on this choice."""
+def _predicted(common: dict[str, Any], *, grouped: bool) -> Callable[[int], float]:
+    """The miss of so many users by the mean number of decoys; declared is what the plan itself says."""
+
+    def miss(users: int) -> float:
+        if grouped:
+            return _best_groups({**common, "users": users}, 1)[1]
+        size, least, score = _task(common)
+        return balls_moments(users, _decoys(common, size), size).miss(score, least)
+
+    return miss
+
+
+def _task(common: dict[str, Any]) -> tuple[int, float, float]:
+    """Cells, the least D over them that must be seen, and the proved threshold."""
     size = _cells_of(common)
-    decoys = smallest_blanket(common["privacy"]) / common["honest_fraction"]
-    distance = common["distance"] * (1.0 if common["cells"] is None else common["cells"].distance_kept)
-    least = smallest_distance_squared(distance, size)
+    kept = 1.0 if common["cells"] is None else common["cells"].distance_kept
     score = math.sqrt((1 - common["false_alarm"]) / common["false_alarm"])
+    return size, smallest_distance_squared(common["distance"] * kept, size), score
+
+
+def _decoys(common: dict[str, Any], bins: int) -> int:
+    mean: float = smallest_blanket(common["privacy"]) / common["honest_fraction"]
+    return math.ceil(mean * bins)
+
+
+def _best_groups(common: dict[str, Any], seed: int) -> tuple[Groups, float]:
+    """The number of groups with the smallest predicted miss, and that; only power hangs on this choice."""
+    size, least, score = _task(common)
 
     def predicted(groups: Groups) -> float:
-        moments = balls_moments(common["users"], math.ceil(decoys * groups.groups), groups.groups)
+        moments = balls_moments(common["users"], _decoys(common, groups.groups), groups.groups)
         return groups.miss(moments, score, least / groups.splits * groups.mean_kept)
 
     sizes = sorted({min(size, round(4 * 2 ** (step / 4))) for step in range(4 * size.bit_length())})
     every = [
-        Groups(cells=size, groups=groups, seed=public_seed)
+        Groups(cells=size, groups=groups, seed=seed)
         for groups in sizes
         if size * (groups // math.gcd(size, groups)) <= LARGEST_PARTS and groups >= 2
     ]
-    return _by_decoys(common, min(every, key=predicted))
+    misses = [predicted(groups) for groups in every]
+    best = min(range(len(every)), key=misses.__getitem__)
+    return every[best], misses[best]

@@ -74,6 +74,17 @@ class TestedClaim:
         )
 
 
+def check_claim_numbers(size: int, distance: float, false_alarm: float) -> None:
+    """Refuse a distance that no law has, and a probability that is none."""
+    farthest = 1 - 1 / size
+    if isinstance(distance, bool) or not 0 < distance <= farthest:
+        raise ParameterError(
+            "distance", distance, f"must lie in (0, {farthest:.6g}]", "0.25 is a total variation distance"
+        )
+    if not 0 < false_alarm < 1:
+        raise ParameterError("false_alarm", false_alarm, "must lie strictly between 0 and 1", "0.05 is usual")
+
+
 @lru_cache(maxsize=64)
 def _null_scores(test: "DistributionTest") -> Floats:
     scores = np.sort(test._scores(np.full(test.bins, 1 / test.bins), runs_for(test.bins), _SEED))
@@ -113,13 +124,7 @@ class DistributionTest(ABC):
         check_users(self.users)
         if self.users < 2:
             raise ParameterError("users", self.users, "must be >= 2", "one user says nothing about a distribution")
-        farthest = 1 - 1 / self.categories.size
-        if isinstance(self.distance, bool) or not 0 < self.distance <= farthest:
-            raise ParameterError(
-                "distance", self.distance, f"must lie in (0, {farthest:.6g}]", "0.25 is a total variation distance"
-            )
-        if not 0 < self.false_alarm < 1:
-            raise ParameterError("false_alarm", self.false_alarm, "must lie strictly between 0 and 1", "0.05 is usual")
+        check_claim_numbers(self.categories.size, self.distance, self.false_alarm)
         if self.certificate not in ("simulated", "proved"):
             raise ParameterError("certificate", self.certificate, "must be simulated or proved", "simulated is sharper")
         proved = self.proved_delta
@@ -240,7 +245,10 @@ class DistributionTest(ABC):
         array = np.asarray(values)
         if array.dtype.kind not in "bui":
             raise DataError(
-                "values", f"dtype {array.dtype}", "must be codes of categories", "encode them: plan.categories.encode(x)"
+                "values",
+                f"dtype {array.dtype}",
+                "must be codes of categories",
+                "encode them: plan.categories.encode(x)",
             )
         return Integers(0, self.categories.size - 1).encode(array)
 

@@ -25,7 +25,7 @@ class Moments:
 
     def variance(self, distance_squared: float) -> float:
         """At most, where D is this."""
-        return self.level + self.slope * distance_squared + self.steep * distance_squared**1.5
+        return self.level + self.slope * distance_squared + self.steep * distance_squared * math.sqrt(distance_squared)
 
     def miss(self, score: float, distance_squared: float) -> float:
         """The probability that the statistic stays below `score` deviations, at most, for every D at least this large.
