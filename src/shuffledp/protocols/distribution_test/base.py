@@ -53,9 +53,10 @@ class TestedClaim:
     def words(self) -> str:
         """The verdict in a sentence.
 
-        >>> seen = TestedClaim(statistic=1, score=9, threshold=2, p_value=0.001, rejected=True, false_alarm=0.05,
-        ...                    miss=0.2, distance=0.25, claim="uniform")
-        >>> seen.words
+        >>> errors = {"false_alarm": 0.05, "miss": 0.2, "distance": 0.25}
+        >>> TestedClaim(
+        ...     statistic=1, score=9, threshold=2, p_value=0.001, rejected=True, claim="uniform", **errors
+        ... ).words
         'not uniform: the score 9.00 is above 2.00, exceeded with probability at most 0.05 if it were'
         """
         if self.rejected:
@@ -105,7 +106,7 @@ class DistributionTest(ABC):
     """Whether the users' categories follow a claimed law, uniform or given, or one far from it.
 
     A frozen plan: everything is decided, and every error declared, before there are any data. `false_alarm` bounds the
-    probability to reject a true claim; `declared_miss` that to accept users at least `distance` away in total variation.
+    probability to reject a true claim; `declared_miss` that to accept users `distance` or more away in total variation.
     """
 
     theory_page: ClassVar[str] = "docs/theory/distribution-tests.md"

@@ -27,7 +27,7 @@ def users_needed(plan: Callable[[int], DistributionTest], miss: float, guess: in
             return False
 
     near = max(2, guess)
-    step = max(1, near // 100)
+    step = max(1, near // 200)
     low, high = (near, 0) if not enough(near) else (0, near)
     while not high:
         if enough(low + step):
