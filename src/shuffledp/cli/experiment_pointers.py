@@ -42,7 +42,8 @@ def experiment_pointers(
     typer.echo(
         "Every one-round local protocol needs a number of users that grows at least like l ([004] Theorem 17);\n"
         "with a shuffler it need not grow at all (Theorem 18). Epsilon 1, delta 1e-6.\n"
-        "A guess is right once in l times. Messages: a user's, on average. Local: the part of local runs that are right with as many users."
+        "A guess is right once in l times. Messages: a user's, on average. Local: the part of local runs that are\n"
+        "right with as many users."
     )
     next_steps([("more runs", f"experiment pointer-chasing --lengths {lengths} --runs {4 * runs}")])
 

@@ -196,7 +196,7 @@ def _task(common: dict[str, Any]) -> tuple[int, float, float]:
 
 def _decoys(common: dict[str, Any], bins: int) -> int:
     """About as many as power is declared for: six deviations above the mean."""
-    mean = smallest_blanket(common["privacy"]) / common["honest_fraction"] * bins
+    mean = smallest_blanket(common["privacy"]) / float(common["honest_fraction"]) * bins
     return math.ceil(mean + 6 * math.sqrt(mean))
 
 
