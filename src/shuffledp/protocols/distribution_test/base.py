@@ -61,8 +61,8 @@ class TestedClaim:
         """
         if self.rejected:
             return (
-                f"not {self.claim}: the score {self.score:.2f} is above {self.threshold:.2f}, exceeded with probability "
-                f"at most {self.false_alarm:.3g} if it were"
+                f"not {self.claim}: the score {self.score:.2f} is above {self.threshold:.2f}, exceeded with "
+                f"probability at most {self.false_alarm:.3g} if it were"
             )
         if self.miss <= ENOUGH_POWER:
             return (
@@ -98,7 +98,8 @@ def _threshold(test: "DistributionTest") -> float:
     proved = math.sqrt((1 - test.false_alarm) / test.false_alarm)
     if test.certificate == "proved":
         return proved
-    return min(proved, certified_quantile(_null_scores(test), test.false_alarm, QUANTILE_FAILURE))
+    # Not below 0, where more decoys would lower the bar: power is declared for the most of them.
+    return max(0.0, min(proved, certified_quantile(_null_scores(test), test.false_alarm, QUANTILE_FAILURE)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
