@@ -90,7 +90,7 @@ def poissonised_variance(mean_users: float, bins: int, noise_variance: float, sq
     Reference: [004] equation (1), with the noise's known bias taken off.
 
     >>> round(poissonised_variance(800, 100, *symmetric_bits_moments(85.3)))
-    3188
+    2729
     """
     m, d = mean_users, bins
     return 2 * d + d**3 / m**2 * (square_variance + noise_variance) + 4 * d**2 / m * noise_variance

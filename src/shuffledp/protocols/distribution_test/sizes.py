@@ -17,7 +17,7 @@ def users_needed(plan: Callable[[int], DistributionTest], miss: float, guess: in
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.protocols.distribution_test import UniformityTest
     >>> UniformityTest.users_needed(privacy=Privacy(1, 1e-6), categories=100, distance=0.25, method="decoys")
-    1088
+    1108
     """
 
     def enough(users: int) -> bool:
