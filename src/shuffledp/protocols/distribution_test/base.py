@@ -18,7 +18,7 @@ from shuffledp.protocols.distribution_test.groups import Groups
 from shuffledp.protocols.distribution_test.moments import Moments, smallest_distance_squared
 from shuffledp.protocols.histogram.categories import Categories, Codes, Integers
 from shuffledp.randomness import RandomBits
-from shuffledp.references.null_laws import certified_quantile, hard_law, runs_for
+from shuffledp.references.null_laws import certified_quantile, grouped_law, hard_departure, hard_law, runs_for
 
 Floats = NDArray[np.float64]
 Certificate = Literal["simulated", "proved"]
@@ -210,35 +210,21 @@ class DistributionTest(ABC):
         return min(1.0, self.groups.miss(moments, threshold, grouped) + DECOYS_FAILURE)
 
     def simulated_miss(self, *, runs: int = 1000, seed: int = 2) -> float:
-        """The part of simulated runs that accept a law which is hard to see: pairs of bins, one up and one down."""
-        law = hard_law(self.distance, self.categories.size) if self.cells is None else self._hard_claim()
+        """The part of simulated runs that accept a law which is hard to see: pairs of bins, one up and one down.
+
+        With groups there are twenty runs with each of many partitions, other than the plan's: power is over public
+        coins too.
+        """
+        law = hard_law(self.distance, self.categories.size)
+        if self.cells is not None:
+            law = self.cells.law(hard_departure(self.cells.claim, self.distance).tolist())
         if self.groups is None:
             return float(np.mean(self._scores(law, runs, seed) <= self.threshold))
-        return float(np.mean([self._grouped_miss(law, seed + place) for place in range(max(1, runs // 20))]))
-
-    def _grouped_miss(self, law: Floats, seed: int) -> float:
-        """Twenty runs with one partition, other than the plan's: power is over public coins too."""
-        groups = self.groups
-        assert groups is not None
-        order = np.random.default_rng(seed).permutation(groups.parts)
-        parts = np.repeat(law / groups.splits, groups.splits)[order]
-        grouped = parts.reshape(groups.groups, groups.parts_per_group).sum(axis=1)
-        return float(np.mean(self._scores(grouped, 20, seed) <= self.threshold))
-
-    def _hard_claim(self) -> Floats:
-        """Over the cells: half of the probability `distance` moves from every other category to the next."""
-        cells = self.cells
-        assert cells is not None
-        weights = np.asarray(cells.weights, dtype=np.float64) / (cells.size * 2**24)
-        claim = np.maximum(0.0, (weights - cells.mixed / 8 / weights.size) / (1 - cells.mixed / 8))
-        claim /= claim.sum()
-        order = np.argsort(claim)
-        moved = claim.copy()
-        low, high = order[: order.size // 2], order[order.size - order.size // 2 :]
-        taken = min(self.distance, float(claim[high].sum()))
-        moved[high] -= claim[high] / claim[high].sum() * taken
-        moved[low] += taken / low.size
-        return cells.law(moved.tolist())
+        drawn = [
+            self._scores(grouped_law(law, self.groups.splits, self.groups.groups, each), 20, each)
+            for each in range(seed, seed + max(1, runs // 20))
+        ]
+        return float(np.mean(np.concatenate(drawn) <= self.threshold))
 
     # --- the two sides -----------------------------------------------------------------------
 
