@@ -54,7 +54,7 @@ def _table(rows: "list[PointerRow]", runs: int) -> Any:
 
     title = f"Fewest users for two thirds of {runs} runs"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for name in ("model", "method", "l", "2 l!", "users", "right", "95%", "messages", "local"):
+    for name in ("model", "method", "l", "users", "right (95%)", "messages", "local"):
         table.add_column(name, justify="left" if name in ("model", "method") else "right", no_wrap=True)
     for row in rows:
         beside = row.local_success_with_as_many
@@ -62,10 +62,8 @@ def _table(rows: "list[PointerRow]", runs: int) -> Any:
             row.model,
             row.method,
             str(row.length),
-            f"{row.universe:,}",
             f"{row.users:,}",
-            f"{row.success:.2f}",
-            f"{row.success_low:.2f}-{row.success_high:.2f}",
+            f"{row.success:.2f} ({row.success_low:.2f}-{row.success_high:.2f})",
             f"{row.messages_per_user:,.1f}",
             "" if beside is None else f"{beside:.2f}",
         )
