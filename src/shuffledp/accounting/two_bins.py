@@ -10,6 +10,9 @@ from shuffledp.accounting.laws import Floats
 from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, bounded_exp
 from shuffledp.errors import ParameterError
 
+# Outcomes of one bin up to which the curve is summed; beyond, a grid is faster.
+_LARGEST_SUM = 1 << 18
+
 
 @dataclass(frozen=True, eq=False)
 class ReversedPair(DominatingPair):
@@ -36,7 +39,8 @@ class TwoBinsPair(DominatingPair):
 
     The user leaves one bin and joins another, and the bins' noises are independent. Composed exactly: never
     (2 epsilon, 2 delta). Swapping the two bins swaps P and Q, so both directions are equal. Once, the curve is a sum
-    over one bin's outcomes of the other's tails, on no grid; several times over it is composed by FFT.
+    over one bin's outcomes of the other's tails, on no grid; several times over, or for very many outcomes, it is
+    composed by FFT.
 
     >>> import math
     >>> from shuffledp.accounting.laws import DiscreteLaplace
@@ -66,7 +70,7 @@ class TwoBinsPair(DominatingPair):
         return ordered, log_q - log_p, p_before, q_before
 
     def forward(self, epsilon: float) -> float:
-        if self.times != 1:
+        if self.times != 1 or self.bin_pair.atoms().log_p.size > _LARGEST_SUM:
             return self._composition.delta(epsilon)
         atoms, falling, p_before, q_before = self._sorted
         # The other bin is reversed: its P is Q here, and an outcome's loss is minus that of the first.
