@@ -57,7 +57,7 @@ def _tail(shape: float, p: float, k: int) -> float:
 
 @lru_cache(maxsize=1024)
 def _flood(privacy: Privacy, part: float, decay: float) -> tuple[float, float, float] | None:
-    """The error's ratio and the smallest flood, shape and ratio, for this part of epsilon; None where none is enough."""
+    """The error's ratio and the smallest flood, shape and ratio, for this part of epsilon; None if none is enough."""
     half = privacy.epsilon / 2
     ratio, flood_ratio = pure_ratio((1 - part) * half), math.exp(-decay * min(1.0, part * half))
     target = privacy.delta * (1 - 2 * _CUT_PART)
