@@ -156,7 +156,7 @@ def _two_bins_of_coins(epsilon: float, most: int) -> Floats:
     q = bounded_exp(epsilon) * masses * at / rest * _fair_above(np.floor(bar), n)
     terms = np.maximum(p - q, 0.0) + RELATIVE_ERROR * (p + q)
     # b = 0 never happens under Q.
-    return np.minimum(1.0, np.where(inside, terms, 0.0).sum(axis=1) + np.exp(-totals * math.log(2)))
+    return np.asarray(np.minimum(1.0, np.where(inside, terms, 0.0).sum(axis=1) + np.exp(-totals * math.log(2))))
 
 
 def _fair_above(k: Floats, n: Floats) -> Floats:
@@ -210,7 +210,8 @@ def _coins_on_grid(total: int, grid: float, bins: int) -> tuple[Floats, float]:
     below = np.floor(losses / grid)
     lower = np.clip(np.expm1((below + 1) * grid - losses) / math.expm1(grid), 0.0, 1.0)
     index = below.astype(np.int64) + size
-    masses = np.bincount(index, p * lower, 2 * size + 1) + np.bincount(index + 1, p * (1 - lower), 2 * size + 1)
+    shares = ((index, p * lower), (index + 1, p * (1 - lower)))
+    masses: Floats = np.sum([np.bincount(where, part, 2 * size + 1) for where, part in shares], axis=0)
     if bins == 1:
         return masses, lost
     # The second bin is the first reversed: its P is the first's Q, at minus its losses.

@@ -37,8 +37,8 @@ from shuffledp.sampling.uniform import smallest_width
 
 # Parts of epsilon that may go to the flood, and how fast it may decay: 1 is about the fewest messages in all, faster
 # decay has fewer from one user at most. The paper's are 0.1 and 0.2.
-_FLOOD_PARTS = (0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7)
-_FLOOD_DECAYS = (1.0, 2.0, 4.0, 8.0)
+_FLOOD_PARTS = (0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)
+_FLOOD_DECAYS = (1.0, 3.0, 8.0)
 _PAPER_PART, _PAPER_DECAY = 0.1, 0.2
 # Of the smallest error, what may be given up for fewer messages.
 _GIVEN_UP = 0.1
@@ -66,7 +66,7 @@ def _flood(privacy: Privacy, part: float, decay: float) -> tuple[float, float, f
         return TwoBinsPair(CorrelatedPair(ratio, shape, flood_ratio)).delta(privacy.epsilon) <= target
 
     try:
-        return ratio, smallest_real(enough, 0.0, 1.0, relative=1e-6, limit=1e5), flood_ratio
+        return ratio, smallest_real(enough, 0.0, 1.0, relative=1e-4, limit=1e5), flood_ratio
     except InfeasibleError:
         return None
 
@@ -113,7 +113,7 @@ class HistogramCorrelated(HistogramPlan):
         every = [paper_flood(privacy)] if constants == "paper" else _floods(privacy)
         if not every:
             raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
-        common = {
+        common: dict[str, Any] = {
             "users": users,
             "privacy": privacy,
             "honest_fraction": honest_fraction,
@@ -303,7 +303,8 @@ def _within(events: NDArray[np.int64], sizes: NDArray[np.int64], most: int) -> N
     before = np.concatenate(([0], np.cumsum(sizes)))
     first = np.concatenate(([0], np.cumsum(events)))[:-1]
     start = np.repeat(before[first], events)
-    return np.diff(np.minimum(np.stack((before[:-1] - start, before[1:] - start)), most), axis=0)[0]
+    first_before, last = np.minimum(before[:-1] - start, most), np.minimum(before[1:] - start, most)
+    return np.asarray(last - first_before)
 
 
 def paper_flood(privacy: Privacy) -> tuple[float, float, float]:

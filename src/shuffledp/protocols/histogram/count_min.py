@@ -20,6 +20,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import LARGEST_USERS, Constants, check_users
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
@@ -34,6 +35,7 @@ from shuffledp.protocols.histogram.opt_in import (
     cut_counts,
     cut_mean_squares,
     opt_in_messages,
+    opting_law,
     smallest_opt_in,
 )
 from shuffledp.randomness import RandomBits
@@ -51,18 +53,38 @@ def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
     """The smallest probability of opting in that is enough in so many rows at once."""
 
     def enough(probability: float) -> bool:
-        return _pair(honest, min(1.0, probability), rows).delta(privacy.epsilon) <= privacy.delta
-
-    if not enough(1.0):
+        if _pair(honest, min(1.0, probability), rows).delta(privacy.epsilon) <= privacy.delta:
+            return True
+        if probability < 1:
+            return False
         raise InfeasibleError(
             "users",
             honest,
             f"are too few to hide a user's move in {rows} rows",
             "take more users, a larger epsilon or delta, or the method decoys",
         )
+
     # Losses add up like variances: so many times as many coins, or a little less.
     guess = min(1.0, rows * smallest_opt_in(LARGEST_USERS, privacy) * LARGEST_USERS / honest)
-    return min(1.0, smallest_real(enough, 0.6 * guess, guess, relative=1e-4))
+    return min(1.0, smallest_real(enough, 0.85 * guess, guess, relative=1e-3))
+
+
+@lru_cache(maxsize=64)
+def _largest_error(users: int, probability: float, rows: int) -> float:
+    """The root mean square of the largest of all rows' errors in one column, at most, whatever the counts.
+
+    With B tails among N coins an error is at most D = max(B, N - B). In steps of x, E[max D^2] is at most the sum of
+    (next x^2 - x^2) P[max D > x].
+    """
+    numbers, weights, outside = opting_law(users, probability)
+    steps = np.unique(np.linspace(0, numbers[-1], 500).astype(np.int64)).astype(np.float64)
+    one = [
+        float(weights @ np.where(x < numbers / 2, 1.0, 2 * binomial_above(np.full(numbers.size, x), numbers, 0.5)))
+        for x in steps[:-1]
+    ]
+    largest = -np.expm1(rows * np.log1p(-np.minimum(np.array(one) + outside, 1 - 1e-16)))
+    # Beyond the window at most all users have opted in.
+    return math.sqrt(float(np.diff(steps**2) @ largest) + rows * outside * float(users) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +98,7 @@ class CountMin(HashedRowsPlan):
 
     >>> plan = CountMin.plan(users=3000, privacy=Privacy(4, 1e-4), categories=10**6)
     >>> plan.rows, plan.collision_probability <= 0.01
-    (8, True)
+    (9, True)
     """
 
     method: ClassVar[str] = "count-min"
@@ -154,6 +176,12 @@ class CountMin(HashedRowsPlan):
     @property
     def _cell_error(self) -> float:
         return math.sqrt(float(cut_mean_squares(self.users, self.probability).max()))
+
+    @property
+    def standard_error(self) -> float:
+        """The root mean square error at most, where a category is alone in some row."""
+        every_row = math.sqrt(self.rows) * self._cell_error
+        return min(every_row, _largest_error(self.users, self.probability, self.rows))
 
     def _l_inf_error(self) -> float:
         # Cells that nobody is in are answered exactly; no row has more others than there are users or categories.

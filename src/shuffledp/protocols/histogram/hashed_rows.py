@@ -31,9 +31,10 @@ def columns_for(users: int, bins: int, rows: int) -> int:
     """The fewest columns with so few collisions: others (100 d)^(1/T).
 
     >>> columns_for(10**5, 1000, 6), columns_for(1000, 10**9, 12)
-    (6807, 8254)
+    (6807, 8255)
     """
-    return max(2, math.ceil(min(users, bins - 1) * (bins / COLLISIONS) ** (1 / rows)))
+    spread = float((bins / COLLISIONS) ** (1 / rows))
+    return max(2, math.ceil(min(users, bins - 1) * spread))
 
 
 @dataclass(frozen=True, slots=True)

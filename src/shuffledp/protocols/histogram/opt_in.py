@@ -32,7 +32,8 @@ from shuffledp.sampling.uniform import smallest_width
 
 # Coins tossed at a time.
 _BLOCK = 1 << 24
-_LEFT_OUT = 1e-12
+# Mass of the number that opts in which a window may leave out.
+_LEFT_OUT = 1e-20
 
 
 @lru_cache(maxsize=256)
@@ -40,15 +41,17 @@ def smallest_opt_in(honest: int, privacy: Privacy) -> float:
     """The smallest probability of opting in that hides which of two bins a user is in."""
 
     def enough(probability: float) -> bool:
-        return OptInPair(honest, min(1.0, probability)).delta(privacy.epsilon) <= privacy.delta
-
-    if not enough(1.0):
+        if OptInPair(honest, min(1.0, probability)).delta(privacy.epsilon) <= privacy.delta:
+            return True
+        if probability < 1:
+            return False
         raise InfeasibleError(
             "users",
             honest,
             "are too few for one coin a category each to hide a user's move",
             "take more users, a larger epsilon or delta, or the method decoys",
         )
+
     return min(1.0, smallest_real(enough, 0.0, min(1.0, 4 / honest), relative=1e-6))
 
 

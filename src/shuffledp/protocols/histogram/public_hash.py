@@ -23,7 +23,7 @@ class PublicHashes:
     Reference: Carter, Wegman 1979.
 
     >>> PublicHashes(seed=0, rows=2, columns=10).cells(np.array([0, 1, 2]), 1).tolist()
-    [6, 7, 0]
+    [0, 4, 8]
     """
 
     seed: int

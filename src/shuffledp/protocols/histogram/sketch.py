@@ -58,7 +58,7 @@ def _coins_for(honest: int, privacy: Privacy, rows: int, columns: int) -> tuple[
         coins = max(1, math.ceil(mean))
         return _pair(honest * coins, mean / coins / columns, rows).delta(privacy.epsilon) <= privacy.delta
 
-    mean = smallest_real(enough, 0.6 * guess, guess, relative=1e-4)
+    mean = smallest_real(enough, 0.85 * guess, guess, relative=1e-3)
     return max(1, math.ceil(mean)), mean / max(1, math.ceil(mean))
 
 
@@ -87,7 +87,7 @@ class Sketch(HashedRowsPlan):
 
     >>> plan = Sketch.plan(users=3000, privacy=Privacy(4, 1e-4), categories=10**6)
     >>> plan.rows, plan.collision_probability <= 0.01
-    (8, True)
+    (9, True)
     """
 
     method: ClassVar[str] = "sketch"
