@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.visible_coins import OptInPair, RepeatedPair
@@ -17,7 +16,7 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import LARGEST_USERS, Constants, check_users
+from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
 from shuffledp.protocols.histogram.bounds import binomial_above
@@ -29,6 +28,7 @@ from shuffledp.protocols.histogram.hashed_rows import (
     columns_for,
     fewest_messages,
     row_numbers,
+    smallest_near,
 )
 from shuffledp.protocols.histogram.opt_in import (
     cut_bound,
@@ -65,8 +65,7 @@ def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
         )
 
     # Losses add up like variances: so many times as many coins, or a little less.
-    guess = min(1.0, rows * smallest_opt_in(LARGEST_USERS, privacy) * LARGEST_USERS / honest)
-    return min(1.0, smallest_real(enough, 0.85 * guess, guess, relative=1e-3))
+    return min(1.0, smallest_near(enough, min(1.0, rows * smallest_opt_in(honest, privacy))))
 
 
 @lru_cache(maxsize=64)
@@ -121,11 +120,12 @@ class CountMin(HashedRowsPlan):
         check_users(users)
         only_exact(constants)
         domain, honest = as_categories(categories), honest_users(users, honest_fraction)
-        opted = smallest_opt_in(LARGEST_USERS, privacy) * LARGEST_USERS
+        once = smallest_opt_in(honest, privacy)
 
         def draft(rows: int) -> Draft:
             columns = columns_for(users, domain.size, rows)
-            probability = min(1.0, rows * opted / honest)
+            # Not everybody opting in is enough in so many rows.
+            probability = rows * once if rows * once <= 1 else math.inf
             return Draft(rows, columns, rows * (1 + probability * (1 + columns / 2)), rows * (columns + 2))
 
         best = fewest_messages(map(draft, row_numbers()), max_messages)

@@ -7,13 +7,14 @@ d (m/s)^T: Theorem 31 of [004], with the m that can be there in place of n.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
@@ -60,6 +61,18 @@ def fewest_messages(drafts: Iterable[Draft], max_messages: int | None) -> Draft:
             "allow more, hash the categories into fewer cells, or take the method decoys",
         )
     return min(fitting, key=lambda draft: draft.mean)
+
+
+def smallest_near(enough: Callable[[float], bool], guess: float) -> float:
+    """The smallest number that is enough, within a thousandth, when it is likely to be a little below the guess.
+
+    >>> round(smallest_near(lambda x: x >= 3.3, 10.0), 2)
+    3.3
+    """
+    low, high = 0.85 * guess, guess
+    while enough(low):
+        low, high = 0.7 * low, low
+    return smallest_real(enough, low, high, relative=1e-3)
 
 
 def row_numbers() -> range:

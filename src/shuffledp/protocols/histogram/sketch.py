@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.visible_coins import GridBallsPair, RepeatedPair
@@ -32,6 +31,7 @@ from shuffledp.protocols.histogram.hashed_rows import (
     columns_for,
     fewest_messages,
     row_numbers,
+    smallest_near,
 )
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -58,7 +58,7 @@ def _coins_for(honest: int, privacy: Privacy, rows: int, columns: int) -> tuple[
         coins = max(1, math.ceil(mean))
         return _pair(honest * coins, mean / coins / columns, rows).delta(privacy.epsilon) <= privacy.delta
 
-    mean = smallest_real(enough, 0.85 * guess, guess, relative=1e-3)
+    mean = smallest_near(enough, guess)
     return max(1, math.ceil(mean)), mean / max(1, math.ceil(mean))
 
 
