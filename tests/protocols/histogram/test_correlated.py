@@ -25,12 +25,12 @@ BAD_VALUES = [[0, 1, 5], [-1], [0.5], ["a"], [], [[1]]]
 
 def test_keeps_every_promise() -> None:
     plan = HistogramCorrelated.plan(users=100, privacy=Privacy(2, 1e-3), categories=4)
-    check_protocol(plan, np.arange(100) % 3, BAD_VALUES, runs=800)
+    check_protocol(plan, np.arange(100) % 3, BAD_VALUES, runs=500)
 
 
 def test_keeps_every_promise_when_some_drop_out() -> None:
     plan = HistogramCorrelated.plan(users=50, privacy=Privacy(2, 1e-2), categories=2, honest_fraction=0.8)
-    check_protocol(plan, np.arange(50) % 2, BAD_VALUES, runs=500)
+    check_protocol(plan, np.arange(50) % 2, BAD_VALUES, runs=300)
     assert plan.pair(40).delta(2.0) <= 1e-2 < plan.pair(20).delta(2.0)
 
 
@@ -83,7 +83,7 @@ def test_a_fifth_less_noise_misses(users: int, bins: int) -> None:
 
 def test_the_audit_catches_half_the_noise() -> None:
     plan = HistogramCorrelated.plan(users=30, privacy=Privacy(1, 1e-2), categories=2)
-    trials = 20_000
+    trials = 15_000
     assert audit_plan(plan, bits=RandomBits.seeded(1), trials=trials).verdict == "stands"
     assert audit_plan(plan, bits=RandomBits.seeded(2), trials=trials, sabotage=0.5).verdict == "refuted"
 

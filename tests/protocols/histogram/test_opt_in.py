@@ -24,7 +24,7 @@ BAD_VALUES = [[0, 1, 5], [-1], [0.5], ["a"], [], [[1]]]
 def test_keeps_every_promise() -> None:
     plan = OptIn.plan(users=120, privacy=Privacy(2, 1e-4), categories=4)
     # Counts of 0, 2, 18 and 100: never noisy, always cut, sometimes cut, never cut.
-    check_protocol(plan, [1] * 2 + [2] * 18 + [3] * 100, BAD_VALUES, runs=800)
+    check_protocol(plan, [1] * 2 + [2] * 18 + [3] * 100, BAD_VALUES, runs=500)
 
 
 def _views(data: tuple[int, ...], bins: int, probability: float) -> dict[tuple[int, ...], float]:
@@ -68,7 +68,7 @@ def test_a_small_epsilon_is_planned_on_the_grid() -> None:
 
 def test_the_audit_catches_half_the_noise() -> None:
     plan = OptIn.plan(users=80, privacy=Privacy(1, 1e-2), categories=2)
-    trials = 60_000
+    trials = 40_000
     assert audit_plan(plan, bits=RandomBits.seeded(1), trials=trials).verdict == "stands"
     assert audit_plan(plan, bits=RandomBits.seeded(2), trials=trials, sabotage=0.5).verdict == "refuted"
 
@@ -76,7 +76,7 @@ def test_the_audit_catches_half_the_noise() -> None:
 def test_the_claimed_errors_count_the_cut() -> None:
     plan = OptIn.plan(users=120, privacy=Privacy(2, 1e-4), categories=4)
     values = [1] * 2 + [2] * 18 + [3] * 100
-    runs, bits = 2000, RandomBits.seeded(3)
+    runs, bits = 1000, RandomBits.seeded(3)
     errors = np.array([plan.sample_estimate(values, bits=bits).value for _ in range(runs)]) - plan.true_value(values)
     squares, claimed = errors**2, plan.standard_errors_for(values) ** 2
     assert claimed[0] == 0 and (errors[:, 0] == 0).all() and claimed.max() <= plan.standard_error**2

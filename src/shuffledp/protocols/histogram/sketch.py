@@ -221,8 +221,8 @@ class Sketch(HashedRowsPlan):
     @property
     def lying_client(self) -> str:
         return (
-            f"moves a bin up by at most {1 + self.coins}, its messages in every row, and a row down by its share of "
-            "them all"
+            f"moves a bin by at most {self.messages_per_user_max}, its messages, if all of them go to the row that "
+            "decides"
         )
 
     # --- privacy -----------------------------------------------------------------------------
