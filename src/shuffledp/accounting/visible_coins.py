@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy import special
 
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw
@@ -140,31 +139,28 @@ def _totals(law: IntegerLaw | int) -> tuple[Floats, Floats, float]:
     return totals, weights, law.cdf(low - 1)
 
 
+@lru_cache(maxsize=8)
+def _coin_tables(most: int) -> tuple[Floats, Floats]:
+    """P[Bin(N, 1/2) = k] and P[Bin(N, 1/2) >= k] for N up to `most`, a line each; k goes one further."""
+    k = np.arange(most + 2, dtype=np.float64)
+    masses = np.stack([np.exp(Binomial(n, 0.5).log_pmf(k)) if n else (k == 0).astype(float) for n in range(most + 1)])
+    return masses, np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]
+
+
 @lru_cache(maxsize=256)
 def _two_bins_of_coins(epsilon: float, most: int) -> Floats:
     """The curve of two bins of N fair coins each, for every N up to `most`."""
-    totals = np.arange(most + 1, dtype=np.float64)
-    n, b = totals[:, np.newaxis], totals
-    inside = (b >= 1) & (b <= n)
-    at = np.where(inside, b, 1.0)
-    rest = np.where(inside, n - at + 1, 1.0)
-    masses = np.stack([np.exp(Binomial(int(each), 0.5).log_pmf(b)) if each else np.zeros(b.size) for each in totals])
-    # a/(N - a + 1) above e^epsilon b/(N - b + 1): exactly the a above this.
-    bar = (n + 1) / (1 + rest / (bounded_exp(epsilon) * at))
-    p = masses * _fair_above(np.floor(bar) - 1, n)
-    # Bin(N, 1/2) at b - 1 is b/(N - b + 1) times that at b.
-    q = bounded_exp(epsilon) * masses * at / rest * _fair_above(np.floor(bar), n)
-    terms = np.maximum(p - q, 0.0) + RELATIVE_ERROR * (p + q)
+    masses, at_least = _coin_tables(most)
+    n, b = np.arange(most + 1)[:, np.newaxis], np.arange(1, most + 1)
+    # For 1 <= b <= N: a/(N - a + 1) above e^epsilon b/(N - b + 1), exactly for the a above this.
+    with np.errstate(divide="ignore"):
+        bar = (n + 1) / (1 + np.maximum(n - b + 1, 0) / (bounded_exp(epsilon) * b))
+    first = np.minimum(np.floor(bar).astype(np.int64), most)
+    p = masses[:, 1:-1] * np.take_along_axis(at_least, first, axis=1)
+    q = bounded_exp(epsilon) * masses[:, :-2] * np.take_along_axis(at_least, first + 1, axis=1)
+    terms = np.where(b <= n, np.maximum(p - q, 0.0) + RELATIVE_ERROR * (p + q), 0.0)
     # b = 0 never happens under Q.
-    return np.asarray(np.minimum(1.0, np.where(inside, terms, 0.0).sum(axis=1) + np.exp(-totals * math.log(2))))
-
-
-def _fair_above(k: Floats, n: Floats) -> Floats:
-    """P[Bin(n, 1/2) > k]."""
-    inside = (k >= 0) & (k < n)
-    at = np.where(inside, k, 0.0)
-    tail = special.betainc(at + 1, np.where(inside, n - at, 1.0), 0.5)
-    return np.where(inside, tail, np.where(k < 0, 1.0, 0.0))
+    return np.asarray(np.minimum(1.0, terms.sum(axis=1) + masses[:, 0]))
 
 
 def grid_atoms(law: IntegerLaw | int, *, bins: int) -> Atoms:
