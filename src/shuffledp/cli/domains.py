@@ -25,15 +25,11 @@ Domain = Annotated[
         metavar="DOMAIN",
     ),
 ]
-Count = Annotated[
-    int | None, typer.Option("--categories", help="histogram: how many, numbered from 0.", metavar="D")
-]
+Count = Annotated[int | None, typer.Option("--categories", help="histogram: how many, numbered from 0.", metavar="D")]
 Other = Annotated[
     str | None, typer.Option("--other", help="histogram: the category of all values outside the names.", metavar="NAME")
 ]
-IsPublic = Annotated[
-    bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")
-]
+IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
 def parse_domain(text: str, other: str | None = None) -> "Categories":
@@ -250,7 +246,7 @@ def categories_for(
     """The domain for a file's data: declared, or read from the file itself where that is no secret."""
     from shuffledp.errors import ParameterError
 
-    from_data = domain == FROM_DATA or (domain is not None and _is_same_file(Path(domain), file))
+    from_data = is_from_data(domain, file)
     if from_data and not public:
         problem = f"must not be read from the data: {_SECRET}"
         raise ParameterError("domain", domain, problem, _PUBLIC)
@@ -265,9 +261,12 @@ def categories_for(
     return found
 
 
-def _is_same_file(one: Path, another: Path) -> bool:
+def is_from_data(domain: str | None, file: Path) -> bool:
+    """Whether the domain is to be what occurs in the data: said in a word, or by the data's own file."""
+    if domain is None or domain == FROM_DATA:
+        return domain is not None
     try:
-        return one.samefile(another)
+        return Path(domain).samefile(file)
     except OSError:
         return False
 

@@ -165,7 +165,7 @@ def _worst_bins(plan: "HistogramPlan") -> "Table":
     rows: list[tuple[str, float | None, str]] = [
         ("trusted curator", reference["central_l_inf_error"], "one party sees all"),
         (f"this plan ({plan.method})", plan.error_bound, "nobody sees any"),
-        (f"local model ({local_method(plan)})", reference["local_l_inf_error"], "no shuffler"),
+        (f"local: {local_method(plan)}", reference["local_l_inf_error"], "no shuffler"),
     ]
     table = Table(title="The worst category, 95%", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("who adds noise", no_wrap=True)

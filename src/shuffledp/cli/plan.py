@@ -157,7 +157,9 @@ def _plan(
     keep = (
         []
         if out is not None
-        else [("keep the plan", f"plan {protocol} {plan_options(plan, max_messages, given.get('domain'))} -o plan.json")]
+        else [
+            ("keep the plan", f"plan {protocol} {plan_options(plan, max_messages, given.get('domain'))} -o plan.json")
+        ]
     )
     next_steps(
         [

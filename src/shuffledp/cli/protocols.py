@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _FRACTIONS = (1.0, 0.9, 0.5)
 
-Protocol = Annotated[str, typer.Argument(help="binary-sum, bounded-sum, vector-sum or histogram.", metavar="[PROTOCOL]")]
+Protocol = Annotated[
+    str, typer.Argument(help="binary-sum, bounded-sum, vector-sum or histogram.", metavar="[PROTOCOL]")
+]
 
 
 def protocols(

@@ -181,7 +181,11 @@ def simulate_command(
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
     show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
-    same = f"--plan {plan_file}" if plan_file is not None else f"{plan.protocol} {plan_options(plan, max_messages, domain)}"
+    same = (
+        f"--plan {plan_file}"
+        if plan_file is not None
+        else f"{plan.protocol} {plan_options(plan, max_messages, domain)}"
+    )
     next_steps(
         [
             ("why it is private", f"explain {same}"),
