@@ -1,4 +1,4 @@
-"""Which categories there are, on the command line: the option --domain, and people's values in a file by their names."""
+"""Which categories there are, on the command line: the option --domain, and values in a file by their names."""
 
 import re
 from pathlib import Path
@@ -259,6 +259,15 @@ def categories_for(
         way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
         raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
     return found
+
+
+def refuse_data(domain: str | None, file: Path) -> None:
+    """Refuse categories that are read from people's data: they would tell which of them occur."""
+    from shuffledp.errors import ParameterError
+
+    if is_from_data(domain, file):
+        problem = f"must not be read from the data: {_SECRET}"
+        raise ParameterError("domain", domain, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
 
 
 def is_from_data(domain: str | None, file: Path) -> bool:

@@ -267,7 +267,7 @@ def _document(
     from shuffledp.protocols.histogram.categories import Hashed
 
     in_use, categories = _names_in_use(candidates), plan.categories
-    hashed = isinstance(categories, Hashed)
+    chance = categories.collision_probability(in_use - 1) if isinstance(categories, Hashed) else None
     return {
         "schema": 1,
         "protocol": plan.protocol,
@@ -281,8 +281,8 @@ def _document(
         "bound": read.bound,
         "confidence": read.confidence,
         "largest_error": None if read.truth is None else float(np.abs(read.estimates - read.truth).max()),
-        "names_in_use": in_use if hashed else None,
-        "collision_probability": categories.collision_probability(in_use - 1) if hashed else None,
+        "names_in_use": None if chance is None else in_use,
+        "collision_probability": chance,
         "fidelity": "messages" if messages else "law",
         "messages": messages,
         "simulated": estimate.simulated,

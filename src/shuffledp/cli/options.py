@@ -39,7 +39,9 @@ Radius = Annotated[float | None, typer.Option("--radius", help="vector-sum: the 
 Rotation = Annotated[
     int | None, typer.Option("--rotation", help="vector-sum: rotate by public signs of this seed.", metavar="S")
 ]
-Domain, Count, Other = domains.Domain, domains.Count, domains.Other
+Domain = domains.Domain
+Count = domains.Count
+Other = domains.Other
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")

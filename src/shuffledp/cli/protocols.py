@@ -38,7 +38,7 @@ def protocols(
     from shuffledp.errors import InfeasibleError
     from shuffledp.protocols.catalogue import PROTOCOLS
 
-    given = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
+    given: dict[str, Any] = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
     given |= {"domain": domain, "categories": categories, "other": other}
     values = options.domain_of(protocol, **given)
     people, privacy = options.target(users, epsilon, delta)
@@ -71,8 +71,8 @@ def protocols(
         )
     if hasattr(family, "comparison"):
         rows.append(_comparison(family, people, privacy, values))
-    error = "l_inf_error" if protocol == "histogram" else "standard_error"
-    rows.sort(key=lambda row: row.get(error, math.inf))
+    measure = "l_inf_error" if protocol == "histogram" else "standard_error"
+    rows.sort(key=lambda row: row.get(measure, math.inf))
     if as_json:
         document = {"schema": 1, "protocol": protocol, "users": people, "epsilon": privacy.epsilon}
         listed = values | ({"categories": values["categories"].document()} if protocol == "histogram" else {})
@@ -99,7 +99,7 @@ def protocols(
         influence = row["influence_of_a_lying_client"]
         table.add_row(
             row["method"],
-            f"{row[error]:.3g}",
+            f"{row[measure]:.3g}",
             f"{row['messages_per_user_mean']:.3g}",
             str(row["bits_per_message"]),
             *(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.domains import refuse_data
 from shuffledp.cli.output import (
     asked,
     comparison,
@@ -82,7 +83,7 @@ def simulate_command(
             "name a CSV, Parquet or .npy file, or make data up",
         )
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    given = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
+    given: dict[str, Any] = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
     given |= {"domain": domain, "categories": categories, "other": other}
     options.refuse_both(
         plan_file,
@@ -102,6 +103,8 @@ def simulate_command(
     protocol = protocol or "binary-sum"
     plan = options.load(plan_file) if plan_file is not None else None
     asked_for = plan.protocol if plan is not None else protocol
+    if file is not None:
+        refuse_data(domain, file)
     asked_values = {} if plan is not None else options.domain_of(protocol, **given)
     if asked_for == "histogram":
         named = asked_values["categories"] if plan is None else cast("HistogramPlan", plan).categories
@@ -176,11 +179,11 @@ def simulate_command(
         ("asked", asked(plan)),
         ("what happened", "the estimate was drawn from its law" if fast else happened),
         ("each user sends", what_a_user_sends(plan)),
-        ("estimate", str(estimate)),
-        ("true value", _in_words(truth, error)),
+        *_answer(plan, estimate, truth, error),
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
-    show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
+    named_table = _categories(plan, estimate, truth)
+    show(*named_table, facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
     same = (
         f"--plan {plan_file}"
         if plan_file is not None
@@ -210,6 +213,23 @@ def _values(file: Path, column: str | None, columns: str | None, protocol: str) 
     if columns is not None:
         raise ParameterError("columns", columns, f"are for vectors, not for {protocol}", "use --column")
     return read_column(file, column)
+
+
+def _answer(plan: "Plan", estimate: Any, truth: Any, error: float) -> list[tuple[str, str]]:
+    if plan.protocol == "histogram":
+        from shuffledp.cli.histogram_output import Read, how_far_off
+
+        return how_far_off(Read.of(cast("HistogramPlan", plan).categories, estimate, plan.users, truth))
+    return [("estimate", str(estimate)), ("true value", _in_words(truth, error))]
+
+
+def _categories(plan: "Plan", estimate: Any, truth: Any) -> list[Any]:
+    """A histogram has a table of its own."""
+    if plan.protocol != "histogram":
+        return []
+    from shuffledp.cli.histogram_output import Read, category_table
+
+    return [category_table(Read.of(cast("HistogramPlan", plan).categories, estimate, plan.users, truth))]
 
 
 def _listed(value: Any) -> Any:

@@ -120,7 +120,7 @@ class Names(Categories):
             if not isinstance(name, str):
                 raise ParameterError("domain", name, "must be a list of names", "write them as text")
             if name in seen:
-                raise ParameterError("domain", name, "is named twice", "name every category once")
+                raise ParameterError("domain", f"{name} twice", "must name every category once", "remove one of them")
             seen.add(name)
         if self.other is not None and self.other not in seen:
             raise ParameterError("other", self.other, "must be one of the categories", "name it in the domain, too")

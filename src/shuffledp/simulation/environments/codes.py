@@ -13,4 +13,4 @@ def synthetic_codes(users: int, bins: int, *, seed: int | None = None) -> NDArra
     [600, 400, 200]
     """
     drawn = np.exp(np.log(bins + 1.0) * np.random.default_rng(seed).random(users))
-    return np.clip(drawn.astype(np.int64) - 1, 0, bins - 1)
+    return np.asarray(np.clip(drawn.astype(np.int64) - 1, 0, bins - 1))
