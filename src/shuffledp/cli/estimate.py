@@ -75,7 +75,9 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     else:
         rows += [
             ("users so far", f"{newest['time']:,}"),
-            ("estimate", f"{_shown(newest['estimate'])}{_error(newest)}"),
+            ("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")
+            if task.categories is None
+            else ("how far off", f"every category{_error(newest)}"),
         ]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
