@@ -47,6 +47,11 @@ class Categories(ABC):
         """The domain as JSON."""
         return {"kind": self.kind, **self.parameters}
 
+    @property
+    def example(self) -> str:
+        """A value that can be encoded, as somebody would write it."""
+        return self.name(0)
+
     def names(self) -> list[str]:
         """Every category in words, in the order of codes."""
         return [self.name(code) for code in range(self.size)]
@@ -241,6 +246,10 @@ class Hashed(Categories):
 
     def name(self, code: int) -> str:
         return f"cell {code}"
+
+    @property
+    def example(self) -> str:
+        return "something"
 
     @property
     def parameters(self) -> dict[str, Any]:
