@@ -10,7 +10,9 @@ privacy, bits = Privacy(epsilon=1, delta=1e-6), RandomBits.secure()
 
 # A public list of names, and one of them for whatever is not on it.
 cities = Names(("Aachen", "Berlin", "Chemnitz", "elsewhere"), other="elsewhere")
-lives_in = generator.choice(["Berlin", "Aachen", "Chemnitz", "Oslo", "Lima"], size=users, p=[0.5, 0.3, 0.15, 0.04, 0.01])
+lives_in = generator.choice(
+    ["Berlin", "Aachen", "Chemnitz", "Oslo", "Lima"], size=users, p=[0.5, 0.3, 0.15, 0.04, 0.01]
+)
 plan = Histogram.plan(users=users, privacy=privacy, categories=cities)
 estimate = simulate(plan, cities.encode(lives_in), bits=bits)
 print(f"{plan.method}: every city to ± {plan.error_bound:.0f}, {estimate.confidence:.0%} sure of all at once")

@@ -157,10 +157,20 @@ def test_a_person_reads_categories_with_error_bars(run, people, tmp_path: Path) 
     out = re.sub(r"\s+", " ", out)
     assert code == 0 and err.strip() == ""
     assert out.index("red") < out.index("green") < out.index("blue") < out.index("how far off")
-    for said in ("█", "truth", "95%", "for all at once", "trusted curator", "protects", "nobody", "Next:", "explain histogram"):
+    for said in (
+        "█",
+        "truth",
+        "95%",
+        "for all at once",
+        "trusted curator",
+        "protects",
+        "nobody",
+        "Next:",
+        "explain histogram",
+    ):
         assert said in out, said
     assert chart.read_bytes().startswith(b"\x89PNG") and chart.stat().st_size > 10_000
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     assert [row["category"] for row in rows] == NAMES and [float(row["truth"]) for row in rows] == COUNTS
     code, out, _ = run(*words[:-2])
     assert code == 0 and "truth" not in out and "-o chart.png" in out
@@ -238,7 +248,9 @@ BAD = [
     ([*COLOURS, "--top", "0"], "top"),
     ([*COLOURS, "-o", "chart.bmp"], "picture"),
     ([*COLOURS, "-o", "nowhere/chart.png"], "picture"),
-    ([*COLOURS, "--csv", "out.xls"], "out"),
+    ([*COLOURS, "--csv", "out.xls"], "csv"),
+    ([*COLOURS, "--csv", "PEOPLE"], "csv"),
+    (["--domain", "hash:9", "--names", "a,b,a"], "names"),
     ([*COLOURS, "--method", "magic"], "method"),
     ([*COLOURS, "--epsilon", "-1"], "epsilon"),
     ([*COLOURS, "--column", "size"], "column"),

@@ -105,7 +105,7 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
     path = Path(text)
     try:
         is_file = path.is_file()
-    except OSError:
+    except (OSError, ValueError):
         is_file = False
     if is_file:
         return _names_in(path, parameter)
@@ -272,11 +272,14 @@ def refuse_data(domain: str | None, file: Path) -> None:
 
 def is_from_data(domain: str | None, file: Path) -> bool:
     """Whether the domain is to be what occurs in the data: said in a word, or by the data's own file."""
-    if domain is None or domain == FROM_DATA:
-        return domain is not None
+    return domain is not None and (domain == FROM_DATA or is_same_file(Path(domain), file))
+
+
+def is_same_file(one: Path, another: Path) -> bool:
+    """Whether two paths lead to one file that exists."""
     try:
-        return Path(domain).samefile(file)
-    except OSError:
+        return one.samefile(another)
+    except (OSError, ValueError):
         return False
 
 

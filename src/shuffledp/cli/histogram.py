@@ -74,7 +74,7 @@ def histogram(
     from shuffledp.randomness import RandomBits
     from shuffledp.simulation.run import simulate
 
-    _check_outputs(chart, table)
+    _check_outputs(file, chart, table)
     if top < 1:
         raise ParameterError("top", top, "must be >= 1", "20 is the default")
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
@@ -181,15 +181,18 @@ def _say_what_next(
     )
 
 
-def _check_outputs(chart: Path | None, table: Path | None) -> None:
-    """Refuse names that nothing can be written to, before any work is done."""
+def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:
+    """Refuse names that nothing can be written to, before any work is done; people's own data stays as it is."""
+    from shuffledp.errors import ParameterError
     from shuffledp.pictures.curves import check_picture_path
     from shuffledp.tables.written import check_table_path
 
     if chart is not None:
         check_picture_path(chart)
     if table is not None:
-        check_table_path(table)
+        check_table_path(table, "csv")
+        if domains.is_same_file(table, file):
+            raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
 
 
 def _load(plan_file: Path) -> "HistogramPlan":
@@ -216,7 +219,11 @@ def _candidates(names: str | None, categories: "Categories") -> "tuple[str, ...]
     if categories.kind != "hashed":
         problem = f"are for hashed domains; {categories.kind} are known already"
         raise ParameterError("names", names, problem, "leave it out, or take --domain hash:CELLS")
-    return domains.parse_names(names, "names")
+    found = domains.parse_names(names, "names")
+    if len(set(found)) < len(found):
+        twice = next(name for place, name in enumerate(found) if name in found[:place])
+        raise ParameterError("names", f"{twice} twice", "must name each once", "remove one of them")
+    return found
 
 
 def _hashed(categories: "Categories", candidates: "Sequence[str] | None") -> list[tuple[str, str]]:

@@ -242,7 +242,10 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         next_steps(
             [
                 ("serve it", f"serve all --folder service --keys KEYS --task {out}"),
-                ("report", f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token"),
+                (
+                    "report",
+                    f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token",
+                ),
                 ("read", f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"),
             ]
         )
