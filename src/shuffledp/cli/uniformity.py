@@ -10,7 +10,6 @@ from shuffledp.cli.output import facts, next_steps, print_json, show
 
 if TYPE_CHECKING:
     from shuffledp.protocols.distribution_test import DistributionTest, TestedClaim
-    from shuffledp.protocols.histogram.categories import Categories, Codes
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of categories.", metavar="C")]
@@ -56,7 +55,7 @@ def uniformity(
     as_json: options.AsJson = False,
 ) -> None:
     """Test whether people's categories are uniform, or follow a given distribution, with errors declared beforehand."""
-    from shuffledp.cli.domains import parse_domain
+    from shuffledp.cli.domains import parse_domain, read_codes
     from shuffledp.errors import ParameterError
     from shuffledp.protocols.distribution_test import UniformityTest
     from shuffledp.randomness import RandomBits
@@ -82,7 +81,7 @@ def uniformity(
         plan = UniformityTest.plan(users=needed, certificate="proved", public_seed=public_seed, **asked)
         _tell_needed(plan, miss, as_json=as_json)
         return
-    codes = _codes(file, column, categories)
+    codes = read_codes(file, column, categories)
     plan = UniformityTest.plan(users=int(codes.size), public_seed=public_seed, **asked)
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     verdict = simulate_test(plan, codes, bits=bits)
@@ -161,50 +160,3 @@ def _probabilities(file: Path) -> list[float]:
                 problem = "must be a probability"
                 raise DataError("against", f"{line} in line {place + 1}", problem, "one a line, no words") from None
     return numbers
-
-
-def _codes(file: Path, column: str | None, categories: "Categories") -> "Codes":
-    """The codes of a column's values."""
-    from shuffledp.protocols.histogram.categories import Integers
-    from shuffledp.tables.columns import read_column
-
-    if isinstance(categories, Integers):
-        return categories.encode(read_column(file, column))
-    return categories.encode(_words(file, column))
-
-
-def _words(file: Path, column: str | None) -> Any:
-    """A column as text, exactly as it is written."""
-    import numpy as np
-    import pyarrow as pa
-
-    from shuffledp.errors import DataError
-    from shuffledp.tables.opening import (
-        blaming_csv,
-        blaming_parquet,
-        check_file,
-        choose_column,
-        missing,
-        open_csv,
-        open_parquet,
-        read_csv_schema,
-    )
-
-    check_file(file)
-    if file.name.lower().endswith(".npy"):
-        raise DataError("file", file.name, "must be CSV or Parquet where categories are names", "write a CSV file")
-    if file.name.lower().endswith(".parquet"):
-        table = open_parquet(file)
-        with blaming_parquet(file):
-            name = choose_column(table.schema_arrow.names, column, file)
-            cells = table.read(columns=[name]).column(0).cast(pa.string()).to_pylist()
-    else:
-        names, _ = read_csv_schema(file)
-        name = choose_column(names, column, file)
-        with blaming_csv(file, names):
-            types = {"include_columns": [name], "column_types": {name: pa.string()}}
-            reader = open_csv(file, skip_blank=len(names) > 1, null_values=[""], strings_can_be_null=True, **types)
-            cells = [cell for batch in reader for cell in batch.column(0).to_pylist()]
-    if None in cells:
-        raise missing(name, file, cells.index(None) + 1)
-    return np.array(cells, dtype=np.str_)
