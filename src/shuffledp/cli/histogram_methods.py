@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from shuffledp.protocols.histogram.base import HistogramPlan
 
 
+_LEGEND = "worst bin: with 95% confidence no category is further off; l2: all errors together, root mean square"
+
+
 def method_rows(
     plan: "HistogramPlan", considered: Mapping[str, Any], max_messages: int | None = None
 ) -> list[dict[str, Any]]:
@@ -76,37 +79,34 @@ def method_table(plan: "HistogramPlan", rows: Sequence[Mapping[str, Any]]) -> "T
         title_justify="left",
         box=box.SIMPLE_HEAD,
         title_style="bold",
-        caption="worst bin: with 95% confidence no category is further off; l2: all errors together, root mean square",
+        caption="\n".join([_LEGEND, *(f"{row['method']}: {row['why']}" for row in rows if row.get("why"))]),
         caption_justify="left",
     )
     table.add_column("method", no_wrap=True)
     for heading in ("worst bin", "l2", "msgs", "most", "bits"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", style="dim")
 
-    def extreme(name: str, who: str, trust: str) -> None:
+    def extreme(name: str, who: str) -> None:
         worst, standard = reference[f"{who}_l_inf_error"], reference[f"{who}_standard_error"]
         l2 = None if standard is None else standard * root
-        table.add_row(name, _number(worst), _number(l2), "", "", "", trust, style="dim")
+        table.add_row(name, _number(worst), _number(l2), "", "", "", style="dim")
 
-    extreme("trusted curator", "central", "one party sees all")
+    extreme("trusted curator, sees all", "central")
     for row in rows:
         chosen = row["method"] == plan.method
-        note = "this plan" if chosen else row.get("why", "")
         if "l_inf_error" not in row:
-            table.add_row(row["method"], *["-"] * 5, note, style="dim")
+            table.add_row(row["method"], *["-"] * 5, style="dim")
             continue
         table.add_row(
-            row["method"],
+            f"{row['method']} (this plan)" if chosen else row["method"],
             _number(row["l_inf_error"]),
             _number(row["l2_error"]),
-            f"{row['messages_per_user_mean']:,.3g}",
+            _number(row["messages_per_user_mean"]),
             f"{row['messages_per_user_max']:,}",
             f"{row['bits_per_message']:,}",
-            note,
             style="bold" if chosen else "" if row["available"] else "dim",
         )
-    extreme(f"local: {local_method(plan)}", "local", "no shuffler")
+    extreme(f"no shuffler: {local_method(plan)}", "local")
     return table
 
 

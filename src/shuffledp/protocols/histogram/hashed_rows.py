@@ -55,9 +55,10 @@ def fewest_messages(drafts: Iterable[Draft], max_messages: int | None) -> Draft:
     fitting = [draft for draft in every if draft.most <= limit and draft.mean <= LARGEST_MEAN]
     if not fitting:
         raise InfeasibleError(
-            "messages",
-            f"{min(draft.mean for draft in every):.3g} on average and {min(draft.most for draft in every):.3g} at most",
-            "would be the fewest of one user: too many",
+            "max_messages",
+            max_messages,
+            f"must be at least {min(draft.most for draft in every):,} (of {min(draft.mean for draft in every):,.3g} on "
+            f"average, which must be at most {LARGEST_MEAN:,})",
             "allow more, hash the categories into fewer cells, or take the method decoys",
         )
     return min(fitting, key=lambda draft: draft.mean)
