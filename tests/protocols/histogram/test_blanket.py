@@ -26,7 +26,7 @@ def _view(space: int, own: list[set[int]], balls: int, probability: float) -> La
     law: Law = {(): 1.0}
     for choices in own:
         law = _with_a_message(law, {message: 1 / len(choices) for message in choices})
-    thrown: dict[int | None, float] = {message: probability / space for message in range(space)}
+    thrown: dict[int | None, float] = dict.fromkeys(range(space), probability / space)
     for _ in range(balls):
         law = _with_a_message(law, {None: 1 - probability, **thrown})
     return law
@@ -62,9 +62,7 @@ def test_two_bins_of_balls_dominate_the_view(space, first, second, balls, probab
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_disjoint_sets_are_the_worst_and_exact(epsilon: float) -> None:
-    disjoint, overlapping = (
-        [_view(4, [own], 4, 0.8) for own in sets] for sets in (({0, 1}, {2, 3}), ({0, 1}, {1, 2}))
-    )
+    disjoint, overlapping = ([_view(4, [own], 4, 0.8) for own in sets] for sets in (({0, 1}, {2, 3}), ({0, 1}, {1, 2})))
     exact = _hockey_stick(*disjoint, epsilon)
     assert BallsPair(4, 0.4).delta(epsilon) == pytest.approx(exact, rel=1e-8)
     assert _hockey_stick(*overlapping, epsilon) < exact

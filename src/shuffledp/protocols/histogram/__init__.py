@@ -6,11 +6,13 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants
 from shuffledp.protocols.choosing import Choice, choose
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.histogram.hadamard import Hadamard
 
 Method = type[HistogramPlan]
-METHODS: dict[str, Any] = {method.method: method for method in (Decoys,)}
+METHODS: dict[str, Any] = {method.method: method for method in (Decoys, Buckets, Hadamard)}
 
 
 class Histogram:
