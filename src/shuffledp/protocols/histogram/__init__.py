@@ -9,10 +9,11 @@ from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.histogram.fake_users import FakeUsers
 from shuffledp.protocols.histogram.hadamard import Hadamard
 
 Method = type[HistogramPlan]
-METHODS: dict[str, Any] = {method.method: method for method in (Decoys, Buckets, Hadamard)}
+METHODS: dict[str, Any] = {method.method: method for method in (Decoys, Buckets, Hadamard, FakeUsers)}
 
 
 class Histogram:
