@@ -64,6 +64,7 @@ def test_the_sets_by_enumeration(buckets: int, bins: int) -> None:
     assert count == len(messages) and seen.tolist() == [len(each) for each in sets]
     for x in range(1, bins):
         assert len(sets[0] & sets[x]) / len(sets[0]) == pytest.approx(plan.collision, rel=1e-12)
+    assert plan.collision < plan.hit
     # Some batch of a few messages, category by category.
     some = np.random.default_rng(1).integers(len(messages), size=20)
     few, _ = plan.matching(Batch(every.payloads[some], plan.users, every.labels[some]))
@@ -144,3 +145,13 @@ def test_primes() -> None:
     # A strong pseudoprime to the bases 2, 3, 5 and 7; a Fermat number; a Mersenne prime.
     assert not is_prime(3_215_031_751) and not is_prime(4_294_967_297) and is_prime(2_147_483_647)
     assert next_prime(2**31) == 2_147_483_659
+
+
+@pytest.mark.parametrize("method", ["buckets", "hadamard"])
+def test_the_papers_constants_and_dropouts(method: str) -> None:
+    asked = {"users": 10_000, "privacy": TARGET, "categories": 100_000, "method": method}
+    exact, half = Histogram.plan(**asked), Histogram.plan(**asked, honest_fraction=0.5)
+    paper = Histogram.plan(**asked, constants="paper")
+    assert paper.standard_error > 3 * exact.standard_error and paper.guarantee().delta < 1e-12
+    assert half.pair(5000).delta(1.0) <= 1e-6 < exact.pair(5000).delta(1.0)
+    assert exact.epsilon_with(0.5) > 1.2

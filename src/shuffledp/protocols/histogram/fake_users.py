@@ -33,7 +33,8 @@ _FAKE_ROWS = 10
 # With more flips than this, take more fake rows.
 _LARGEST_FLIP = 0.1
 _MOST_ROWS = 1 << 20
-_MOST_CELLS = 1 << 62
+# Bits of everybody together; each costs two random bits.
+_MOST_CELLS = 1 << 40
 # The part of delta that reports which are cut short may cost.
 _CUT_SHORT = 0.001
 
@@ -106,7 +107,9 @@ class FakeUsers(HistogramPlan):
         if self.cap < 1:
             raise ParameterError("cap", self.cap, "must be >= 1", again)
         if self.users * self._cells >= _MOST_CELLS:
-            raise InfeasibleError("categories", self.bins, "are too many for rows of bits", "use buckets")
+            raise InfeasibleError(
+                "categories", self.bins, "are too many for rows of bits of so many users", "use buckets"
+            )
 
     @property
     def noise(self) -> dict[str, Any]:
