@@ -20,8 +20,9 @@ Failure = Callable[[int, int, float], float]
 
 # Of the failure probability, what windows may leave out.
 _LEFT_OUT = 1e-6
-# How far the mean may move inside a group, in people.
-_GROUP = 0.25
+# How far the mean may move inside a group: in people, or as a part of the error's deviation where that is more.
+_GROUP, _PART = 0.25, 0.05
+_STEP = 1.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ class _Masses:
         return cls(values, np.exp(law.log_pmf(values)), law.cdf(low - 1) + law.sf(high))
 
 
-def _count_groups(users: int, step: float) -> list[tuple[int, int]]:
-    """The counts 0..users in runs over which a mean that falls by `step` each moves by at most _GROUP."""
-    length = max(1, int(_GROUP / step)) if step > 0 else users + 1
+def _count_groups(users: int, step: float, deviation: float) -> list[tuple[int, int]]:
+    """The counts 0..users in runs over which a mean that falls by `step` each moves little."""
+    length = max(1, int(max(_GROUP, _PART * deviation) / step))
     starts = range(0, users + 1, length)
     return [(start, min(start + length - 1, users)) for start in starts]
 
@@ -60,12 +61,13 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
     True
     """
     tail = _LEFT_OUT / bins
+    deviation = math.sqrt(throws * probability * hit + users * collision)
     if probability == 1:
         starts, ends, weights, outside = np.array([float(throws)]), np.array([float(throws)]), np.ones(1), 0.0
     else:
         law = Binomial(throws, probability)
         low, high = law.window(tail)
-        width = max(1, int(_GROUP / hit))
+        width = max(1, int(max(_GROUP, _PART * deviation) / hit))
         edges = np.append(np.arange(low, high + 1, width), high + 1).astype(np.float64)
         starts, ends = edges[:-1], edges[1:] - 1
         every = np.exp(law.log_pmf(np.arange(low, high + 1, dtype=np.float64)))
@@ -81,8 +83,7 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
         below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ fewest.weights
         return float(weights @ (above + below)) + outside + most.outside + fewest.outside
 
-    deviation = math.sqrt(throws * probability * hit + users * collision)
-    return _worst_of(_count_groups(users, collision), failure, bins, deviation)
+    return _worst_of(_count_groups(users, collision, deviation), failure, bins, deviation)
 
 
 def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
@@ -103,20 +104,15 @@ def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
         below = float(binomial_below(limit, np.full(limit.shape, float(cells - last)), flip) @ down.weights)
         return above + below + up.outside + down.outside
 
-    return _worst_of(_count_groups(users, 2 * flip), failure, bins, math.sqrt(cells * flip))
+    deviation = math.sqrt(cells * flip)
+    return _worst_of(_count_groups(users, 2 * flip, deviation), failure, bins, deviation)
 
 
 def _worst_of(groups: list[tuple[int, int]], failure: Failure, bins: int, deviation: float) -> float:
-    """The smallest a at which every group fails rarely enough: the first group's, raised where another needs more."""
+    """An a at which every group fails rarely enough: the first one's, raised in small steps where others need more."""
     allowed = (1 - CONFIDENCE) / bins
-    bound = 0.0
-    for first, last in groups:
-        if bound and failure(first, last, bound) <= allowed:
-            continue
-        bound = smallest_real(
-            lambda a, first=first, last=last: failure(first, last, a) <= allowed,  # type: ignore[misc]
-            bound,
-            max(1.0, bound * 1.01, deviation if not bound else 0.0),
-            relative=1e-4,
-        )
+    bound = smallest_real(lambda a: failure(*groups[0], a) <= allowed, 0.0, max(1.0, 4 * deviation), relative=1e-4)
+    for first, last in groups[1:]:
+        while failure(first, last, bound) > allowed:
+            bound *= _STEP
     return bound
