@@ -13,6 +13,7 @@ from shuffledp.cli.estimate import estimate
 from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
 from shuffledp.cli.fit import fit
+from shuffledp.cli.histogram import histogram
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.optimize import plan_optimize
@@ -22,6 +23,7 @@ from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate_command
 from shuffledp.cli.task import task_app
+from shuffledp.cli.uniformity import uniformity
 
 USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What typer raises for a wrong command line."""
@@ -43,6 +45,7 @@ app.add_typer(experiment_app, name="experiment")
 app.add_typer(serve_app, name="serve")
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
+app.command("histogram")(histogram)
 app.command("count")(count)
 app.command("fit")(fit)
 app.command("explain")(explain)
@@ -54,6 +57,7 @@ app.add_typer(task_app, name="task")
 app.command("report")(report)
 app.command("estimate")(estimate)
 app.command("doctor")(doctor)
+app.command("test-uniform")(uniformity)
 
 
 def _show_version(wanted: bool) -> None:

@@ -6,8 +6,10 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.simulation.environments.binary import synthetic_bits
+from shuffledp.simulation.environments.codes import synthetic_codes
 from shuffledp.simulation.environments.reals import synthetic_reals, synthetic_vectors
 
 
@@ -24,4 +26,6 @@ def synthetic_values(plan: Plan, *, seed: int | None = None) -> Any:
         return synthetic_reals(plan.users, plan.low, plan.high, seed=seed)
     if isinstance(plan, VectorSumPlan):
         return synthetic_vectors(plan.users, plan.dimension, plan.radius, seed=seed)
+    if isinstance(plan, HistogramPlan):
+        return synthetic_codes(plan.users, plan.bins, seed=seed)
     raise ParameterError("protocol", plan.protocol, "has no synthetic data", "name a file")
