@@ -6,17 +6,31 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants
 from shuffledp.protocols.choosing import Choice, choose
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.correlated import HistogramCorrelated
 from shuffledp.protocols.histogram.count_min import CountMin
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.histogram.fake_users import FakeUsers
+from shuffledp.protocols.histogram.hadamard import Hadamard
 from shuffledp.protocols.histogram.opt_in import OptIn
 from shuffledp.protocols.histogram.sketch import Sketch
 from shuffledp.protocols.histogram.zsum import HistogramZSum
 
 Method = type[HistogramPlan]
 METHODS: dict[str, Any] = {
-    method.method: method for method in (Decoys, HistogramCorrelated, HistogramZSum, OptIn, CountMin, Sketch)
+    method.method: method
+    for method in (
+        Decoys,
+        HistogramCorrelated,
+        HistogramZSum,
+        OptIn,
+        FakeUsers,
+        Buckets,
+        Hadamard,
+        CountMin,
+        Sketch,
+    )
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.randomness import RandomBits
+from shuffledp.sampling.walsh import walsh_hadamard
 
 Floats = NDArray[np.float64]
 
@@ -39,25 +40,18 @@ def rotate(vectors: Floats, seed: int) -> Floats:
     users, dimension = vectors.shape
     rotated = np.zeros((users, padded_dimension(dimension)))
     np.multiply(vectors, _signs(rotated.shape[1], seed)[:dimension], out=rotated[:, :dimension])
-    return _walsh_hadamard(rotated)
+    return _isometry(rotated)
 
 
 def rotate_back(vectors: Floats, seed: int) -> Floats:
     """The inverse, with the padding still there."""
-    return _walsh_hadamard(vectors.copy()) * _signs(vectors.shape[1], seed)
+    return _isometry(vectors.copy()) * _signs(vectors.shape[1], seed)
 
 
-def _walsh_hadamard(vectors: Floats) -> Floats:
-    """In place: log2(D) rounds of sums and differences, then the scale that keeps lengths."""
-    users, coordinates = vectors.shape
-    half = 1
-    while half < coordinates:
-        pairs = vectors.reshape(users, -1, 2, half)
-        sums = pairs[:, :, 0] + pairs[:, :, 1]
-        np.subtract(pairs[:, :, 0], pairs[:, :, 1], out=pairs[:, :, 1])
-        pairs[:, :, 0] = sums
-        half *= 2
-    vectors *= 1 / math.sqrt(coordinates)
+def _isometry(vectors: Floats) -> Floats:
+    """In place, with the scale that keeps lengths."""
+    walsh_hadamard(vectors)
+    vectors *= 1 / math.sqrt(vectors.shape[1])
     return vectors
 
 

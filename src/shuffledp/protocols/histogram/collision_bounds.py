@@ -1,0 +1,118 @@
+"""How far off the worst bin can be where other people's messages fall into it too: exact tails for every count.
+
+A bin's error depends on how many have its category, which nobody knows. Counts are taken in groups so narrow that
+the binomials of a group's two ends, one stochastically larger and one smaller than all between, are hardly apart.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.laws import Binomial, Floats
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.histogram.bounds import binomial_above, binomial_below
+
+Failure = Callable[[int, int, float], float]
+"""First and last count of a group, and a bound: how likely a bin with such a count is further off."""
+
+# Of the failure probability, what windows may leave out.
+_LEFT_OUT = 1e-6
+# How far the mean may move inside a group: in people, or as a part of the error's deviation where that is more.
+_GROUP, _PART = 0.25, 0.05
+_STEP = 1.002
+
+
+@dataclass(frozen=True, slots=True)
+class _Masses:
+    """A binomial's masses on a window, and what lies outside."""
+
+    values: Floats
+    weights: Floats
+    outside: float
+
+    @classmethod
+    def of(cls, trials: int, p: float, tail: float) -> "_Masses":
+        if trials == 0 or p == 0:
+            return cls(np.zeros(1), np.ones(1), 0.0)
+        law = Binomial(trials, p)
+        low, high = law.window(tail)
+        values = np.arange(low, high + 1, dtype=np.float64)
+        return cls(values, np.exp(law.log_pmf(values)), law.cdf(low - 1) + law.sf(high))
+
+
+def _count_groups(users: int, step: float, deviation: float) -> list[tuple[int, int]]:
+    """The counts 0..users in runs over which a mean that falls by `step` each moves little."""
+    length = max(1, int(max(_GROUP, _PART * deviation) / step))
+    starts = range(0, users + 1, length)
+    return [(start, min(start + length - 1, users)) for start in starts]
+
+
+def thrown_bound(throws: int, probability: float, hit: float, users: int, collision: float, bins: int) -> float:
+    """No bin is further off, with CONFIDENCE, before the estimate's scale: for blankets whose sets overlap.
+
+    A bin that c users are in has the error X - F hit + Y - (users - c) collision, where F ~ Bin(throws, probability)
+    is seen, X ~ Bin(F, hit) and Y ~ Bin(users - c, collision): averaged over F in groups, the largest over groups of
+    c, and a union over the bins.
+
+    >>> 3 * math.sqrt(47) < thrown_bound(10_000, 0.427, 0.01, 430, 0.01, 1000) < 6 * math.sqrt(47)
+    True
+    """
+    tail = _LEFT_OUT / bins
+    deviation = math.sqrt(throws * probability * hit + users * collision)
+    if probability == 1:
+        starts, ends, weights, outside = np.array([float(throws)]), np.array([float(throws)]), np.ones(1), 0.0
+    else:
+        law = Binomial(throws, probability)
+        low, high = law.window(tail)
+        width = max(1, int(max(_GROUP, _PART * deviation) / hit))
+        edges = np.append(np.arange(low, high + 1, width), high + 1).astype(np.float64)
+        starts, ends = edges[:-1], edges[1:] - 1
+        every = np.exp(law.log_pmf(np.arange(low, high + 1, dtype=np.float64)))
+        weights = np.add.reduceat(every, (starts - low).astype(np.int64))
+        outside = law.cdf(low - 1) + law.sf(high)
+
+    def failure(first: int, last: int, a: float) -> float:
+        """For counts first..last: the most collisions are those of the first, the fewest those of the last."""
+        most, fewest = (_Masses.of(users - count, collision, tail) for count in (first, last))
+        limit = a + starts[:, np.newaxis] * hit + (users - last) * collision - most.values
+        above = binomial_above(limit, np.broadcast_to(ends[:, np.newaxis], limit.shape), hit) @ most.weights
+        limit = ends[:, np.newaxis] * hit + (users - first) * collision - a - fewest.values
+        below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ fewest.weights
+        return float(weights @ (above + below)) + outside + most.outside + fewest.outside
+
+    return _worst_of(_count_groups(users, collision, deviation), failure, bins, deviation)
+
+
+def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
+    """The same where a bin is a column of `cells` bits, `users` of which may be ones, and each bit may be flipped.
+
+    A bin that c users are in has the error U - V - (cells - 2c) flip with U ~ Bin(cells - c, flip), V ~ Bin(c, flip).
+
+    >>> 3 * math.sqrt(84) < flipped_bound(20_000, 0.0042, 10_000, 1000) < 6 * math.sqrt(84)
+    True
+    """
+    tail = _LEFT_OUT / bins
+
+    def failure(first: int, last: int, a: float) -> float:
+        up, down = (_Masses.of(count, flip, tail) for count in (first, last))
+        limit = a + (cells - 2 * last) * flip + up.values
+        above = float(binomial_above(limit, np.full(limit.shape, float(cells - first)), flip) @ up.weights)
+        limit = (cells - 2 * first) * flip - a + down.values
+        below = float(binomial_below(limit, np.full(limit.shape, float(cells - last)), flip) @ down.weights)
+        return above + below + up.outside + down.outside
+
+    deviation = math.sqrt(cells * flip)
+    return _worst_of(_count_groups(users, 2 * flip, deviation), failure, bins, deviation)
+
+
+def _worst_of(groups: list[tuple[int, int]], failure: Failure, bins: int, deviation: float) -> float:
+    """An a at which every group fails rarely enough: the first one's, raised in small steps where others need more."""
+    allowed = (1 - CONFIDENCE) / bins
+    bound = smallest_real(lambda a: failure(*groups[0], a) <= allowed, 0.0, max(1.0, 4 * deviation), relative=1e-4)
+    for first, last in groups[1:]:
+        while failure(first, last, bound) > allowed:
+            bound *= _STEP
+    return bound

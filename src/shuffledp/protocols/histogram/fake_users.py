@@ -1,0 +1,302 @@
+"""Histogram by fake users: a one-hot row and rows of zeros, every bit of all of them flipped now and then."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.flipped_rows import FlippedRowsPair
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.pairs import bounded_exp
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
+from shuffledp.protocols.histogram.collision_bounds import flipped_bound
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.subset import rare_events
+from shuffledp.sampling.uniform import smallest_width
+
+# Rows that real users' own add a tenth to.
+_FAKE_ROWS = 10
+# With more flips than this, take more fake rows.
+_LARGEST_FLIP = 0.1
+_MOST_ROWS = 1 << 20
+# Bits of everybody together; each costs two random bits.
+_MOST_CELLS = 1 << 40
+# The part of delta that reports which are cut short may cost.
+_CUT_SHORT = 0.001
+
+_pair = lru_cache(maxsize=256)(FlippedRowsPair)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeUsers(HistogramPlan):
+    """Each user sends the ones of its own row and of `fake_rows` rows of zeros, after `flip` in every bit.
+
+    The adversary sees how many messages name each category: the sums of the columns. What rows the ones are from,
+    which the paper's messages show, is dropped. A report of more than `cap` ones, which hardly happens, is cut short.
+
+    Reference: Cheu, Zhilyaev 2022.
+
+    >>> plan = FakeUsers.plan(users=10_000, privacy=Privacy(1, 1e-6), categories=100, fake_rows=1)
+    >>> round(plan.flip, 5), round(plan.standard_error, 2), round(plan.paper_standard_error, 1)
+    (0.00421, 9.23, 34.0)
+    """
+
+    method: ClassVar[str] = "fake-users"
+    theory_page: ClassVar[str] = "docs/theory/histograms.md"
+
+    fake_rows: int
+    flip: float
+    cap: int
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+        fake_rows: int | None = None,
+    ) -> Self:
+        """The fewest flips that hide which of two columns a user's one is in."""
+        check_users(users)
+        domain = as_categories(categories)
+        honest = honest_users(users, honest_fraction)
+        if constants == "paper":
+            rows = fake_rows or max(1, math.ceil(4 * paper_variance(privacy) / honest))
+            flip = _paper_flip(privacy, honest * rows)
+        else:
+            rows = fake_rows or _enough_rows(privacy, honest)
+            flip = smallest_flip(privacy, honest * rows)
+        ones = (rows + 1) * domain.size
+        allowed = _CUT_SHORT * privacy.delta / (1 + math.exp(privacy.epsilon)) / honest
+        cap = smallest_integer(lambda k: k >= ones or Binomial(ones - 1, flip).sf(k - 1) <= allowed)
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            categories=domain,
+            fake_rows=rows,
+            flip=flip,
+            cap=cap,
+        )
+
+    def _check_noise(self) -> None:
+        again = "make the plan again"
+        if not 1 <= self.fake_rows <= _MOST_ROWS:
+            raise ParameterError("fake_rows", self.fake_rows, f"must lie in 1..{_MOST_ROWS}", again)
+        if not 0 < self.flip < 0.5:
+            raise ParameterError("flip", self.flip, "must lie in (0, 1/2)", again)
+        if self.cap < 1:
+            raise ParameterError("cap", self.cap, "must be >= 1", again)
+        if self.users * self._cells >= _MOST_CELLS:
+            raise InfeasibleError(
+                "categories", self.bins, "are too many for rows of bits of so many users", "use buckets"
+            )
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "flipped rows", "fake_rows": self.fake_rows, "flip": self.flip, "cap": self.cap}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            fake_rows=whole_number(noise, "fake_rows"),
+            flip=real_number(noise, "flip"),
+            cap=whole_number(noise, "cap"),
+            **common,
+        )
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    @property
+    def _cells(self) -> int:
+        """Bits of a user."""
+        return (self.fake_rows + 1) * self.bins
+
+    def _error(self, flip: float) -> float:
+        return math.sqrt(self.users * (self.fake_rows + 1) * flip * (1 - flip)) / (1 - 2 * flip)
+
+    @property
+    def standard_error(self) -> float:
+        return self._error(self.flip)
+
+    @property
+    def paper_standard_error(self) -> float | None:
+        try:
+            return self._error(_paper_flip(self.privacy, self.honest_users * self.fake_rows))
+        except InfeasibleError:
+            return None
+
+    def _l_inf_error(self) -> float:
+        bound = flipped_bound(self.users * (self.fake_rows + 1), self.flip, self.users, self.bins)
+        return bound / (1 - 2 * self.flip)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return 1 + (self._cells - 2) * self.flip
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.cap
+
+    @property
+    def bits_per_message(self) -> int:
+        return max(1, (self.bins - 1).bit_length())
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.bins
+
+    @property
+    def _message_influence(self) -> float:
+        return 1 / (1 - 2 * self.flip)
+
+    @property
+    def influence(self) -> float:
+        return self.cap * self._message_influence
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves a bin by at most {self.influence:.3g}: {self._message_influence:.3g} for each of its messages"
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> FlippedRowsPair:
+        return _pair(honest * self.fake_rows, self.flip)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        # All bits but the user's own one are ones only by a flip.
+        longer = Binomial(self._cells - 1, self.flip).sf(self.cap - 1)
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the curve of two columns of honest users' fake rows"),
+            DeltaTerm("cut short", (1 + bounded_exp(epsilon)) * honest * longer, "a report has more ones than the cap"),
+            DeltaTerm("sampling", 0.0, "flips are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Flips are independent, so the columns are, and only two of them depend on the user's category; what other "
+            "people's real rows add to these is independent of it, whatever they hold: the fake rows alone dominate."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"flip": (1 - math.sqrt(1 - 4 * part * self.flip * (1 - self.flip))) / 2}
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def _flips(self, codes: Codes, bits: RandomBits) -> tuple[Codes, Codes, NDArray[np.bool_]]:
+        """Users and columns of all flipped bits, user by user, and whether a bit was its user's own one."""
+        user, cell = np.divmod(rare_events(codes.size * self._cells, self.flip, bits=bits), self._cells)
+        column = cell % self.bins
+        # The first row is the user's own.
+        return user, column, cell == codes[user]
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        codes = self.check_values(values)
+        user, column, own = self._flips(codes, bits)
+        kept = np.ones(codes.size, dtype=np.int64)
+        kept[user[own]] = 0
+        user, column = user[~own], column[~own]
+        sizes = kept + np.bincount(user, minlength=codes.size)
+        payloads = np.empty(int(sizes.sum()), dtype=f"u{smallest_width(self.bits_per_message) // 8}")
+        starts = np.cumsum(sizes) - sizes
+        # A user's own one comes first, the ones made by flips after it.
+        payloads[np.arange(user.size) + np.cumsum(kept)[user]] = column
+        payloads[starts[kept == 1]] = codes[kept == 1]
+        if int(sizes.max()) > self.cap:
+            payloads = payloads[np.arange(payloads.size) - np.repeat(starts, sizes) < self.cap]
+            sizes = np.minimum(sizes, self.cap)
+        return Reports(payloads, sizes)
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < self.bins]
+        return self._centred(self.counts(known.astype(np.int64, copy=False)), dropped=len(batch) - known.size)
+
+    def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+        expected = self.flip * self.users * (self.fake_rows + 1)
+        value = (seen.astype(np.float64) - expected) / (1 - 2 * self.flip)
+        return self._estimate(value, dropped=dropped, simulated=simulated)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        """The sums of the columns from the flips alone; no report is cut short, which it hardly ever is."""
+        codes = self._all_values(values)
+        user, column, own = self._flips(codes, bits)
+        seen = self.counts(codes) + self.counts(column[~own]) - self.counts(codes[user[own]])
+        return self._centred(seen, simulated=not bits.is_secure)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category, and how many the second."""
+        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
+
+
+@lru_cache(maxsize=256)
+def smallest_flip(privacy: Privacy, rows: int) -> float:
+    """The fewest flips in so many honest fake rows.
+
+    >>> round(smallest_flip(Privacy(1, 1e-6), 10_000), 5)
+    0.00421
+    """
+    target = (1 - _CUT_SHORT) * privacy.delta
+
+    def enough(flip: float) -> bool:
+        return flip < 0.5 and _pair(rows, flip).delta(privacy.epsilon) <= target
+
+    most = 0.49
+    if not enough(most):
+        raise InfeasibleError(
+            "fake_rows", rows, "are too few in all", "take more of them, or a larger epsilon or delta"
+        )
+    return smallest_real(lambda flip: flip >= most or enough(flip), 0.0, min(most, 40 / rows), relative=1e-9)
+
+
+def _enough_rows(privacy: Privacy, honest: int) -> int:
+    """Fake rows of a user: few flips in each, and few real rows beside them."""
+
+    def enough(rows: int) -> bool:
+        return _pair(honest * rows, _LARGEST_FLIP).delta(privacy.epsilon) <= (1 - _CUT_SHORT) * privacy.delta
+
+    rows = _FAKE_ROWS
+    while not enough(rows):
+        rows *= 2
+        if rows > _MOST_ROWS:
+            raise InfeasibleError(
+                "fake_rows", rows, "would be too many", "take more users, or a larger epsilon or delta"
+            )
+    return rows
+
+
+def paper_variance(privacy: Privacy) -> float:
+    """The variance that the paper asks of a column's fake rows.
+
+    >>> round(paper_variance(Privacy(1, 1e-6)))
+    470
+    """
+    scale = math.exp(privacy.epsilon)
+    return 33 / 5 * ((scale + 1) / (scale - 1)) ** 2 * math.log(4 / privacy.delta)
+
+
+def _paper_flip(privacy: Privacy, rows: int) -> float:
+    variance = paper_variance(privacy) / rows
+    if variance >= 0.25:
+        raise InfeasibleError("fake_rows", rows, "are too few in all by the paper's formula", "take more of them")
+    return (1 - math.sqrt(1 - 4 * variance)) / 2
