@@ -62,7 +62,7 @@ class ReferenceTree:
 def best_curator_tree(privacy: Privacy, size: int) -> ReferenceTree:
     """A curator's best tree: any branching, Gaussian or discrete Laplace noise, two nodes a level moved.
 
-    >>> best_curator_tree(Privacy(1, 1e-6), 1024).noise
+    >>> best_curator_tree(Privacy(1, 1e-6), 65_536).noise
     'gaussian'
     """
     found = []

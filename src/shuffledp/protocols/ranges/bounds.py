@@ -79,7 +79,7 @@ def every_sum_bound(variances: Floats, spans: Floats, failure: float = 1 - CONFI
     P[|error| >= a] <= 2 exp(-(V / span^2) h(a span / V)) where h(u) = (1 + u) log(1 + u) - u.
 
     >>> round(every_sum_bound(np.array([100.0]), np.array([1.0])), 1)
-    28.2
+    28.4
     """
     moving = variances > 0
     if not moving.any():

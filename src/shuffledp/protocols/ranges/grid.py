@@ -20,13 +20,15 @@ from shuffledp.protocols.ranges.axes import AnyAxes, as_axes
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
 from shuffledp.protocols.ranges.estimates import GridEstimate
-from shuffledp.protocols.ranges.planning import TOLERANCE, calibrated, first_guess, thrown
+from shuffledp.protocols.ranges.planning import calibrated, first_guess, thrown
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
 from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanced_branchings
 
 LARGEST_SIDE = 1 << 10
 _SPLITS = (0.0, 10.0, 1000.0)
+# Without a limit on messages: the fewest among plans with at most this part more than the least error.
+_TOLERANCE = 2.0
 # Corners along an axis that are looked at while branchings are compared.
 _LOOKED_AT = 40
 
@@ -57,7 +59,7 @@ class _AxisWeights:
 def _variances(means: Floats, nodes: Floats, first: _AxisWeights, second: _AxisWeights) -> Floats:
     """Of all products of a functional of either axis: weights are products, and decoys are centred in every level."""
     uncentred = first.squares.T @ means @ second.squares
-    return np.maximum(uncentred - first.sums.T @ (means / nodes) @ second.sums, 0.0)
+    return np.maximum(uncentred - (first.sums**2).T @ (means / nodes) @ second.sums**2, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +255,7 @@ def _choose(rows: list[_Row], max_messages: int | None) -> list[tuple[tuple[int,
         raise InfeasibleError("messages", None, "would be too many for this domain", "take more users or wider steps")
     if max_messages is None:
         least = min(row[0] for row in rows)
-        rows = sorted((row for row in rows if row[0] <= TOLERANCE * least), key=lambda row: row[1])
+        rows = sorted((row for row in rows if row[0] <= _TOLERANCE * least), key=lambda row: row[1])
     else:
         fewest = min(row[2] for row in rows)
         rows = sorted(row for row in rows if row[2] <= max_messages + 1)

@@ -13,7 +13,7 @@ from shuffledp.protocols.ranges.base import LARGEST_COINS
 # How much less noise large levels get, where decoys are dear: 0 is the same in each node of every level.
 SPLITS = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
 # Without a limit on messages: the fewest among plans with at most this part more than the least error.
-TOLERANCE = 1.25
+TOLERANCE = 1.5
 # The log of delta may stay so far below its target: a tenth of a percent of noise.
 _CLOSE = 0.01
 

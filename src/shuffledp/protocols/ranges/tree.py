@@ -41,9 +41,9 @@ class Tree(RangesPlan):
 
     >>> plan = Tree.plan(users=100_000, privacy=Privacy(1, 1e-6), axes=1000, branching=10)
     >>> plan.trees[0].sizes, plan.messages_per_user_max
-    ((10, 100, 1000), 7)
+    ((10, 100, 1000), 6)
     >>> round(plan.errors.prefix), round(plan.errors.prefix_bound)
-    (44, 205)
+    (36, 154)
     """
 
     method: ClassVar[str] = "tree"
