@@ -1,5 +1,6 @@
 """What all range counts share: a user sends the nodes that its value is in, and decoys, level by level."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,16 @@ _STEPS = 50
 @lru_cache(maxsize=64)
 def _product(throws: tuple[tuple[int, float], ...]) -> ProductPair:
     return ProductPair([BallsPair(balls, hit) for balls, hit in throws])
+
+
+@lru_cache(maxsize=64)
+def _trees(axes: tuple[Axis, ...], branching: tuple[int, ...]) -> tuple[IntervalTree, ...]:
+    return tuple(IntervalTree(axis.size, each) for axis, each in zip(axes, branching, strict=True))
+
+
+@lru_cache(maxsize=64)
+def _shapes(trees: tuple[IntervalTree, ...], levels: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +113,12 @@ class RangesPlan(Plan):
     @property
     def trees(self) -> tuple[IntervalTree, ...]:
         """One an axis."""
-        return tuple(IntervalTree(axis.size, each) for axis, each in zip(self.axes, self.branching, strict=True))
+        return _trees(self.axes, self.branching)
 
     @property
     def size(self) -> int:
         """How many values there are, in all dimensions together."""
-        return int(np.prod([axis.size for axis in self.axes]))
+        return math.prod(axis.size for axis in self.axes)
 
     @property
     @abstractmethod
@@ -117,15 +128,12 @@ class RangesPlan(Plan):
     @property
     def level_shapes(self) -> tuple[tuple[int, ...], ...]:
         """Nodes along each axis, of every level that is sent."""
-        trees = self.trees
-        return tuple(
-            tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in self.levels
-        )
+        return _shapes(self.trees, self.levels)
 
     @property
     def level_sizes(self) -> tuple[int, ...]:
         """Nodes of every level that is sent."""
-        return tuple(int(np.prod(shape)) for shape in self.level_shapes)
+        return tuple(math.prod(shape) for shape in self.level_shapes)
 
     # --- noise and messages ------------------------------------------------------------------
 
