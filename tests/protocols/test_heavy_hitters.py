@@ -107,7 +107,7 @@ def test_refusals_are_one_sentence() -> None:
             HeavyHitters(privacy=TARGET, **asked)
         assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
     with pytest.raises(InfeasibleError, match="too few"):
-        HeavyHitters(users=60, privacy=TARGET, length=2, alphabet=b"ab")
+        HeavyHitters(users=20, privacy=TARGET, length=2, alphabet=b"ab")
     search = HeavyHitters(users=50_000, privacy=TARGET, length=2, alphabet=b"ab")
     with pytest.raises(ParameterError):
         search.as_bytes([1, 2])

@@ -13,7 +13,9 @@ from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.vector_sum import VectorSum
 
-PROTOCOLS: dict[str, Any] = {family.protocol: family for family in (BinarySum, BoundedSum, VectorSum, Histogram, Ranges)}
+PROTOCOLS: dict[str, Any] = {
+    family.protocol: family for family in (BinarySum, BoundedSum, VectorSum, Histogram, Ranges)
+}
 
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 

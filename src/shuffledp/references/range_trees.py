@@ -45,9 +45,7 @@ class ReferenceTree:
             prefix_error=prefix,
         )
 
-    def sample_leaves(
-        self, counts: NDArray[np.int64], *, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def sample_leaves(self, counts: NDArray[np.int64], *, generator: np.random.Generator) -> NDArray[np.float64]:
         """The values' estimates with Gaussian noise of the nodes' variance."""
         tree = IntervalTree(self.size, self.branching)
         squares = TreeSquares(tree, (self.node_variance,) * tree.depth)

@@ -70,7 +70,8 @@ def balanced_branchings(size: int, most: int = 1 << 10) -> tuple[int, ...]:
     >>> balanced_branchings(65_536)
     (256, 41, 16, 10, 7, 5, 4, 3, 2)
     """
-    found, depth = [], 1
+    found: list[int] = []
+    depth = 1
     while not found or found[-1] > 2:
         branching = max(2, round(size ** (1 / depth)) - 1)
         while branching**depth < size:

@@ -236,7 +236,7 @@ class RangesPlan(Plan):
     @property
     def dominates_because(self) -> str:
         return (
-            "With all others' values known the view is, level by level, the user's node among the honest users' decoys, "
+            "With all others' values known the view is, level by level, the user's node among honest users' decoys, "
             "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
             "shows nothing: the product over all levels is the worst."
         )
@@ -268,7 +268,9 @@ class RangesPlan(Plan):
         if array.dtype.kind not in "bui":
             raise DataError("values", f"dtype {array.dtype}", "must be codes", "encode them: plan.encode(x)")
         sizes = np.array([axis.size for axis in self.axes])
-        outside = ((array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))).reshape(len(array), -1).any(axis=1)
+        outside = (
+            ((array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))).reshape(len(array), -1).any(axis=1)
+        )
         if outside.any():
             row = int(outside.argmax())
             limits = " x ".join(f"0..{size - 1}" for size in sizes)
@@ -322,8 +324,10 @@ class RangesPlan(Plan):
 
     def _read(self, seen: list[Codes], *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """All but the users' own messages are decoys, so their number is seen: each node's share is taken off."""
-        shapes = zip(seen, self.level_shapes, strict=True)
-        counts = [(each - (int(each.sum()) - self.users) / each.size).reshape(shape) for each, shape in shapes]
+        counts: list[Floats] = []
+        for each, shape in zip(seen, self.level_shapes, strict=True):
+            share = np.float64((int(each.sum()) - self.users) / each.size)
+            counts.append((each - share).reshape(shape))
         errors = self.errors
         return VectorEstimate(
             value=self._leaves(counts).reshape(-1),

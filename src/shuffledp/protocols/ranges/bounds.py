@@ -67,7 +67,8 @@ def one_sum_bound(levels: Sequence[DecoyWeights], failure: float = 1 - CONFIDENC
 
     # Any theta proves a bound; the search only makes it small.
     sides = [
-        optimize.minimize_scalar(reached, bounds=(-4.0, 4.0), method="bounded", args=(sign,)).fun for sign in (1.0, -1.0)
+        optimize.minimize_scalar(reached, bounds=(-4.0, 4.0), method="bounded", args=(sign,)).fun
+        for sign in (1.0, -1.0)
     ]
     return float(max(sides))
 

@@ -225,7 +225,7 @@ def _nodes_table(trees: Any) -> Floats:
 
 
 def _considered(trees: list[IntervalTree], split: float, privacy: Privacy, honest: int) -> list[_Row]:
-    """This branching with this split of the noise, by a first guess at it: error, messages, and what to calibrate."""
+    """Trees with one split of the noise, by a first guess at it: error, messages, and what to calibrate."""
     parts: list[NDArray[np.float64]] = []
     for tree in trees:
         nodes = np.array([tree.nodes(level) for level in range(tree.depth + 1)])
@@ -250,7 +250,9 @@ def _considered(trees: list[IntervalTree], split: float, privacy: Privacy, hones
     return [(error, sent, len(sizes) + sum(coins), tuple(tree.branching for tree in trees), sizes, shares)]
 
 
-def _choose(rows: list[_Row], max_messages: int | None) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]]:
+def _choose(
+    rows: list[_Row], max_messages: int | None
+) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]]:
     if not rows:
         raise InfeasibleError("messages", None, "would be too many for this domain", "take more users or wider steps")
     if max_messages is None:
