@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import WINDOW_TAIL, Atoms, DominatingPair
 from shuffledp.accounting.split_coins import BallsPair
@@ -116,6 +117,10 @@ class ProductPair(DominatingPair):
 
     def delta(self, epsilon: float) -> float:
         return min(1.0, self.forward(epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon >= 0 at this delta, rounded up: from one transform, not from a search over many."""
+        return epsilon_at(self, delta) if len(self.factors) == 1 else self._composition.epsilon(delta)
 
     def atoms(self) -> Atoms:
         """Those of a single factor; several have too many."""

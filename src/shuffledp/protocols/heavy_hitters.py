@@ -1,10 +1,12 @@
 """Frequent strings of a domain nobody can list: prefixes, symbol by symbol, each from people of its own.
 
-Users are split into disjoint groups, one a level. The group of level l reports the first l symbols of its strings, if they
-continue a prefix that survived, else "other", by a histogram. Which prefixes survive is decided by what earlier groups'
-histograms released, and nobody reports twice: the guarantee of each histogram is the guarantee of all together.
+Users are split into disjoint groups, one a level. The group of level l reports the first l symbols of its strings, if
+they continue a prefix that survived, else "other", by a histogram. Which prefixes survive is decided by what earlier
+groups' histograms released, and nobody reports twice: each histogram's guarantee is that of all together. The proof is
+in docs/theory/range-queries.md.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -125,7 +127,7 @@ class HeavyHitters:
     def groups(self) -> list[slice]:
         """The groups, as places in an order of the users that depends on nobody's string."""
         ends = np.cumsum([0, *(self.group_size(level) for level in range(1, self.length + 1))]).tolist()
-        return [slice(start, end) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
     # --- the search --------------------------------------------------------------------------
 

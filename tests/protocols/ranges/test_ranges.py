@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.products import FewerAtomsPair, ProductPair
 from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.audit.sabotage import sabotaged
@@ -287,3 +288,8 @@ def test_domains() -> None:
         Ranges.plan(users=100, privacy=TARGET, domain=[4, 4, 4])
     with pytest.raises(ParameterError, match="dyadic"):
         Ranges.plan(users=100, privacy=TARGET, domain=8, method="dyadic", branching=4)
+
+
+def test_the_quick_epsilon_is_the_searched_one() -> None:
+    pair = Tree.plan(users=1000, privacy=TARGET, axes=32, branching=6).pair(700)
+    assert pair.epsilon(1e-6) == pytest.approx(epsilon_at(pair, 1e-6), rel=1e-3)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
@@ -240,6 +241,9 @@ class RangesPlan(Plan):
             "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
             "shows nothing: the product over all levels is the worst."
         )
+
+    def epsilon_with(self, honest_fraction: float) -> float:
+        return self.pair(honest_users(self.users, honest_fraction)).epsilon(self.privacy.delta)
 
     def quieter(self, part: float) -> dict[str, Any]:
         """Fields of a twin with this part of the noise variance, for the audit: it protects nobody."""
