@@ -8,7 +8,7 @@ import pytest
 
 from shuffledp import cli
 
-TARGET = ["--epsilon", "1", "--delta", "1e-6"]
+TARGET = ["--epsilon", "1", "--delta", "1e-4"]
 USERS = 20_000
 
 
@@ -46,7 +46,7 @@ def test_quantiles_of_whole_numbers(run, people, tmp_path) -> None:
     for row in document["quantiles"]:
         assert row["lower"] <= row["truth"] <= row["upper"]
         assert row["rank_error"] <= document["rank_bound"] < 0.01
-    code, out, _ = run(*words, "--fast", "--quantiles", "0.1", "--method", "dyadic")
+    code, out, _ = run(*words, "--fast", "--quantiles", "0.1", "--branching", "4")
     assert code == 0 and "Quantiles" in out and "Next:" in out
 
 
@@ -86,7 +86,7 @@ def test_a_plan_is_kept_explained_and_simulated(run, tmp_path) -> None:
     assert document["prefix_bound"] > document["prefix_standard_error"] > 0
     assert {row["technique"] for row in document["techniques"]} == {"count-min", "hadamard"}
     code, out, _ = run("explain", "--plan", file, "--json")
-    assert code == 0 and json.loads(out)["delta_proved"] <= 1e-6
+    assert code == 0 and json.loads(out)["delta_proved"] <= 1e-4
     code, out, err = run("simulate", "--plan", file, "--synthetic", "--fast", "--seed", "1", "--json")
     assert code == 0, err
     assert len(json.loads(out)["estimate"]) == 64

@@ -88,7 +88,7 @@ def test_the_product_is_the_whole_view(epsilon: float) -> None:
 
 def test_fewer_atoms_dominate_and_lose_little() -> None:
     balls = BallsPair(1_000_000, 171e-6)
-    for epsilon in (0.2, 0.5, 0.8):
+    for epsilon in (0.3, 0.8):
         exact = Composition([(balls, 2)]).delta(epsilon)
         assert balls.delta(epsilon) <= FewerAtomsPair(balls).delta(epsilon)
         assert exact * (1 - 1e-4) <= ProductPair([balls, balls]).delta(epsilon) <= exact * 1.02
@@ -98,13 +98,13 @@ def test_fewer_atoms_dominate_and_lose_little() -> None:
     "plan",
     [
         Tree.plan(users=1000, privacy=TARGET, axes=64, branching=8),
-        Dyadic.plan(users=100_000, privacy=TARGET, axes=256),
-        Grid.plan(users=10_000, privacy=TARGET, axes=[16, 9], branching=4),
+        Dyadic.plan(users=100_000, privacy=TARGET, axes=32),
+        Grid.plan(users=10_000, privacy=LOOSE, axes=[16, 9], branching=4),
     ],
     ids=["tree", "dyadic", "grid"],
 )
 def test_a_fifth_less_noise_misses(plan) -> None:
-    assert 0.95e-6 <= plan.guarantee().delta <= 1e-6
+    assert 0.95 <= plan.guarantee().delta / plan.privacy.delta <= 1
     with pytest.raises(InfeasibleError):
         dataclasses.replace(plan, probabilities=tuple(0.8 * each for each in plan.probabilities))
 
@@ -126,8 +126,8 @@ def test_the_audit_catches_half_the_noise() -> None:
 
 
 def test_dropouts_cost_what_the_accountant_says() -> None:
-    plan = Tree.plan(users=1000, privacy=TARGET, axes=32, branching=6, honest_fraction=0.5)
-    assert plan.pair(500).delta(1.0) <= 1e-6
+    plan = Tree.plan(users=1000, privacy=LOOSE, axes=32, branching=6, honest_fraction=0.5)
+    assert plan.pair(500).delta(1.0) <= 1e-3
     assert plan.epsilon_with(0.25) > 1.2
 
 
@@ -135,7 +135,7 @@ def test_dropouts_cost_what_the_accountant_says() -> None:
 
 
 def test_the_planner_keeps_to_the_limit_and_beats_other_branchings() -> None:
-    asked = {"users": 100_000, "privacy": TARGET, "domain": 100}
+    asked = {"users": 100_000, "privacy": LOOSE, "domain": 100}
     few = Ranges.plan(**asked, max_messages=6)
     many = Ranges.plan(**asked, max_messages=20)
     assert few.messages_per_user_max <= 6 and many.messages_per_user_max <= 20
@@ -148,12 +148,12 @@ def test_the_planner_keeps_to_the_limit_and_beats_other_branchings() -> None:
 
 
 def test_the_papers_own_constants_are_far_off() -> None:
-    asked = {"users": 100_000, "privacy": TARGET, "axes": 256}
+    asked = {"users": 100_000, "privacy": LOOSE, "axes": 64}
     assert Dyadic.plan(**asked, constants="paper").errors.prefix > 5 * Dyadic.plan(**asked).errors.prefix
 
 
 def test_references_stand_where_they_should() -> None:
-    plan = Ranges.plan(users=100_000, privacy=TARGET, domain=1024, max_messages=8)
+    plan = Ranges.plan(users=100_000, privacy=LOOSE, domain=1024, branching=11)
     reference = plan.reference()
     assert plan.errors.prefix < 2 * reference["central_prefix_standard_error"]
     assert 20 * plan.errors.prefix < reference["local_prefix_standard_error"]
@@ -239,7 +239,7 @@ def test_a_bound_for_one_sum_is_below_that_for_many() -> None:
 
 def test_counts_quantiles_and_the_distribution_function() -> None:
     users = 20_000
-    plan = Ranges.plan(users=users, privacy=TARGET, domain=Axis(-50, 205), max_messages=8)
+    plan = Ranges.plan(users=users, privacy=LOOSE, domain=Axis(-50, 205), branching=16)
     ages = np.random.default_rng(3).normal(60, 30, users).round().clip(-50, 205)
     codes = plan.encode(ages)
     ranges = plan.ranges(plan.sample_estimate(codes, bits=RandomBits.seeded(4)))
@@ -263,7 +263,7 @@ def test_counts_quantiles_and_the_distribution_function() -> None:
 
 def test_rectangles() -> None:
     users = 20_000
-    plan = Ranges.plan(users=users, privacy=TARGET, domain=[16, (0.0, 1.0, 8)], branching=4)
+    plan = Ranges.plan(users=users, privacy=LOOSE, domain=[16, (0.0, 1.0, 8)], branching=4)
     draws = np.random.default_rng(6)
     values = np.stack((draws.integers(0, 16, users), draws.beta(2, 5, users)), axis=1)
     ranges = plan.ranges(plan.sample_estimate(plan.encode(values), bits=RandomBits.seeded(7)))
@@ -291,5 +291,5 @@ def test_domains() -> None:
 
 
 def test_the_quick_epsilon_is_the_searched_one() -> None:
-    pair = Tree.plan(users=1000, privacy=TARGET, axes=32, branching=6).pair(700)
-    assert pair.epsilon(1e-6) == pytest.approx(epsilon_at(pair, 1e-6), rel=1e-3)
+    pair = ProductPair([BallsPair(1000, 0.05), BallsPair(2000, 0.02)])
+    assert pair.epsilon(1e-4) == pytest.approx(epsilon_at(pair, 1e-4), rel=1e-3)

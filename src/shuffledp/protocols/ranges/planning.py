@@ -16,6 +16,8 @@ SPLITS = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
 TOLERANCE = 1.5
 # The log of delta may stay so far below its target: a tenth of a percent of noise.
 _CLOSE = 0.01
+# Of a coin's probability: rounding it up adds at most 1/4096 of noise.
+_BINARY_DIGITS = 13
 
 
 def shares_for(sizes: Sequence[int], split: float) -> tuple[float, ...]:
@@ -43,7 +45,13 @@ def thrown(honest: int, sizes: Sequence[int], means: Sequence[float]) -> tuple[t
             f"would be more than {LARGEST_COINS} a user",
             "take more users, fewer values, or a larger epsilon or delta",
         )
-    return coins, tuple(min(1.0, each / count) for each, count in zip(expected, coins, strict=True))
+    return coins, tuple(_short(each / count) for each, count in zip(expected, coins, strict=True))
+
+
+def _short(probability: float) -> float:
+    """The least number not below it with few binary digits, so that coins are drawn from few random bits."""
+    scale = 2.0 ** (_BINARY_DIGITS - math.frexp(probability)[1])
+    return min(1.0, math.ceil(probability * scale) / scale)
 
 
 def calibrated(
