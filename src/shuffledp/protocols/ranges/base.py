@@ -203,6 +203,11 @@ class RangesPlan(Plan):
         return self.messages_per_user_max * self.errors.reach
 
     @property
+    def range_reach(self) -> float:
+        """How far one message can move a range, which is a difference of prefixes: two, or four corners."""
+        return 2 ** len(self.axes) * self.errors.reach
+
+    @property
     def lying_client(self) -> str:
         return f"moves a prefix by at most {self.influence:.3g}: {self.errors.reach:.3g} for each of its messages"
 
@@ -336,7 +341,7 @@ class RangesPlan(Plan):
         return VectorEstimate(
             value=self._leaves(counts).reshape(-1),
             standard_error=errors.value,
-            bound=errors.value_bound + dropped * errors.reach,
+            bound=errors.value_bound + dropped * self.range_reach,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,

@@ -43,9 +43,6 @@ class RangeEstimate:
     plan: "RangesPlan"
     values: VectorEstimate
 
-    def _slack(self) -> float:
-        return self.values.dropped * self.plan.errors.reach
-
     def count(self, low: float, high: float) -> Estimate:
         """How many users have a value of low..high, both included; ends must be values, or ends of cells."""
         axis = self.plan.axes[0]
@@ -56,7 +53,7 @@ class RangeEstimate:
         return Estimate(
             value=float(self.values.value[first : last + 1].sum()),
             standard_error=math.sqrt(sum(level.variance for level in levels)),
-            bound=one_sum_bound(levels) + self._slack(),
+            bound=one_sum_bound(levels) + self.values.dropped * self.plan.range_reach,
             confidence=CONFIDENCE,
             dropped=self.values.dropped,
             simulated=self.values.simulated,
@@ -65,7 +62,7 @@ class RangeEstimate:
     @property
     def prefix_bound(self) -> float:
         """All prefixes are within this at once, with CONFIDENCE."""
-        return self.plan.errors.prefix_bound + self._slack()
+        return self.plan.errors.prefix_bound + self.values.dropped * self.plan.errors.reach
 
     def prefixes(self) -> Floats:
         """How many users have each value or a smaller one: as estimated, so not always rising."""
@@ -123,7 +120,7 @@ class GridEstimate:
         return Estimate(
             value=float(inside.sum()),
             standard_error=math.sqrt(sum(level.variance for level in levels)),
-            bound=one_sum_bound(levels) + 4 * self.values.dropped * self.plan.errors.reach,
+            bound=one_sum_bound(levels) + self.values.dropped * self.plan.range_reach,
             confidence=CONFIDENCE,
             dropped=self.values.dropped,
             simulated=self.values.simulated,
