@@ -90,6 +90,11 @@ def test_a_plan_is_kept_explained_and_simulated(run, tmp_path) -> None:
     code, out, err = run("simulate", "--plan", file, "--synthetic", "--fast", "--seed", "1", "--json")
     assert code == 0, err
     assert len(json.loads(out)["estimate"]) == 64
+    (tmp_path / "values.csv").write_text("v\n" + "7\n" * 2000)
+    code, out, _ = run("simulate", str(tmp_path / "values.csv"), "--plan", file, "--fast", "--seed", "1", "--json")
+    assert code == 0 and json.loads(out)["truth"][7] == 2000
+    code, out, err = run("explain", "ranges", "--users", "2000", *TARGET)
+    assert code == 2 and "domain" in err and len(err.strip().splitlines()) == 1
     code, out, _ = run("plan", "ranges", "--domain", "0:7x0:3", "--users", "2000", *TARGET)
     assert code == 0 and "grid" in out
 

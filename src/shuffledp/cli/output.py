@@ -67,7 +67,8 @@ def plan_options(plan: "Plan", max_messages: int | None = None) -> str:
     privacy = plan.privacy
     words = [f"--users {plan.users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} --method {plan.method}"]
     noise = plan.noise
-    words += [f"--{name} {value!r}" for name, value in plan.domain.items()]
+    given = getattr(plan, "domain_options", None)
+    words += [given] if given else [f"--{name} {value!r}" for name, value in plan.domain.items()]
     if noise.get("rotation") is not None:
         words.append(f"--rotation {noise['rotation']}")
     if max_messages is not None:

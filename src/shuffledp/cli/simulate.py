@@ -106,6 +106,8 @@ def simulate_command(
         from shuffledp.simulation.environments.synthetic import synthetic_values
 
         values = synthetic_values(plan, seed=seed)
+    elif plan.protocol == "ranges":
+        values = plan.encode(values)  # type: ignore[attr-defined]
     if len(values) != plan.users:
         raise ParameterError(
             "rows",
@@ -201,6 +203,8 @@ def _in_words(truth: Any, error: float) -> str:
 
 
 def _own_data(plan: "Plan") -> str:
+    if plan.protocol == "ranges":
+        return f"quantile YOUR.csv --column C {getattr(plan, 'domain_options', '')} --epsilon 1 --delta 1e-6"
     domain = " ".join(f"--{name} {value!r}" for name, value in plan.domain.items() if name != "dimension")
     what = "" if plan.protocol == "binary-sum" else f" --protocol {plan.protocol} {domain}"
     which = "--columns A,B,C" if plan.protocol == "vector-sum" else "--column C"

@@ -14,6 +14,7 @@ from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.audit.sabotage import sabotaged
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.ranges import Ranges
@@ -293,3 +294,16 @@ def test_domains() -> None:
 def test_the_quick_epsilon_is_the_searched_one() -> None:
     pair = ProductPair([BallsPair(1000, 0.05), BallsPair(2000, 0.02)])
     assert pair.epsilon(1e-4) == pytest.approx(epsilon_at(pair, 1e-4), rel=1e-3)
+
+
+def test_a_message_that_is_dropped_widens_what_it_can_have_moved() -> None:
+    plan = Tree.plan(users=300, privacy=LOOSE, axes=30, branching=4)
+    reports = plan.randomize(np.arange(300) % 30, bits=RandomBits.seeded(8))
+    whole = plan.analyze(Batch(reports.payloads, 300))
+    prefixes = np.cumsum(whole.value)
+    for place in range(0, reports.payloads.size, 97):
+        broken = reports.payloads.copy()
+        broken[place] = plan.alphabet_size
+        found = plan.analyze(Batch(broken, 300))
+        assert found.dropped == 1 and found.bound == pytest.approx(whole.bound + plan.range_reach)
+        assert np.abs(np.cumsum(found.value) - prefixes).max() <= plan.errors.reach

@@ -32,7 +32,7 @@ class Ranges:
         *,
         users: int,
         privacy: Privacy,
-        domain: AnyAxes,
+        domain: AnyAxes | None = None,
         branching: int | None = None,
         method: str = "auto",
         honest_fraction: float = 1.0,
@@ -57,7 +57,7 @@ class Ranges:
         *,
         users: int,
         privacy: Privacy,
-        domain: AnyAxes,
+        domain: AnyAxes | None = None,
         branching: int | None = None,
         method: str = "auto",
         honest_fraction: float = 1.0,
@@ -65,6 +65,8 @@ class Ranges:
         constants: Constants = "exact",
     ) -> Choice[RangesPlan]:
         """The least error of the worst prefix within the messages allowed, and why."""
+        if domain is None:
+            raise ParameterError("domain", None, "must be given: which values there are is public", "add LOW:HIGH")
         axes = as_axes(domain)
         if method != "auto" and method not in METHODS:
             raise ParameterError("method", method, f"must be auto, {' or '.join(METHODS)}", "auto picks the best")
