@@ -1,4 +1,4 @@
-"""Ranges and quantiles: the median of a million users, and trees beside the paper's, a curator's and the local model's."""
+"""Ranges and quantiles: the median of a million users, and trees beside the paper's, a curator's and a local one."""
 
 import math
 import sys

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +29,8 @@ def draw_distribution(
     Below it the error, where the truth is known: the band of many users is too narrow to see.
     """
     figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
-    axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if truth is not None else (None, None)
-    if axes is None:
-        axes = figure.subplots()
+    panels: Any = figure.subplots(2 if truth is not None else 1, 1, squeeze=False, sharex=True)
+    axes, below = panels[0, 0], panels[-1, 0]
     where, height = np.asarray(values, dtype=np.float64), np.asarray(shares, dtype=np.float64)
     shown = np.unique(np.linspace(0, where.size - 1, min(where.size, _MOST_POINTS)).astype(np.int64))
     low, high = np.clip(height - bound, 0, 1)[shown], np.clip(height + bound, 0, 1)[shown]
@@ -41,15 +41,14 @@ def draw_distribution(
         axes.step(where[shown], true[shown], where="post", linewidth=1, color="black", linestyle="--", label="truth")
         below.axhspan(-bound, bound, alpha=0.25, linewidth=0)
         below.plot(where[shown], (height - true)[shown], linewidth=0.8)
-        below.set(xlabel="value", ylabel="estimate - truth")
+        below.set(ylabel="estimate - truth")
         below.spines[["top", "right"]].set_visible(False)
     for q, value, lower, upper in quantiles:
         axes.plot([lower, upper], [q, q], color="0.35", linewidth=3, solid_capstyle="butt", alpha=0.6)
         axes.plot([value], [q], marker="o", markersize=4, color="0.2")
         axes.annotate(f" {q:g}: {value:,.6g}", (max(value, upper), q), fontsize=8, va="top")
     axes.set(ylabel="share of users at or below", title=title, ylim=(-0.02, 1.02))
-    if truth is None:
-        axes.set(xlabel="value")
+    below.set(xlabel="value")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="lower right")
     save_figure(figure, path)

@@ -49,7 +49,7 @@ def test_a_grid_keeps_every_promise() -> None:
     plan = Grid.plan(users=60, privacy=LOOSE, axes=[2, 3], branching=2)
     assert len(plan.levels) == 5
     pairs = np.stack((np.arange(60) % 2, np.arange(60) % 3), axis=1)
-    check_protocol(plan, pairs, BAD_PAIRS, runs=250)
+    check_protocol(plan, pairs, BAD_PAIRS, runs=150)
 
 
 # --- privacy -----------------------------------------------------------------------------------
@@ -141,9 +141,8 @@ def test_the_planner_keeps_to_the_limit_and_beats_other_branchings() -> None:
     many = Ranges.plan(**asked, max_messages=20)
     assert few.messages_per_user_max <= 6 and many.messages_per_user_max <= 20
     assert many.errors.prefix < few.errors.prefix
-    for branching in (2, 32):
-        other = Ranges.plan(**asked, branching=branching)
-        assert many.errors.prefix < other.errors.prefix or other.messages_per_user_max > 20
+    wide = Ranges.plan(**asked, branching=32)
+    assert many.errors.prefix < wide.errors.prefix or wide.messages_per_user_max > 20
     with pytest.raises(InfeasibleError, match="max_messages"):
         Ranges.plan(**asked, max_messages=1)
 

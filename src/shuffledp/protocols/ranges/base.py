@@ -205,7 +205,7 @@ class RangesPlan(Plan):
     @property
     def range_reach(self) -> float:
         """How far one message can move a range, which is a difference of prefixes: two, or four corners."""
-        return 2 ** len(self.axes) * self.errors.reach
+        return float(1 << len(self.axes)) * self.errors.reach
 
     @property
     def lying_client(self) -> str:
