@@ -90,7 +90,15 @@ def test_a_limit_on_messages_shows_what_would_pass_it(asked) -> None:
 def test_a_person_reads_every_method_between_two_extremes(run) -> None:
     code, out, err = run(*PLAN, *COLOURS)
     assert code == 0 and err == ""
-    for said in ("trusted curator", "no shuffler: ", "worst bin", "this plan", "95%", "Next:", "--domain red,green,blue"):
+    for said in (
+        "trusted curator",
+        "no shuffler: ",
+        "worst bin",
+        "this plan",
+        "95%",
+        "Next:",
+        "--domain red,green,blue",
+    ):
         assert said in out, said
     assert all(method in out for method in Histogram.methods) and "{'kind'" not in out
 

@@ -13,12 +13,14 @@ from shuffledp.cli.estimate import estimate
 from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
 from shuffledp.cli.fit import fit
+from shuffledp.cli.heavy_hitters import heavy_hitters
 from shuffledp.cli.histogram import histogram
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.optimize import plan_optimize
 from shuffledp.cli.plan import plan_app
 from shuffledp.cli.protocols import protocols
+from shuffledp.cli.ranges import plan_ranges, quantile
 from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate_command
@@ -39,6 +41,7 @@ app = typer.Typer(
 )
 plan_app.command("counter")(plan_counter)
 plan_app.command("optimize")(plan_optimize)
+plan_app.command("ranges")(plan_ranges)
 app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(experiment_app, name="experiment")
@@ -48,6 +51,8 @@ app.command("simulate")(simulate_command)
 app.command("histogram")(histogram)
 app.command("count")(count)
 app.command("fit")(fit)
+app.command("quantile")(quantile)
+app.command("heavy-hitters")(heavy_hitters)
 app.command("explain")(explain)
 app.command("protocols")(protocols)
 app.command("audit")(audit)

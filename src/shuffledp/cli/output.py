@@ -83,11 +83,14 @@ def plan_options(plan: "Plan", max_messages: int | None = None, domain: str | No
 def value_options(plan: "Plan", domain: str | None = None) -> str:
     """The options that say which values there are."""
     from shuffledp.protocols.histogram.base import HistogramPlan
+    from shuffledp.protocols.ranges.base import RangesPlan
 
     if isinstance(plan, HistogramPlan):
         from shuffledp.cli.domains import domain_options
 
         return domain_options(plan.categories, domain)
+    if isinstance(plan, RangesPlan):
+        return plan.domain_options
     return " ".join(f"--{name} {value!r}" for name, value in plan.domain.items())
 
 

@@ -129,6 +129,8 @@ def simulate_command(
         from shuffledp.simulation.environments.synthetic import synthetic_values
 
         values = synthetic_values(plan, seed=seed)
+    elif plan.protocol == "ranges":
+        values = plan.encode(values)  # type: ignore[attr-defined]
     if len(values) != plan.users:
         raise ParameterError(
             "rows",
@@ -259,6 +261,8 @@ def _codes(file: Path, column: str | None, columns: str | None, categories: "Cat
 def _own_data(plan: "Plan", typed: str | None) -> str:
     if plan.protocol == "histogram":
         return f"histogram YOUR.csv --column C {value_options(plan, typed)} --epsilon 1 --delta 1e-6 -o chart.png"
+    if plan.protocol == "ranges":
+        return f"quantile YOUR.csv --column C {value_options(plan, typed)} --epsilon 1 --delta 1e-6"
     domain = " ".join(f"--{name} {value!r}" for name, value in plan.domain.items() if name != "dimension")
     what = "" if plan.protocol == "binary-sum" else f" --protocol {plan.protocol} {domain}"
     which = "--columns A,B,C" if plan.protocol == "vector-sum" else "--column C"

@@ -1,0 +1,139 @@
+"""`shuffledp heavy-hitters`: the most frequent strings of a column, in a domain nobody can list."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import facts, print_json, show
+
+File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy.", metavar="FILE", show_default=False)]
+Column = Annotated[str | None, typer.Option("--column", help="The file's column of strings.", metavar="C")]
+Top = Annotated[int, typer.Option("--top", help="Strings to find, at most.", metavar="K")]
+Length = Annotated[
+    int, typer.Option("--length", help="Bytes of a string that count; longer ones are cut.", metavar="L")
+]
+Alphabet = Annotated[
+    str | None, typer.Option("--alphabet", help="Symbols strings are made of; printable ASCII.", metavar="ABC")
+]
+Keep = Annotated[int | None, typer.Option("--keep", help="Prefixes that survive a level, at most.", metavar="N")]
+Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimates from their own law, without messages.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
+
+
+def heavy_hitters(
+    file: File,
+    column: Column = None,
+    top: Top = 10,
+    length: Length = 8,
+    alphabet: Alphabet = None,
+    keep: Keep = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    honest_fraction: options.HonestFraction = 1.0,
+    max_messages: options.MaxMessages = None,
+    fast: Fast = False,
+    seed: Seed = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """The most frequent strings of a file's column, each user in one group of a prefix tree, beside the truth."""
+    import numpy as np
+
+    from shuffledp.protocols.heavy_hitters import PRINTABLE, HeavyHitters
+    from shuffledp.randomness import RandomBits
+    from shuffledp.simulation.heavy_hitters import search_heavy_hitters
+    from shuffledp.tables.texts import read_texts
+
+    texts = read_texts(file, column)
+    people, privacy = options.target(len(texts), epsilon, delta)
+    search = HeavyHitters(
+        users=people,
+        privacy=privacy,
+        length=length,
+        top=top,
+        alphabet=PRINTABLE if alphabet is None else alphabet.encode(),
+        keep=keep,
+        honest_fraction=honest_fraction,
+        max_messages=max_messages,
+    )
+    distinct = search.as_bytes(texts.distinct)
+    is_cut = np.char.str_len(np.char.encode(texts.distinct, "utf-8")) > length
+    cut = int(is_cut[texts.where].sum())
+    strings = distinct[texts.where]
+    most = 0
+
+    def tell(state: Any) -> None:
+        nonlocal most
+        most = max(most, search.ask(state).messages_per_user_max)
+
+    started = time.perf_counter()
+    bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
+    found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
+    seconds = time.perf_counter() - started
+    names, counts = np.unique(strings, return_counts=True)
+    truth = {name.decode(errors="replace"): int(count) for name, count in zip(names, counts, strict=True)}
+    rows = [
+        {
+            "string": each.string,
+            "count": each.count,
+            "lower": each.lower,
+            "upper": each.upper,
+            "noise_bound": each.noise_bound,
+            "sampling_bound": each.sampling_bound,
+            "confidence": each.confidence,
+            "truth": truth.get(each.string, 0),
+        }
+        for each in found
+    ]
+    true_top = sorted(truth.items(), key=lambda item: (-item[1], item[0]))[:top]
+    if as_json:
+        print_json(
+            {
+                "schema": 1,
+                "protocol": "heavy-hitters",
+                "users": people,
+                "epsilon": privacy.epsilon,
+                "delta": privacy.delta,
+                "length": length,
+                "top": top,
+                "cut": cut,
+                "users_a_level": search.group_size(1),
+                "messages_per_user_max": most,
+                "found": rows,
+                "true_top": [{"string": name, "count": count} for name, count in true_top],
+                "fidelity": "law" if fast else "messages",
+                "simulated": not bits.is_secure,
+                "seconds": seconds,
+            }
+        )
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title="Frequent strings", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("string")
+    for heading in ("count", "interval", "noise", "sampling", "truth"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            repr(row["string"]),
+            f"{row['count']:,.0f}",
+            f"{row['lower']:,.0f} .. {row['upper']:,.0f}",
+            f"±{row['noise_bound']:,.0f}",
+            f"±{row['sampling_bound']:,.0f}",
+            f"{row['truth']:,}",
+        )
+    missed = [name for name, _ in true_top if name not in {row["string"] for row in rows}]
+    facts_rows = [
+        ("asked", f"the {top} most frequent of {people:,} users' strings"),
+        ("privacy", f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}: everybody reports once, at one level"),
+        ("groups", f"{search.group_size(1):,} users at each of {length} levels, up to {most} messages each"),
+        ("intervals", "noise fails in at most 5% of runs, sampling in at most 5%; counts are scaled to all users"),
+        ("found", f"{len(rows)}; of the true top {len(true_top)}, missed: {', '.join(missed) or 'none'}"),
+        ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),
+    ]
+    if cut:
+        facts_rows.append(("cut", f"{cut:,} strings were longer than {length} bytes"))
+    show(facts("Frequent strings, privately", facts_rows), table)

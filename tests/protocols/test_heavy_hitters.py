@@ -1,0 +1,115 @@
+"""Frequent strings: planted ones are found, absent ones hardly ever, and too few users are refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.heavy_hitters import HeavyHitters, _sampled
+from shuffledp.randomness import RandomBits
+from shuffledp.simulation.heavy_hitters import search_heavy_hitters
+
+TARGET = Privacy(1, 1e-6)
+LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+
+
+def _people(planted: dict[str, int], users: int) -> np.ndarray:
+    """The planted strings, and random ones for everybody else."""
+    rest = users - sum(planted.values())
+    letters = np.random.default_rng(1).integers(97, 123, (rest, 6), dtype=np.uint8)
+    others = letters.reshape(-1).view("S6")
+    known = np.repeat([name.encode() for name in planted], list(planted.values()))
+    return np.concatenate((known.astype("S6"), others))
+
+
+def test_planted_strings_are_found() -> None:
+    planted = {"banana": 16_000, "kiwi": 11_000, "ban": 9_000, "quince": 6_000}
+    users = 120_000
+    search = HeavyHitters(users=users, privacy=TARGET, length=6, top=4, alphabet=LETTERS)
+    people = _people(planted, users)
+    for fast in (True, False):
+        found = search_heavy_hitters(search, people, bits=RandomBits.seeded(2), fast=fast)
+        assert [each.string for each in found] == list(planted)
+        for each in found:
+            assert each.lower <= planted[each.string] <= each.upper
+            assert each.upper - each.lower < 6_000
+            assert each.noise_bound > 0 and each.sampling_bound > 0
+
+
+def test_what_nobody_has_is_found_as_rarely_as_declared() -> None:
+    """300 searches among strings that are all different at the last level: at most 5%, Hoeffding, false alarm 1e-9."""
+    search = HeavyHitters(users=2_000, privacy=Privacy(2, 1e-3), length=1, top=3, alphabet=LETTERS)
+    people = np.array([b"%"] * 2_000)
+    bits, runs = RandomBits.seeded(3), 300
+    wrong = sum(bool(search_heavy_hitters(search, people, bits=bits, fast=True)) for _ in range(runs))
+    assert wrong / runs <= 0.05 + math.sqrt(math.log(1e9) / (2 * runs))
+    # The twin that lets half of the bound pass finds strings that are not there.
+    half = sum(_passes_half(search, people, bits) for _ in range(runs))
+    assert half / runs > 0.5
+
+
+def _passes_half(search: HeavyHitters, people: np.ndarray, bits: RandomBits) -> bool:
+    state = search.start()
+    estimate = search.ask(state).sample_estimate(search.encode(state, people), bits=bits)
+    return bool((estimate.value[:-1] >= estimate.bound / 2).any())
+
+
+def test_a_level_depends_on_earlier_groups_only() -> None:
+    search = HeavyHitters(users=40_000, privacy=TARGET, length=2, top=2, alphabet=b"ab")
+    state = search.start()
+    assert state.candidates == (b"", b"a", b"b")
+    plan = search.ask(state)
+    value = np.array([0.0, 9_000.0, 8_000.0, 3_000.0])
+    heard = VectorEstimate(value=value, standard_error=1.0, bound=plan.error_bound, confidence=0.95)
+    following = search.tell(state, heard)
+    assert following.candidates == (b"a", b"aa", b"ab", b"b", b"ba", b"bb")
+    codes = search.encode(following, ["a", "ab", "abc", "c", "", "bé"])
+    assert codes.tolist() == [0, 2, 2, 6, 6, 6]
+    nobody = VectorEstimate(value=np.zeros(4), standard_error=1.0, bound=plan.error_bound, confidence=0.95)
+    assert search.tell(state, nobody).found == ()
+    with pytest.raises(ParameterError, match="nothing more"):
+        search.ask(search.tell(state, nobody))
+
+
+def test_every_user_is_in_one_group() -> None:
+    search = HeavyHitters(users=50_003, privacy=TARGET, length=4, top=1, alphabet=b"ab")
+    places = np.concatenate([np.arange(50_003)[group] for group in search.groups()])
+    assert places.tolist() == list(range(50_003))
+
+
+def test_sampling_intervals_hold_the_truth() -> None:
+    """A group of 2000 of 10,000 users, 3% of whom have the string: 5% may fail (Hoeffding, false alarm 1e-9)."""
+    generator, runs = np.random.default_rng(4), 2000
+    drawn = generator.hypergeometric(300, 9700, 2000, runs)
+    outside = 0
+    for count, times in zip(*np.unique(drawn, return_counts=True), strict=True):
+        lower, upper = _sampled(count / 2000, 2000, 0.05)
+        assert lower <= count / 2000 <= upper
+        outside += times * (not lower <= 0.03 <= upper)
+    assert outside / runs <= 0.05 + math.sqrt(math.log(1e9) / (2 * runs))
+    narrow = _sampled(0.03, 2000, 0.05)
+    assert narrow[1] - narrow[0] < 0.03
+
+
+def test_refusals_are_one_sentence() -> None:
+    for asked in (
+        {"users": 100, "length": 6},
+        {"users": 5, "length": 6},
+        {"users": 50_000, "length": 0},
+        {"users": 50_000, "top": 0},
+        {"users": 50_000, "alphabet": b"aa"},
+        {"users": 50_000, "keep": 1},
+    ):
+        with pytest.raises(ParameterError) as refused:
+            HeavyHitters(privacy=TARGET, **asked)
+        assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+    with pytest.raises(InfeasibleError, match="too few"):
+        HeavyHitters(users=20, privacy=TARGET, length=2, alphabet=b"ab")
+    search = HeavyHitters(users=50_000, privacy=TARGET, length=2, alphabet=b"ab")
+    with pytest.raises(ParameterError):
+        search.as_bytes([1, 2])
+    with pytest.raises(ParameterError):
+        search_heavy_hitters(search, ["a"], bits=RandomBits.seeded(1))
