@@ -19,8 +19,7 @@ from shuffledp.randomness import RandomBits
 T = TypeVar("T")
 
 _NORMAL = 1.959963984540054
-# Sample sizes are searched on a grid of so many steps a doubling.
-_STEPS = 4
+# Intervals of sample sizes end so many steps of the grid from the value, at the latest.
 _WIDEST = 6
 
 
@@ -43,6 +42,11 @@ class Setting:
     def pick(self, quick: T, normal: T, full: T) -> T:
         """What this effort takes."""
         return {Effort.quick: quick, Effort.normal: normal, Effort.full: full}[self.effort]
+
+    @property
+    def steps(self) -> int:
+        """Of the grid of sample sizes, a doubling."""
+        return self.pick(1, 4, 4)
 
     def generator(self, *words: object) -> np.random.Generator:
         """For data and for references, which protect nobody: one for each purpose."""
@@ -120,31 +124,39 @@ def line_of(
     measures: str = "error",
     bounds: Sequence[float] = (),
 ) -> Line:
-    """A line with its exponent."""
+    """A line with its exponent; none where there are too few points, or one that is not above 0."""
+    fits = len(x) >= 3 and all(point.value > 0 for point in points)
     return Line(
         model=model,
         name=name,
         against=against,
         x=tuple(float(each) for each in x),
         points=tuple(points),
-        exponent=fitted(x, points, claimed),
+        exponent=fitted(x, points, claimed) if fits else None,
         measures=measures,
         bounds=tuple(bounds),
     )
 
 
 def fewest_users(
-    successes: Callable[[int], int], runs: int, *, target: float, start: int, smallest: int = 2, most: int = 10**9
+    successes: Callable[[int], int],
+    runs: int,
+    *,
+    target: float,
+    start: int,
+    smallest: int = 2,
+    most: int = 10**9,
+    steps: int = 4,
 ) -> Measured:
     """The fewest users with which at least `target` of the runs succeed, where `successes(users)` counts them.
 
-    Sizes are on a grid of four a doubling. The interval ends where Wilson's 95% interval of the success rate leaves the
+    Sizes are on a grid of so many steps a doubling. The interval ends where Wilson's 95% interval of the success rate leaves the
     target out; the value is interpolated between the two sizes where the measured rate crosses it.
     """
     known: dict[int, float] = {}
 
     def users_at(step: int) -> int:
-        return max(smallest, round(start * 2 ** (step / _STEPS)))
+        return max(smallest, round(start * 2 ** (step / steps)))
 
     def rate(step: int) -> float:
         if step not in known:
@@ -156,9 +168,9 @@ def fewest_users(
     # Doubling, up or down, until the rate crosses; then bisection on the grid.
     low = high = 0
     while rate(high) < target:
-        low, high = high, high + _STEPS
+        low, high = high, high + steps
     while rate(low) >= target and users_at(low) > smallest:
-        low, high = low - _STEPS, min(low, high)
+        low, high = low - steps, min(low, high)
     if rate(low) >= target:
         return Measured(value=float(users_at(low)), low=float(smallest), high=float(users_at(low)), runs=runs)
     while high - low > 1:

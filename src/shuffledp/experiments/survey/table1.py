@@ -126,8 +126,8 @@ def _worst_bins(setting: Setting, users: int, bins: int) -> tuple[dict[str, Meas
 
 def uniformity_tests(setting: Setting) -> Row:
     """The users that a uniformity test needs, against the bins."""
-    bins_tried = setting.pick([8, 16, 32], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
-    runs = setting.pick(30, 60, 300)
+    bins_tried = setting.pick([4, 8, 16], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
+    runs = setting.pick(20, 60, 300)
     lines = []
     for model, name, claimed in (
         ("local", "a noisy bit about a random half of the bins", 1.0),
@@ -136,9 +136,9 @@ def uniformity_tests(setting: Setting) -> Row:
     ):
         points = []
         for bins in bins_tried:
-            contest = uniformity.Contest(setting, bins)
-            name = f"squares of the histogram by {contest.shuffle_method()}" if model == "shuffle" else name
-            points.append(uniformity.users_needed(getattr(contest, model), runs, 8 * bins if model == "local" else 100))
+            method = uniformity.Contest(setting, bins).shuffle_method()
+            name = f"squares of the histogram by {method}" if model == "shuffle" else name
+            points.append(uniformity.users_needed(setting, bins, model, runs))
         lines.append(line_of(model, name, "bins", bins_tried, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
     return Row(
         name="α-uniformity testing: sample complexity",
@@ -157,7 +157,7 @@ def pointer_chasing(setting: Setting) -> Row:
     """The users that pointer chasing needs, against the length of the permutations."""
     lengths = setting.pick([2, 3, 4], [2, 3, 4, 5, 6, 7], [2, 3, 4, 5, 6, 7, 8])
     further = setting.pick([8], [16, 32, 64], [16, 32, 64, 128])
-    runs = setting.pick(30, 80, 300)
+    runs = setting.pick(20, 80, 300)
     method = Histogram.plan(users=100, privacy=setting.privacy, categories=pointers.universe(lengths[-1])).method
     counts: dict[str, Callable[[int, int], int]] = {
         "local": lambda length, users: pointers.local_successes(setting, length, users, runs),
@@ -172,7 +172,7 @@ def pointer_chasing(setting: Setting) -> Row:
     ):
         x = [*lengths, *further] if model == "local" else lengths
         points = [
-            fewest_users(partial(counts[model], length), runs, target=pointers.TARGET, start=50) for length in x
+            fewest_users(partial(counts[model], length), runs, target=pointers.TARGET, start=50, steps=setting.steps) for length in x
         ]
         lines.append(line_of(model, name, "length", x, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
     return Row(

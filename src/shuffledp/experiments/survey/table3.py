@@ -57,17 +57,16 @@ def distinct_elements(setting: Setting) -> Row:
 
 def uniformity_tests(setting: Setting) -> Row:
     """The users that a test needs, beside a curator's two."""
-    bins_tried = setting.pick([8, 16, 32], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
-    runs = setting.pick(30, 60, 300)
+    bins_tried = setting.pick([4, 8, 16], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
+    runs = setting.pick(20, 60, 300)
     lines = []
     for model, draw, name, claimed in (
         ("shuffle", "shuffle", "", 2 / 3),
         ("central", "central_histogram", "the same, of a curator's histogram", None),
         ("central", "central", "a curator's distance from uniform", 0.5),
     ):
-        contests = [uniformity.Contest(setting, bins) for bins in bins_tried]
-        name = name or f"squares of the histogram by {contests[-1].shuffle_method()}"
-        points = [uniformity.users_needed(getattr(contest, draw), runs, 100) for contest in contests]
+        name = name or f"squares of the histogram by {uniformity.Contest(setting, bins_tried[-1]).shuffle_method()}"
+        points = [uniformity.users_needed(setting, bins, draw, runs) for bins in bins_tried]
         lines.append(line_of(model, name, "bins", bins_tried, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
     return Row(
         name="Uniformity testing: sample complexity",
@@ -93,7 +92,7 @@ def parity_learning(setting: Setting) -> Row:
         ("central", parities.central_successes, "exponential mechanism", None),
     ):
         points = [
-            fewest_users(partial(count, setting, bits, runs=runs), runs, target=parities.TARGET, start=50)
+            fewest_users(partial(count, setting, bits, runs=runs), runs, target=parities.TARGET, start=50, steps=setting.steps)
             for bits in bits_tried
         ]
         lines.append(line_of(model, name, "candidates", x, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]

@@ -29,8 +29,6 @@ TARGET = 2 / 3
 _LOCAL_GROUPS = 5
 
 Floats = NDArray[np.float64]
-Draw = Callable[[int, bool], Floats]
-"""Statistics of so many runs, of the uniform distribution or of the other one."""
 
 
 @lru_cache(maxsize=64)
@@ -116,11 +114,15 @@ class Contest:
         return np.asarray(((generator.binomial(group, yes) / group - expected) ** 2).sum(axis=1))
 
 
-def users_needed(draw: Callable[[int, int, bool], Floats], runs: int, start: int) -> Measured:
-    """The fewest users with which both answers are right in TARGET of the runs."""
+@lru_cache(maxsize=256)
+def users_needed(setting: Setting, bins: int, test: str, runs: int) -> Measured:
+    """The fewest users with which both answers of a test are right in TARGET of the runs."""
+    contest = Contest(setting, bins)
+    draw: Callable[[int, int, bool], Floats] = getattr(contest, test)
 
     def rejected(users: int) -> int:
         threshold = float(np.quantile(draw(users, 2 * runs, True), TARGET))
         return int(np.count_nonzero(draw(users, runs, False) > threshold))
 
-    return fewest_users(rejected, runs, target=TARGET, start=start, smallest=8)
+    start = round((30 * bins if test == "local" else 15 * bins**0.75) / min(1.0, setting.privacy.epsilon))
+    return fewest_users(rejected, runs, target=TARGET, start=start, smallest=8, steps=setting.steps)
