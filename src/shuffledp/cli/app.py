@@ -6,6 +6,7 @@ import typer
 
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
+from shuffledp.cli.compare import compare
 from shuffledp.cli.counter import count, plan_counter
 from shuffledp.cli.demo import demo
 from shuffledp.cli.doctor import doctor
@@ -47,6 +48,7 @@ app.command("count")(count)
 app.command("fit")(fit)
 app.command("explain")(explain)
 app.command("protocols")(protocols)
+app.command("compare")(compare)
 app.command("audit")(audit)
 app.command("amplify")(amplify)
 app.command("keys")(keys)

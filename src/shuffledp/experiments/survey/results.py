@@ -101,6 +101,8 @@ class Table:
     rows: tuple[Row, ...]
     sees: str
     """What one sees, from the numbers themselves."""
+    bars: tuple[tuple[str, str, str], ...] = ()
+    """For the picture: a title, the cell that was measured and the cell that is claimed, method by method."""
 
 
 def document(table: Table) -> dict[str, Any]:

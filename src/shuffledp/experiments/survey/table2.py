@@ -103,9 +103,10 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     sees = (
         f"The least error is that of {best}, {figure(_value(found[best]['error']))}, the largest that of {worst}, "
         f"{figure(_value(found[worst]['error']))}. An empty count stays 0 by {' and '.join(keeps) or 'none'}; δ is 0 by "
-        f"{' and '.join(pure) or 'none'}, as the survey says."
+        f"{' and '.join(pure) or 'none'}."
     )
-    return Table(number=NUMBER, title=TITLE, how=HOW, rows=(*rows, unseen), sees=sees)
+    bars = (("error of a count", "error", "claimed error"), ("messages a user", "messages a user", "claimed messages"))
+    return Table(number=NUMBER, title=TITLE, how=HOW, rows=(*rows, unseen), sees=sees, bars=bars)
 
 
 def _value(cell: Cell) -> float:

@@ -109,7 +109,6 @@ def convex(setting: Setting, solver: str) -> Row:
     shuffle = [_with_error(row.extra_mean, row.extra_standard_error, row.runs) for row in rows]
     runs = setting.pick(10, 60, 400)
     central = [_curator_extra(setting, kind.world, users, runs) for users in sizes]
-    strongly = bool(kind.world.ridge)
     return Row(
         name=f"SCO error: {name.lower()}",
         survey={"S.I. shuffle": claim, "Central": "O(√d / εn)"},
@@ -122,13 +121,13 @@ def convex(setting: Setting, solver: str) -> Row:
                 "users",
                 sizes,
                 central,
-                claimed=None if strongly else -1.0,
                 measures="extra excess loss",
             ),
         ),
         notes=(
             f"{kind.world.dimension} coordinates of all sizes. {kind.why[0].upper()}{kind.why[1:]}.",
-            *(("A curator gains from curvature, too: O(√d/εn) is for any convex loss.",) if strongly else ()),
+            "The curator's rounds are as many for every n, so that its noise costs its variance, n^-2; O(√d/εn) is for the loss "
+            "that is the worst at that n, and above.",
         ),
     )
 
