@@ -14,7 +14,7 @@ from shuffledp.pictures.curves import new_figure
 # A model has the same colour in every picture; several lines of one model differ in their dashes.
 _COLOURS = {"local": "#c44e52", "shuffle": "#4c72b0", "central": "0.35"}
 _DASHES = ("-", "--", ":", "-.")
-_ACROSS = 4
+_ACROSS, _TICKS = 4, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class BarPanel:
 
 def survey_png(panels: Sequence[LinePanel | BarPanel], title: str) -> bytes:
     """The panels in rows of up to four, as the bytes of a PNG."""
-    across = min(_ACROSS, len(panels)) if len(panels) != 6 else 3
+    across = min(_ACROSS if len(panels) > 6 else 3, len(panels)) if len(panels) != 4 else 4
     down = math.ceil(len(panels) / across)
     figure = new_figure(Path("page"), width=4.5 * across + 0.5, height=4.1 * down + 0.4)
     grid = figure.subplots(down, across, squeeze=False).reshape(-1)
@@ -95,6 +95,10 @@ def _draw_lines(axes: Any, panel: LinePanel) -> None:
             middle = np.log(y).mean() - line.slope * np.log(x).mean()
             axes.plot(x, np.exp(middle) * x**line.slope, linestyle=(0, (1, 2)), color=colour, linewidth=1.1)
     axes.set(xscale="log", yscale="log", xlabel=panel.against, ylabel=panel.measures)
+    ticks = sorted({float(x) for line in panel.lines for x in line.x})
+    kept = ticks if len(ticks) <= _TICKS else [ticks[round(i * (len(ticks) - 1) / (_TICKS - 1))] for i in range(_TICKS)]
+    axes.set_xticks(kept, [f"{x:,.0f}" if x >= 10 else f"{x:.3g}" for x in kept])
+    axes.set_xticks([], minor=True)
     low, high = axes.get_ylim()
     # Room for the legend below all lines, and never less than a decade.
     floor = min(low, high / 10)

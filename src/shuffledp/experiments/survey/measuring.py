@@ -19,8 +19,8 @@ from shuffledp.randomness import RandomBits
 T = TypeVar("T")
 
 _NORMAL = 1.959963984540054
-# Intervals of sample sizes end so many steps of the grid from the value, at the latest.
-_WIDEST = 6
+# Intervals of sample sizes end so many doublings from the value, at the latest.
+_WIDEST = 1.5
 
 
 class Effort(StrEnum):
@@ -179,9 +179,9 @@ def fewest_users(
     part = (target - rate(low)) / (rate(high) - rate(low))
     value = users_at(low) * (users_at(high) / users_at(low)) ** part
     below, above = low, high
-    while _wilson(rate(below), runs)[1] >= target and low - below < _WIDEST and users_at(below) > smallest:
+    while _wilson(rate(below), runs)[1] >= target and low - below < _WIDEST * steps and users_at(below) > smallest:
         below -= 1
-    while _wilson(rate(above), runs)[0] <= target and above - high < _WIDEST:
+    while _wilson(rate(above), runs)[0] <= target and above - high < _WIDEST * steps:
         above += 1
     return Measured(value=value, low=float(users_at(below)), high=float(users_at(above)), runs=runs)
 

@@ -35,7 +35,7 @@ HOW = (
 
 def binary_sums(setting: Setting) -> Row:
     """The error of a count against the number of users."""
-    sizes = setting.pick([100, 1000, 10_000], [100, 1000, 10_000, 100_000], [100, 1000, 10_000, 100_000, 1_000_000])
+    sizes = setting.pick([30, 100, 300], [100, 1000, 10_000, 100_000], [100, 1000, 10_000, 100_000, 1_000_000])
     runs = setting.pick(60, 300, 1000)
     points: dict[str, list[Measured]] = {"local": [], "rr": [], "shares": [], "central": []}
     for users in sizes:
@@ -156,7 +156,7 @@ def uniformity_tests(setting: Setting) -> Row:
 def pointer_chasing(setting: Setting) -> Row:
     """The users that pointer chasing needs, against the length of the permutations."""
     lengths = setting.pick([2, 3, 4], [2, 3, 4, 5, 6, 7], [2, 3, 4, 5, 6, 7, 8])
-    further = setting.pick([8], [16, 32, 64], [16, 32, 64, 128])
+    further = setting.pick([6], [16, 32, 64], [16, 32, 64, 128])
     runs = setting.pick(20, 80, 300)
     method = Histogram.plan(users=100, privacy=setting.privacy, categories=pointers.universe(lengths[-1])).method
     counts: dict[str, Callable[[int, int], int]] = {

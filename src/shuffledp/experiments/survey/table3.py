@@ -82,8 +82,8 @@ def uniformity_tests(setting: Setting) -> Row:
 
 def parity_learning(setting: Setting) -> Row:
     """The users that find a hidden parity, against the candidates."""
-    bits_tried = setting.pick([3, 4, 5], [4, 5, 6, 8, 10], [4, 5, 6, 8, 10, 12])
-    runs = setting.pick(20, 50, 200)
+    bits_tried = setting.pick([2, 3, 4], [4, 5, 6, 8, 10], [4, 5, 6, 8, 10, 12])
+    runs = setting.pick(10, 50, 200)
     x = [len(parities.candidates(bits)) for bits in bits_tried]
     lines = []
     for model, count, name, claimed in (

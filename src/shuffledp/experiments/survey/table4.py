@@ -33,11 +33,11 @@ Floats = NDArray[np.float64]
 def bandits(setting: Setting) -> Row:
     """Extra regret against the arms, the horizon and 1/epsilon."""
     epsilon = setting.privacy.epsilon / 10
-    instances, horizon, arms = setting.pick(10, 40, 400), setting.pick(10**5, 10**7, 10**7), setting.pick(3, 9, 9)
+    instances, horizon, arms = setting.pick(6, 40, 400), setting.pick(10**4, 10**7, 10**7), setting.pick(3, 9, 9)
     grids: dict[str, list[tuple[int, int, float]]] = {
         "k - 1": [(k, horizon, epsilon) for k in setting.pick((2, 3, 5), (2, 3, 5, 9), (2, 3, 5, 9, 17, 33))],
         "1/ε": [(arms, horizon, epsilon * f) for f in setting.pick((1.0, 2.0, 4.0), (0.5, 1, 2), (0.25, 0.5, 1, 2, 4))],
-        "log T": [(arms, 10**p, epsilon) for p in setting.pick((4, 5, 6), (5, 6, 7, 8), (5, 6, 7, 8, 9, 10))],
+        "log T": [(arms, 10**p, epsilon) for p in setting.pick((3, 4, 5), (5, 6, 7, 8), (5, 6, 7, 8, 9, 10))],
     }
     claims: dict[tuple[str, Model], float | None] = {
         **{(against, "shuffle"): 1.0 for against in grids},
@@ -100,14 +100,14 @@ def convex(setting: Setting, solver: str) -> Row:
     """Extra loss against the users."""
     kind = next(each for each in SETTINGS if each.solver == solver and each.visits == 1)
     name, claim = _CLAIMS[solver]
-    sizes = setting.pick([1000, 3162, 10_000], [1000, 3162, 10_000, 31_623], [1000, 3162, 10_000, 31_623, 100_000, 316_228])
+    sizes = setting.pick([300, 1000, 3000], [1000, 3162, 10_000, 31_623], [1000, 3162, 10_000, 31_623, 100_000, 316_228])
     instances = setting.pick(2, 6, 40)
     tasks = [
         ConvexTask(setting=kind.name, solver=solver, users=users, instances=instances, seed=setting.seed) for users in sizes
     ]
     rows = [excess_at(kind, task, setting.privacy) for task in tasks]
     shuffle = [_with_error(row.extra_mean, row.extra_standard_error, row.runs) for row in rows]
-    runs = setting.pick(10, 60, 400)
+    runs = setting.pick(5, 60, 400)
     central = [_curator_extra(setting, kind.world, users, runs) for users in sizes]
     return Row(
         name=f"SCO error: {name.lower()}",
