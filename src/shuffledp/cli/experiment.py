@@ -8,6 +8,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.experiment_arms import experiment_arms
 from shuffledp.cli.experiment_convex import experiment_convex
+from shuffledp.cli.experiment_interaction import experiment_secure_sum
 from shuffledp.cli.experiment_scaling import experiment_scaling
 from shuffledp.cli.output import next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 experiment_app = typer.Typer(help="Measure again what the papers say.")
 experiment_app.command("arms")(experiment_arms)
 experiment_app.command("convex")(experiment_convex)
+experiment_app.command("secure-sum")(experiment_secure_sum)
 
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]

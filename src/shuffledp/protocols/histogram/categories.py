@@ -80,11 +80,10 @@ class Integers(Categories):
         if array.dtype.kind == "f":
             whole = array == np.floor(array)
             _refuse_first(array, ~whole, "must be a whole number", "round the values first")
-            array = np.where(np.abs(array) < 2.0**62, array, np.inf)
         elif array.dtype.kind not in "bui":
             raise DataError("values", f"dtype {array.dtype}", "must be whole numbers", "declare names as a,b,c instead")
         # Two passes over the data and no temporary where all is well.
-        if int(array.min()) < self.low or int(array.max()) > self.high:
+        if array.min().item() < self.low or array.max().item() > self.high:
             outside = (array < self.low) | (array > self.high)
             problem = f"must lie in the domain {self.low}:{self.high}"
             _refuse_first(array, outside, problem, "widen the domain, or drop such values on the device")
