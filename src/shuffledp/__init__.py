@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.bounded_sum import BoundedSum as BoundedSum
     from shuffledp.protocols.catalogue import load_plan as load_plan
     from shuffledp.protocols.histogram import Histogram as Histogram
+    from shuffledp.protocols.ranges import Ranges as Ranges
     from shuffledp.protocols.vector_sum import VectorSum as VectorSum
     from shuffledp.randomness import RandomBits as RandomBits
     from shuffledp.shuffle.pool import ShufflerPool as ShufflerPool
@@ -44,6 +45,7 @@ _HOMES = {
     "ParameterError": "shuffledp.errors",
     "Privacy": "shuffledp.privacy",
     "RandomBits": "shuffledp.randomness",
+    "Ranges": "shuffledp.protocols.ranges",
     "Reports": "shuffledp.messages",
     "ShuffleDPError": "shuffledp.errors",
     "Shuffler": "shuffledp.shuffle.shuffler",

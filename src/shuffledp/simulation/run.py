@@ -12,6 +12,7 @@ from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
@@ -37,7 +38,7 @@ def simulate(
 ) -> Estimate: ...
 @overload
 def simulate(
-    plan: VectorSumPlan | HistogramPlan,
+    plan: VectorSumPlan | HistogramPlan | RangesPlan,
     values: ArrayLike,
     *,
     bits: RandomBits,

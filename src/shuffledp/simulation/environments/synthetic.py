@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.simulation.environments.binary import synthetic_bits
 from shuffledp.simulation.environments.reals import synthetic_reals, synthetic_vectors
@@ -24,4 +27,16 @@ def synthetic_values(plan: Plan, *, seed: int | None = None) -> Any:
         return synthetic_reals(plan.users, plan.low, plan.high, seed=seed)
     if isinstance(plan, VectorSumPlan):
         return synthetic_vectors(plan.users, plan.dimension, plan.radius, seed=seed)
+    if isinstance(plan, RangesPlan):
+        return synthetic_codes(plan, seed=seed)
     raise ParameterError("protocol", plan.protocol, "has no synthetic data", "name a file")
+
+
+def synthetic_codes(plan: RangesPlan, *, seed: int | None = None) -> Any:
+    """Codes around a place in each axis's lower half, with a long tail upwards."""
+    generator = np.random.default_rng(seed)
+    columns = []
+    for axis in plan.axes:
+        draws = generator.gamma(3.0, axis.size / 12, plan.users)
+        columns.append(np.minimum(draws, axis.size - 1).astype(np.int64))
+    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)

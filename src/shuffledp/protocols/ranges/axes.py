@@ -1,0 +1,137 @@
+"""Which values there are along a line: whole numbers, or reals on a public grid.
+
+A domain is public: one read from the data would itself be an answer about the data, without noise.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import DataError, ParameterError
+
+Codes = NDArray[np.int64]
+LARGEST_AXIS = 1 << 22
+_AGAIN = "make the plan again"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The whole numbers low..high, or, with `steps`, the reals low..high in so many cells of equal width.
+
+    >>> Axis(0, 65_535).size, Axis(0.0, 1.0, 4).encode([0.1, 0.5, 1.0]).tolist()
+    (65536, [0, 2, 3])
+    """
+
+    low: float
+    high: float
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ParameterError(name, value, "must be a finite number", "write the domain as LOW:HIGH")
+            if self.steps is None and (not float(value).is_integer() or abs(value) >= 1 << 53):
+                raise ParameterError(name, value, "must be a whole number", "give steps to put reals on a grid")
+        if self.steps is not None and (isinstance(self.steps, bool) or not isinstance(self.steps, int)):
+            raise ParameterError("steps", self.steps, "must be a whole number", "1024 cells suit most quantiles")
+        if not self.low < self.high:
+            raise ParameterError("domain", f"{self.low}:{self.high}", "must have LOW < HIGH", "swap the two")
+        if not 2 <= self.size <= LARGEST_AXIS:
+            raise ParameterError(
+                "domain", f"{self.size} values", f"must have 2 to {LARGEST_AXIS}", "give fewer, wider steps"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many values or cells there are."""
+        return int(self.high) - int(self.low) + 1 if self.steps is None else self.steps
+
+    def encode(self, values: ArrayLike) -> Codes:
+        """The code of each value, on its owner's device; one outside the domain is an error that names its row."""
+        array = np.asarray(values)
+        if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "buif":
+            shown = f"{array.dtype} of shape {array.shape}"
+            raise DataError("values", shown, "must be a column of numbers", "pass one a user")
+        bad = ~((array >= self.low) & (array <= self.high))
+        problem = f"must lie in the domain {self}"
+        if self.steps is None and array.dtype.kind == "f" and not bad.any():
+            bad, problem = array != np.floor(array), "must be a whole number"
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError("values", f"{array[row]} in row {row + 1}", problem, "widen the domain, or use --steps")
+        if self.steps is None:
+            return array.astype(np.int64) - int(self.low)
+        cells = np.floor((array - self.low) / (self.high - self.low) * self.steps).astype(np.int64)
+        return np.minimum(cells, self.steps - 1)
+
+    def clip(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
+        """The values brought into the domain, and how many had to be."""
+        array = np.asarray(values)
+        inside = np.clip(array, self.low, self.high)
+        return inside, int((inside != array).sum())
+
+    def start(self, code: int) -> float:
+        """The value itself, or the lower end of the cell."""
+        if self.steps is None:
+            return int(self.low) + int(code)
+        return float(self.low + (self.high - self.low) * code / self.steps)
+
+    def end(self, code: int) -> float:
+        """The value itself, or the upper end of the cell."""
+        return self.start(code) if self.steps is None else self.start(code + 1)
+
+    def middle(self, code: int) -> float:
+        """The value itself, or the middle of the cell."""
+        return self.start(code) if self.steps is None else (self.start(code) + self.end(code)) / 2
+
+    def document(self) -> dict[str, Any]:
+        """The axis as JSON."""
+        return {"low": self.low, "high": self.high, "steps": self.steps}
+
+    def __str__(self) -> str:
+        return f"{self.low}:{self.high}" + ("" if self.steps is None else f" in {self.steps:,} steps")
+
+
+AnyAxis = Axis | int | range | tuple[float, float] | tuple[float, float, int] | Mapping[str, Any]
+AnyAxes = AnyAxis | Sequence[AnyAxis]
+
+
+def as_axis(given: Any) -> Axis:
+    """The axis meant: a number of values, a range, (low, high), (low, high, steps), or an axis's own document.
+
+    >>> as_axis(256), as_axis((0.0, 1.0, 100)).size
+    (Axis(low=0, high=255, steps=None), 100)
+    """
+    if isinstance(given, Axis):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return Axis(0, given - 1)
+    if isinstance(given, range) and given.step == 1:
+        return Axis(given.start, given.stop - 1)
+    if isinstance(given, Mapping):
+        if set(given) != {"low", "high", "steps"}:
+            raise DataError("plan.axes", sorted(given), "must be low, high and steps", _AGAIN)
+        return Axis(**given)
+    if isinstance(given, tuple) and len(given) in (2, 3) and all(isinstance(each, int | float) for each in given):
+        return Axis(*given)
+    raise ParameterError("domain", given, "must say which values there are", "pass a number, a range or (low, high)")
+
+
+def as_axes(given: Any) -> tuple[Axis, ...]:
+    """One axis, or a list of one or two.
+
+    >>> len(as_axes((64, 128))), len(as_axes([64, 128]))
+    (1, 2)
+    """
+    if isinstance(given, tuple) and given and not all(isinstance(each, Axis) for each in given):
+        return (as_axis(given),)
+    if not isinstance(given, list | tuple):
+        return (as_axis(given),)
+    if not 1 <= len(given) <= 2:
+        raise ParameterError("domain", f"{len(given)} axes", "must have one or two", "choose two of them")
+    return tuple(as_axis(each) for each in given)

@@ -1,0 +1,370 @@
+"""What all range counts share: a user sends the nodes that its value is in, and decoys, level by level."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.products import ProductPair
+from shuffledp.accounting.split_coins import BallsPair
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.base import Plan
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.ranges.axes import Axis, Codes, as_axes
+from shuffledp.protocols.ranges.bounds import DecoyWeights
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial
+from shuffledp.sampling.uniform import smallest_width, uniform_below
+from shuffledp.schedules.interval_trees import IntervalTree
+
+Floats = NDArray[np.float64]
+LARGEST_COINS = 1 << 20
+LARGEST_DOMAIN = 1 << 22
+# In an audit, steps of the logarithm of the likelihood ratio.
+_STEPS = 50
+
+
+@lru_cache(maxsize=64)
+def _product(throws: tuple[tuple[int, float], ...]) -> ProductPair:
+    return ProductPair([BallsPair(balls, hit) for balls, hit in throws])
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """What a plan's estimates can be off by."""
+
+    value: float  # standard error of the worst single value
+    value_bound: float  # all values at once
+    prefix: float  # standard error of the worst prefix
+    prefix_bound: float  # all prefixes at once
+    reach: float  # how far one message can move a prefix
+
+
+def rounded_up(number: float) -> float:
+    """About eight digits, which every machine agrees on: plans are compared by the numbers in their files."""
+    return float(f"{number * (1 + 1e-8):.9g}")
+
+
+@lru_cache(maxsize=64)
+def _errors(plan: "RangesPlan") -> Errors:
+    return plan._compute_errors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangesPlan(Plan):
+    """Counts of all ranges of values, from a tree over the values of each axis.
+
+    Values are codes 0, 1, ... along each axis; `axes` says what they stand for. At each level (two dimensions: at each
+    pair of levels) a user sends the node it is in and up to `coins` decoys, nodes drawn uniformly from that level, each
+    with its level's probability.
+    """
+
+    protocol: ClassVar[str] = "ranges"
+    theory_page: ClassVar[str] = "docs/theory/range-queries.md"
+    domain_names: ClassVar[tuple[str, ...]] = ("axes", "branching")
+
+    axes: tuple[Axis, ...]
+    branching: tuple[int, ...]
+    coins: tuple[int, ...]
+    probabilities: tuple[float, ...]
+
+    # --- the trees ---------------------------------------------------------------------------
+
+    def _check_domain(self) -> None:
+        object.__setattr__(self, "axes", as_axes(self.axes))
+        if not isinstance(self.branching, list | tuple) or len(self.branching) != len(self.axes):
+            raise ParameterError("branching", self.branching, "must be one number an axis", "make the plan again")
+        object.__setattr__(self, "branching", tuple(self.branching))
+        if self.size > LARGEST_DOMAIN:
+            raise ParameterError("domain", self.size, f"must have at most {LARGEST_DOMAIN} cells", "take wider steps")
+        if sum(self.level_sizes) >= 1 << 32:
+            raise ParameterError("branching", self.branching, "makes too many nodes", "take a larger one")
+
+    @property
+    def domain(self) -> dict[str, Any]:
+        return {"axes": [axis.document() for axis in self.axes], "branching": list(self.branching)}
+
+    @property
+    def domain_options(self) -> str:
+        """The options of the command line that give this domain."""
+        limits = "x".join(f"{axis.low}:{axis.high}" for axis in self.axes)
+        steps = "" if self.axes[0].steps is None else f" --steps {self.axes[0].steps}"
+        return f"--domain {limits}{steps} --branching {self.branching[0]}"
+
+    @property
+    def trees(self) -> tuple[IntervalTree, ...]:
+        """One an axis."""
+        return tuple(IntervalTree(axis.size, each) for axis, each in zip(self.axes, self.branching, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many values there are, in all dimensions together."""
+        return int(np.prod([axis.size for axis in self.axes]))
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """The levels that are sent, each as a level of every axis."""
+
+    @property
+    def level_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Nodes along each axis, of every level that is sent."""
+        trees = self.trees
+        return tuple(
+            tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in self.levels
+        )
+
+    @property
+    def level_sizes(self) -> tuple[int, ...]:
+        """Nodes of every level that is sent."""
+        return tuple(int(np.prod(shape)) for shape in self.level_shapes)
+
+    # --- noise and messages ------------------------------------------------------------------
+
+    def _check_noise(self) -> None:
+        levels = len(self.levels)
+        if len(self.coins) != levels or len(self.probabilities) != levels:
+            raise ParameterError("coins", self.coins, f"must be {levels} numbers, one a level", "make the plan again")
+        for coins in self.coins:
+            if isinstance(coins, bool) or not isinstance(coins, int) or not 1 <= coins <= LARGEST_COINS:
+                raise ParameterError("coins", coins, f"must lie in 1..{LARGEST_COINS}", "make the plan again")
+        for probability in self.probabilities:
+            if isinstance(probability, bool) or not isinstance(probability, float) or not 0 < probability <= 1:
+                raise ParameterError("probability", probability, "must lie in (0, 1]", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "blankets", "coins": list(self.coins), "probabilities": list(self.probabilities)}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        for name in ("coins", "probabilities"):
+            if not isinstance(noise.get(name), list):
+                raise DataError(f"noise.{name}", noise.get(name), "must be a list", "make the plan again")
+        return cls(coins=tuple(noise["coins"]), probabilities=tuple(noise["probabilities"]), **common)
+
+    @property
+    def blanket_means(self) -> tuple[float, ...]:
+        """Decoys of all users in one node, on average, level by level."""
+        thrown = zip(self.coins, self.probabilities, self.level_sizes, strict=True)
+        return tuple(self.users * coins * probability / nodes for coins, probability, nodes in thrown)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return len(self.levels) + float(np.dot(self.coins, self.probabilities))
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return len(self.levels) + sum(self.coins)
+
+    @property
+    def alphabet_size(self) -> int:
+        return sum(self.level_sizes)
+
+    @property
+    def bits_per_message(self) -> int:
+        return (self.alphabet_size - 1).bit_length()
+
+    # --- errors ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _compute_errors(self) -> Errors:
+        """Standard errors and bounds, from the weights of all counts."""
+
+    @property
+    def errors(self) -> Errors:
+        """What the estimates can be off by."""
+        return _errors(self)
+
+    @property
+    def standard_error(self) -> float:
+        return self.errors.value
+
+    @property
+    def influence(self) -> float:
+        """How far one client that lies can move a prefix."""
+        return self.messages_per_user_max * self.errors.reach
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves a prefix by at most {self.influence:.3g}: {self.errors.reach:.3g} for each of its messages"
+
+    def further_numbers(self) -> dict[str, Any]:
+        errors = self.errors
+        return {
+            "values_bound": errors.value_bound,
+            "prefix_standard_error": errors.prefix,
+            "prefix_bound": errors.prefix_bound,
+        }
+
+    @abstractmethod
+    def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
+        """What each level's counts weigh in the estimate of a product of sums, one factor an axis."""
+
+    @property
+    def title(self) -> str:
+        return "Private counts of all ranges"
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> ProductPair:
+        thrown = zip(self.coins, self.probabilities, self.level_sizes, strict=True)
+        return _product(tuple((honest * coins, probability / nodes) for coins, probability, nodes in thrown))
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the levels' two-bin pairs, composed exactly"),
+            DeltaTerm("sampling", 0.0, "coins and decoys are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "With all others' values known the view is, level by level, the user's node among the honest users' decoys, "
+            "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
+            "shows nothing: the product over all levels is the worst."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        """Fields of a twin with this part of the noise variance, for the audit: it protects nobody."""
+        return {"probabilities": tuple(part * each for each in self.probabilities)}
+
+    # --- the clients' side -------------------------------------------------------------------
+
+    def encode(self, values: ArrayLike) -> Codes:
+        """People's values as codes, on their own devices: a column, or one column an axis."""
+        array = np.asarray(values)
+        if len(self.axes) == 1:
+            return self.axes[0].encode(array)
+        self._check_shape(array)
+        return np.stack([axis.encode(array[:, i]) for i, axis in enumerate(self.axes)], axis=1)
+
+    def _check_shape(self, array: NDArray[Any]) -> None:
+        wanted = (len(array),) if len(self.axes) == 1 and array.ndim else (len(array) if array.ndim else 0, 2)
+        if array.shape != wanted or array.size == 0:
+            what = "one code a user" if len(self.axes) == 1 else "two codes a user"
+            raise DataError("values", f"shape {array.shape}", f"must be {what}", "pass a row for each user")
+
+    def check_values(self, values: ArrayLike) -> Codes:
+        """The codes as whole numbers in 0..size-1 along each axis."""
+        array = np.asarray(values)
+        self._check_shape(array)
+        if array.dtype.kind not in "bui":
+            raise DataError("values", f"dtype {array.dtype}", "must be codes", "encode them: plan.encode(x)")
+        sizes = np.array([axis.size for axis in self.axes])
+        outside = ((array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))).reshape(len(array), -1).any(axis=1)
+        if outside.any():
+            row = int(outside.argmax())
+            limits = " x ".join(f"0..{size - 1}" for size in sizes)
+            raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in {limits}", "encode them first")
+        return array.astype(np.int64, copy=False)
+
+    def _nodes(self, codes: Codes) -> list[Codes]:
+        """The node of every user, level by level."""
+        columns = codes.reshape(len(codes), -1)
+        found = []
+        for level, shape in zip(self.levels, self.level_shapes, strict=True):
+            node = np.zeros(len(codes), dtype=np.int64)
+            for axis, (tree, each, nodes) in enumerate(zip(self.trees, level, shape, strict=True)):
+                node = node * nodes + columns[:, axis] // tree.width(each)
+            found.append(node)
+        return found
+
+    def true_value(self, values: ArrayLike) -> Floats:
+        leaves = self._nodes(self.check_values(values))[-1]
+        return np.bincount(leaves, minlength=self.size).astype(np.float64)
+
+    @property
+    def _kind(self) -> str:
+        return f"u{smallest_width(self.bits_per_message) // 8}"
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        codes = self.check_values(values)
+        users, levels = len(codes), len(self.levels)
+        sizes = np.empty((users, levels), dtype=np.int64)
+        for level, (coins, probability) in enumerate(zip(self.coins, self.probabilities, strict=True)):
+            thrown = bernoulli(probability, users * coins, bits=bits).reshape(users, coins)
+            sizes[:, level] = 1 + thrown.sum(axis=1, dtype=np.int64)
+        starts = (np.cumsum(sizes) - sizes.reshape(-1)).reshape(users, levels)
+        payloads = np.empty(int(sizes.sum()), dtype=self._kind)
+        offset = 0
+        for level, (nodes, own) in enumerate(zip(self.level_sizes, self._nodes(codes), strict=True)):
+            here, start = sizes[:, level], starts[:, level]
+            drawn = uniform_below(nodes, int(here.sum()), bits=bits).astype(np.int64)
+            first = np.cumsum(here) - here
+            drawn[first] = own
+            places = np.repeat(start - first, here) + np.arange(drawn.size)
+            payloads[places] = drawn + offset
+            offset += nodes
+        return Reports(payloads, sizes.sum(axis=1))
+
+    # --- the server's side -------------------------------------------------------------------
+
+    @abstractmethod
+    def _leaves(self, counts: list[Floats]) -> Floats:
+        """The values' estimates from the centred counts of every level."""
+
+    def _read(self, seen: list[Codes], *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+        """All but the users' own messages are decoys, so their number is seen: each node's share is taken off."""
+        shapes = zip(seen, self.level_shapes, strict=True)
+        counts = [(each - (int(each.sum()) - self.users) / each.size).reshape(shape) for each, shape in shapes]
+        errors = self.errors
+        return VectorEstimate(
+            value=self._leaves(counts).reshape(-1),
+            standard_error=errors.value,
+            bound=errors.value_bound + dropped * errors.reach,
+            confidence=CONFIDENCE,
+            dropped=dropped,
+            simulated=simulated,
+        )
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < self.alphabet_size]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
+        return self._read(np.split(seen, np.cumsum(self.level_sizes)[:-1]), dropped=len(batch) - known.size)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        codes = self.check_values(values)
+        self.check_reports(len(codes))
+        seen = []
+        thrown = zip(self.coins, self.probabilities, self.level_sizes, strict=True)
+        for own, (coins, probability, nodes) in zip(self._nodes(codes), thrown, strict=True):
+            decoys = int(binomial(self.users * coins, probability, 1, bits=bits)[0])
+            fallen = uniform_below(nodes, decoys, bits=bits).astype(np.int64)
+            seen.append(np.bincount(own, minlength=nodes) + np.bincount(fallen, minlength=nodes))
+        return self._read(seen, simulated=not bits.is_secure)
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    @property
+    def neighbours(self) -> tuple[Codes, Codes, Codes]:
+        """The two ends of the domain, which share no node; all others have the first value, which is known."""
+        ends = np.array([[0] * len(self.axes), [axis.size - 1 for axis in self.axes]], dtype=np.int64)
+        low, high = (end.reshape(1, -1) if len(self.axes) > 1 else end for end in ends)
+        return low, high, low
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The logarithm of the likelihood ratio of the two ends, in steps: all that a run says about which it is."""
+        low, high, others = (self._nodes(each) for each in self.neighbours)
+        runs = np.repeat(np.arange(trials), reports.sizes.reshape(trials, -1).sum(axis=1))
+        known = len(reports) // trials - 1
+        total, offset = np.zeros(trials), 0
+        for level, nodes in enumerate(self.level_sizes):
+            ends = []
+            for side in (low, high):
+                hits = reports.payloads == offset + int(side[level][0])
+                count = np.bincount(runs[hits], minlength=trials)
+                ends.append(count - known * int(side[level][0] == others[level][0]))
+            # One of the two counts is at least 1; half a message keeps the logarithm finite.
+            total += np.log((ends[0] + 0.5) / (ends[1] + 0.5)) * (low[level][0] != high[level][0])
+            offset += nodes
+        return np.rint(total * _STEPS).astype(np.int64)[:, np.newaxis]

@@ -1,0 +1,150 @@
+"""What an estimate of all values says about ranges, the distribution function and quantiles."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.errors import ParameterError
+from shuffledp.estimates import Estimate, VectorEstimate
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.ranges.axes import Axis
+from shuffledp.protocols.ranges.bounds import one_sum_bound
+
+if TYPE_CHECKING:
+    from shuffledp.protocols.ranges.base import RangesPlan
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile:
+    """A value of the domain, and an interval that holds the true quantile.
+
+    With CONFIDENCE, for all quantiles at once, some user's value with the rank asked for lies in lower..upper.
+    """
+
+    q: float
+    value: float
+    lower: float
+    upper: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return f"{self.value:,.6g} (the {self.q:g} quantile lies in {self.lower:,.6g}..{self.upper:,.6g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RangeEstimate:
+    """All ranges of one axis, from one estimate."""
+
+    plan: "RangesPlan"
+    values: VectorEstimate
+
+    def _slack(self) -> float:
+        return self.values.dropped * self.plan.errors.reach
+
+    def count(self, low: float, high: float) -> Estimate:
+        """How many users have a value of low..high, both included; ends must be values, or ends of cells."""
+        axis = self.plan.axes[0]
+        first, last = _codes(axis, low, high)
+        functional = np.zeros(axis.size)
+        functional[first : last + 1] = 1.0
+        levels = self.plan.level_weights((functional,))
+        return Estimate(
+            value=float(self.values.value[first : last + 1].sum()),
+            standard_error=math.sqrt(sum(level.variance for level in levels)),
+            bound=one_sum_bound(levels) + self._slack(),
+            confidence=CONFIDENCE,
+            dropped=self.values.dropped,
+            simulated=self.values.simulated,
+        )
+
+    @property
+    def prefix_bound(self) -> float:
+        """All prefixes are within this at once, with CONFIDENCE."""
+        return self.plan.errors.prefix_bound + self._slack()
+
+    def prefixes(self) -> Floats:
+        """How many users have each value or a smaller one: as estimated, so not always rising."""
+        return np.cumsum(self.values.value)
+
+    def cdf(self) -> Floats:
+        """The distribution function at each value: the best rising fit between 0 and 1.
+
+        The largest error does not grow: the fit is midway between the largest so far and the least to come.
+        """
+        raw = self.prefixes() / self.plan.users
+        rising = (np.maximum.accumulate(raw) + np.minimum.accumulate(raw[::-1])[::-1]) / 2
+        return np.clip(rising, 0.0, 1.0)
+
+    def quantile(self, q: float) -> Quantile:
+        """The value of rank q, and every value whose true rank can be q."""
+        if not 0 <= q <= 1:
+            raise ParameterError("q", q, "must lie in [0, 1]", "0.5 is the median")
+        axis, share = self.plan.axes[0], self.cdf()
+        bound = self.prefix_bound / self.plan.users
+        # The true quantile is the first value with F >= q; |F - cdf| <= bound at all values.
+        lower = _first(share >= q - bound)
+        upper = _first(share >= q + bound)
+        return Quantile(
+            q=q,
+            value=axis.middle(_first(share >= q)),
+            lower=axis.start(lower),
+            upper=axis.end(upper),
+            confidence=CONFIDENCE,
+        )
+
+    def median(self) -> Quantile:
+        """The quantile one half."""
+        return self.quantile(0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GridEstimate:
+    """All rectangles of two axes, from one estimate."""
+
+    plan: "RangesPlan"
+    values: VectorEstimate
+
+    def count(self, first: tuple[float, float], second: tuple[float, float]) -> Estimate:
+        """How many users lie in a rectangle: a range of the first axis, and one of the second."""
+        functionals, shape = [], [axis.size for axis in self.plan.axes]
+        inside = self.values.value.reshape(shape)
+        for place, (axis, ends) in enumerate(zip(self.plan.axes, (first, second), strict=True)):
+            low, high = _codes(axis, *ends)
+            functional = np.zeros(axis.size)
+            functional[low : high + 1] = 1.0
+            functionals.append(functional)
+            inside = inside[low : high + 1] if place == 0 else inside[:, low : high + 1]
+        levels = self.plan.level_weights(tuple(functionals))
+        return Estimate(
+            value=float(inside.sum()),
+            standard_error=math.sqrt(sum(level.variance for level in levels)),
+            bound=one_sum_bound(levels) + 4 * self.values.dropped * self.plan.errors.reach,
+            confidence=CONFIDENCE,
+            dropped=self.values.dropped,
+            simulated=self.values.simulated,
+        )
+
+
+def _first(reached: NDArray[np.bool_]) -> int:
+    """The first place that is true; the last one where none is."""
+    return int(reached.argmax()) if reached.any() else reached.size - 1
+
+
+def _codes(axis: Axis, low: float, high: float) -> tuple[int, int]:
+    """The first and the last code of a range whose ends are ends of values or cells."""
+    if not axis.low <= low <= high <= axis.high:
+        raise ParameterError("range", f"{low}:{high}", f"must lie in the domain {axis}", "give its ends in order")
+    if axis.steps is None:
+        if not float(low).is_integer() or not float(high).is_integer():
+            raise ParameterError("range", f"{low}:{high}", "must have whole ends", "values are whole numbers")
+        return int(low) - int(axis.low), int(high) - int(axis.low)
+    width = (axis.high - axis.low) / axis.steps
+    first, last = (low - axis.low) / width, (high - axis.low) / width
+    if abs(first - round(first)) > 1e-6 or abs(last - round(last)) > 1e-6 or round(first) == round(last):
+        raise ParameterError("range", f"{low}:{high}", f"must end between cells of width {width:g}", "round its ends")
+    return round(first), round(last) - 1

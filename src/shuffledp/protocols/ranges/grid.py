@@ -1,0 +1,266 @@
+"""Rectangles of two axes: a node of each tree at every pair of levels, least squares along one axis and the other."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.fields import only_exact
+from shuffledp.protocols.histogram.decoys import paper_blanket
+from shuffledp.protocols.ranges.axes import AnyAxes, as_axes
+from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
+from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
+from shuffledp.protocols.ranges.estimates import GridEstimate
+from shuffledp.protocols.ranges.planning import calibrated, first_guess, thrown
+from shuffledp.references.curator_histogram import CuratorHistogram
+from shuffledp.references.local_histograms import best_local_histogram
+from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanced_branchings
+
+LARGEST_SIDE = 1 << 10
+_SPLITS = (0.0, 10.0, 1000.0)
+# Without a limit on messages: the fewest among plans with at most this part more than the least error.
+_TOLERANCE = 2.0
+# Corners along an axis that are looked at while branchings are compared.
+_LOOKED_AT = 40
+
+
+@lru_cache(maxsize=32)
+def _squares(size: int, branching: int, variances: tuple[float, ...]) -> TreeSquares:
+    return TreeSquares(IntervalTree(size, branching), variances[1:], variances[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AxisWeights:
+    """Of many functionals of one axis, level by level from 0: squares and sums of weights, and the largest weight."""
+
+    squares: Floats
+    sums: Floats
+    largest: Floats
+
+    @classmethod
+    def of(cls, squares: TreeSquares, functionals: Floats) -> "_AxisWeights":
+        weights = squares.weights(functionals)
+        return cls(
+            np.array([(level**2).sum(axis=0) for level in weights]),
+            np.array([level.sum(axis=0) for level in weights]),
+            np.max([np.abs(level).max(axis=0) for level in weights], axis=0),
+        )
+
+
+def _variances(means: Floats, nodes: Floats, first: _AxisWeights, second: _AxisWeights) -> Floats:
+    """Of all products of a functional of either axis: weights are products, and decoys are centred in every level."""
+    uncentred = first.squares.T @ means @ second.squares
+    return np.maximum(uncentred - (first.sums**2).T @ (means / nodes) @ second.sums**2, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid(RangesPlan):
+    """Each user sends its cell at every pair of levels of two trees, and decoys.
+
+    The adversary sees how many messages name each cell of each pair of levels. The blankets' means are products of a
+    number for either axis's level, so that least squares over all pairs is least squares along one axis, then along
+    the other; the number of users, which is known, is used as if it were as noisy.
+
+    Reference: [004] B.3, Table 6 (d = 2).
+
+    >>> plan = Grid.plan(users=100_000, privacy=Privacy(1, 1e-6), axes=[16, 16], branching=4)
+    >>> len(plan.levels), plan.messages_per_user_max
+    (8, 16)
+    """
+
+    method: ClassVar[str] = "grid"
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        axes: AnyAxes,
+        branching: int | None = None,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+    ) -> Self:
+        """The least error of the worst corner within the messages allowed; without a limit, few messages for it."""
+        check_users(users)
+        only_exact(constants)
+        both = as_axes(axes)
+        _check_sides(tuple(axis.size for axis in both))
+        honest = honest_users(users, honest_fraction)
+        rows = []
+        choices = [balanced_branchings(axis.size) if branching is None else (branching,) for axis in both]
+        for branchings in itertools.product(*choices):
+            trees = [IntervalTree(axis.size, each) for axis, each in zip(both, branchings, strict=True)]
+            for split in _SPLITS:
+                rows += _considered(trees, split, privacy, honest)
+        best = _choose(rows, max_messages)
+        for branchings, sizes, shares in best:
+            coins, probabilities = calibrated(privacy, honest, sizes, shares)
+            if max_messages is None or len(sizes) + sum(coins) <= max_messages:
+                return cls(
+                    users=users,
+                    privacy=privacy,
+                    honest_fraction=honest_fraction,
+                    constants=constants,
+                    axes=both,
+                    branching=branchings,
+                    coins=coins,
+                    probabilities=probabilities,
+                )
+        raise InfeasibleError("max_messages", max_messages, "is too few for this domain", "allow more, or wider steps")
+
+    def _check_domain(self) -> None:
+        super(Grid, self)._check_domain()
+        _check_sides(tuple(axis.size for axis in self.axes))
+
+    @property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        first, second = self.trees
+        return tuple(itertools.product(range(first.depth + 1), range(second.depth + 1)))[1:]
+
+    @property
+    def _means(self) -> Floats:
+        """Blankets by the levels of either axis; 0 for the root, which is not sent."""
+        first, second = self.trees
+        return np.reshape((0.0, *self.blanket_means), (first.depth + 1, second.depth + 1))
+
+    @property
+    def _nodes_table(self) -> Floats:
+        return _nodes_table(self.trees)
+
+    @property
+    def squares(self) -> tuple[TreeSquares, TreeSquares]:
+        """Least squares along either axis."""
+        means = self._means
+        first, second = (tuple(float(each) for each in part) for part in (means[:, 1], means[1, :]))
+        sizes = [axis.size for axis in self.axes]
+        return _squares(sizes[0], self.branching[0], first), _squares(sizes[1], self.branching[1], second)
+
+    def _leaves(self, counts: list[Floats]) -> Floats:
+        first, second = self.squares
+        depth = second.tree.depth + 1
+        every = [np.full((1, 1), float(self.users)), *counts]
+        along = [first.leaves(every[level::depth][1:], every[level]) for level in range(depth)]
+        return second.leaves([each.T for each in along[1:]], along[0].T).T
+
+    def _compute_errors(self) -> Errors:
+        singles = [_AxisWeights.of(each, np.eye(each.tree.size)) for each in self.squares]
+        corners = [_AxisWeights.of(each, np.triu(np.ones((each.tree.size,) * 2))) for each in self.squares]
+        found = []
+        for first, second in (singles, corners):
+            variances = _variances(self._means, self._nodes_table, first, second)
+            # A weight less its level's mean is within twice the largest.
+            spans = 2 * np.outer(first.largest, second.largest)
+            bound = every_sum_bound(variances.reshape(-1), spans.reshape(-1))
+            found.append((math.sqrt(float(variances.max())), bound, float(spans.max())))
+        (value, value_bound, _), (corner, corner_bound, reach) = found
+        return Errors(
+            value=rounded_up(value),
+            value_bound=rounded_up(value_bound),
+            prefix=rounded_up(corner),
+            prefix_bound=rounded_up(corner_bound),
+            reach=rounded_up(reach),
+        )
+
+    def standard_errors_for(self, values: ArrayLike) -> Floats:
+        singles = [_AxisWeights.of(each, np.eye(each.tree.size)) for each in self.squares]
+        return np.sqrt(_variances(self._means, self._nodes_table, *singles)).reshape(-1)
+
+    def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
+        sides = []
+        for squares, functional in zip(self.squares, functionals, strict=True):
+            distinct = [np.unique(level, return_counts=True) for level in squares.weights(functional)]
+            sides.append([(weights, times / times.sum()) for weights, times in distinct])
+        found = []
+        for (one, other), coins, probability in zip(self.levels, self.coins, self.probabilities, strict=True):
+            (first, first_share), (second, second_share) = sides[0][one], sides[1][other]
+            weights, shares = np.outer(first, second), np.outer(first_share, second_share)
+            found.append(DecoyWeights(self.users * coins, probability, weights.reshape(-1), shares.reshape(-1)))
+        return tuple(found)
+
+    def ranges(self, estimate: VectorEstimate) -> GridEstimate:
+        """Every rectangle, from an estimate of this plan."""
+        return GridEstimate(plan=self, values=estimate)
+
+    @property
+    def question(self) -> str:
+        return f"count {self.users:,} users in all rectangles of {' x '.join(str(axis) for axis in self.axes)}"
+
+    def reference(self) -> dict[str, float | None]:
+        """Of single cells: a plain histogram is the best that a curator and the local model can do for one."""
+        levels = len(self.levels)
+        paper = paper_blanket(Privacy(self.privacy.epsilon / levels, self.privacy.delta / levels))
+        return {
+            "paper_standard_error": math.sqrt(paper * self.users / self.honest_users),
+            "central_standard_error": CuratorHistogram.plan(privacy=self.privacy, bins=self.size).standard_error,
+            "local_standard_error": best_local_histogram(
+                users=self.users, privacy=self.privacy, bins=self.size
+            ).standard_error,
+        }
+
+
+_Row = tuple[float, float, int, tuple[int, ...], tuple[int, ...], tuple[float, ...]]
+
+
+def _check_sides(sizes: tuple[int, ...]) -> None:
+    if len(sizes) != 2:
+        raise ParameterError("domain", f"{len(sizes)} axes", "must be two for a grid", "one takes the method tree")
+    if max(sizes) > LARGEST_SIDE:
+        raise ParameterError("domain", max(sizes), f"must have sides of at most {LARGEST_SIDE}", "take wider steps")
+
+
+def _nodes_table(trees: Any) -> Floats:
+    first, second = ([tree.nodes(level) for level in range(tree.depth + 1)] for tree in trees)
+    return np.outer(first, second).astype(np.float64)
+
+
+def _considered(trees: list[IntervalTree], split: float, privacy: Privacy, honest: int) -> list[_Row]:
+    """This branching with this split of the noise, by a first guess at it: error, messages, and what to calibrate."""
+    parts: list[NDArray[np.float64]] = []
+    for tree in trees:
+        nodes = np.array([tree.nodes(level) for level in range(tree.depth + 1)])
+        parts.append(1 / np.sqrt(1 + split * nodes / tree.size))
+    table = np.outer(*parts)
+    sizes = tuple(int(size) for size in _nodes_table(trees).reshape(-1)[1:])
+    shares = tuple(float(share) for share in table.reshape(-1)[1:])
+    guess = first_guess(privacy, shares)
+    try:
+        coins, probabilities = thrown(honest, sizes, [guess * share for share in shares])
+    except InfeasibleError:
+        return []
+    means = guess * table
+    means[0, 0] = 0.0
+    sides = []
+    for tree, part in zip(trees, parts, strict=True):
+        at = np.unique(np.linspace(0, tree.size - 1, min(tree.size, _LOOKED_AT)).astype(np.int64))
+        corners = (np.arange(tree.size)[:, np.newaxis] <= at).astype(np.float64)
+        sides.append(_AxisWeights.of(TreeSquares(tree, part[1:].tolist(), float(part[0])), corners))
+    error = math.sqrt(float(_variances(means, _nodes_table(trees), *sides).max()))
+    sent = len(sizes) + float(np.dot(coins, probabilities))
+    return [(error, sent, len(sizes) + sum(coins), tuple(tree.branching for tree in trees), sizes, shares)]
+
+
+def _choose(rows: list[_Row], max_messages: int | None) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]]:
+    if not rows:
+        raise InfeasibleError("messages", None, "would be too many for this domain", "take more users or wider steps")
+    if max_messages is None:
+        least = min(row[0] for row in rows)
+        rows = sorted((row for row in rows if row[0] <= _TOLERANCE * least), key=lambda row: row[1])
+    else:
+        fewest = min(row[2] for row in rows)
+        rows = sorted(row for row in rows if row[2] <= max_messages + 1)
+        if not rows:
+            raise InfeasibleError(
+                "max_messages", max_messages, f"must be about {fewest} for this domain", "allow more, or wider steps"
+            )
+    return [row[3:] for row in rows[:8]]
