@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.binary_sum import BinarySum as BinarySum
     from shuffledp.protocols.bounded_sum import BoundedSum as BoundedSum
     from shuffledp.protocols.catalogue import load_plan as load_plan
+    from shuffledp.protocols.distribution_test import UniformityTest as UniformityTest
     from shuffledp.protocols.histogram import Histogram as Histogram
     from shuffledp.protocols.ranges import Ranges as Ranges
     from shuffledp.protocols.vector_sum import VectorSum as VectorSum
@@ -50,6 +51,7 @@ _HOMES = {
     "ShuffleDPError": "shuffledp.errors",
     "Shuffler": "shuffledp.shuffle.shuffler",
     "ShufflerPool": "shuffledp.shuffle.pool",
+    "UniformityTest": "shuffledp.protocols.distribution_test",
     "VectorEstimate": "shuffledp.estimates",
     "VectorSum": "shuffledp.protocols.vector_sum",
     "load_plan": "shuffledp.protocols.catalogue",

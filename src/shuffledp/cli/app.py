@@ -23,6 +23,7 @@ from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate_command
 from shuffledp.cli.task import task_app
+from shuffledp.cli.uniformity import uniformity
 
 USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What typer raises for a wrong command line."""
@@ -56,6 +57,7 @@ app.add_typer(task_app, name="task")
 app.command("report")(report)
 app.command("estimate")(estimate)
 app.command("doctor")(doctor)
+app.command("test-uniform")(uniformity)
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ from shuffledp.cli import options
 from shuffledp.cli.experiment_arms import experiment_arms
 from shuffledp.cli.experiment_convex import experiment_convex
 from shuffledp.cli.experiment_interaction import experiment_secure_sum
+from shuffledp.cli.experiment_pointers import experiment_pointers
 from shuffledp.cli.experiment_scaling import experiment_scaling
 from shuffledp.cli.output import next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
@@ -21,6 +22,7 @@ experiment_app = typer.Typer(help="Measure again what the papers say.")
 experiment_app.command("arms")(experiment_arms)
 experiment_app.command("convex")(experiment_convex)
 experiment_app.command("secure-sum")(experiment_secure_sum)
+experiment_app.command("pointer-chasing")(experiment_pointers)
 
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]

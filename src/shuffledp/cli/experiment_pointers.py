@@ -1,0 +1,71 @@
+"""`shuffledp experiment pointer-chasing`: users that PC(2, l) needs, shuffled and local."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.progress import of_how_much
+
+if TYPE_CHECKING:
+    from shuffledp.experiments.pointers import PointerRow
+
+Lengths = Annotated[str, typer.Option("--lengths", help="Lengths of the permutations, with commas.", metavar="L,L")]
+Runs = Annotated[int, typer.Option("--runs", help="Runs at each number of users.", metavar="R")]
+Seed = Annotated[int, typer.Option("--seed", help="Another number, other permutations and noise.", metavar="S")]
+Method = Annotated[str, typer.Option("--method", help="The histogram's method.", metavar="M")]
+
+
+def experiment_pointers(
+    lengths: Lengths = "2,3,4,5,6",
+    runs: Runs = 200,
+    method: Method = "decoys",
+    seed: Seed = 1,
+    as_json: options.AsJson = False,
+) -> None:
+    """How many users pointer chasing needs for two thirds of success, with a shuffler and in the local model."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.experiments.pointers import pointer_chasing
+
+    try:
+        numbers = [int(word) for word in lengths.split(",")]
+    except ValueError:
+        raise ParameterError("lengths", lengths, "must be whole numbers with commas between", "try 2,3,4") from None
+    with of_how_much("chasing", shown=not as_json) as progress:
+        rows = pointer_chasing(lengths=numbers, method=method, runs=runs, seed=seed, progress=progress)
+    if as_json:
+        print_json({"schema": 1, "runs": runs, "seed": seed, "rows": [asdict(row) for row in rows]})
+        return
+    show(_table(rows, runs))
+    typer.echo(
+        "Every one-round local protocol needs a number of users that grows at least like l ([004] Theorem 17);\n"
+        "with a shuffler it need not grow at all (Theorem 18). Epsilon 1, delta 1e-6. A guess is right once in l times.\n"
+        "Messages: a user's, on average. Local: the part of local runs that are right with as many users."
+    )
+    next_steps([("more runs", f"experiment pointer-chasing --lengths {lengths} --runs {4 * runs}")])
+
+
+def _table(rows: "list[PointerRow]", runs: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    title = f"Fewest users for two thirds of {runs} runs"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for name in ("model", "method", "l", "2 l!", "users", "right", "95%", "messages", "local"):
+        table.add_column(name, justify="left" if name in ("model", "method") else "right", no_wrap=True)
+    for row in rows:
+        beside = row.local_success_with_as_many
+        table.add_row(
+            row.model,
+            row.method,
+            str(row.length),
+            f"{row.universe:,}",
+            f"{row.users:,}",
+            f"{row.success:.2f}",
+            f"{row.success_low:.2f}-{row.success_high:.2f}",
+            f"{row.messages_per_user:,.1f}",
+            "" if beside is None else f"{beside:.2f}",
+        )
+    return table

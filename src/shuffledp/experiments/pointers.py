@@ -1,0 +1,179 @@
+"""How many users pointer chasing needs, in the shuffle and in the local model.
+
+Each of n users holds (1, a) or (2, b) with probability 1/2, and b[a[1]] is wanted with probability 2/3. Theorem 18 of
+[004] needs a number of users that does not depend on the length l; every one-round local protocol needs Omega(l)
+(Theorem 17, no constant given). Histograms by additive noise, as decoys, pay a root of log(l!) on top, since the
+fullest of l! noisy empty bins grows; local ones pay log(l!) ~ l log l.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.pointer_chasing import PointerChasing, decode, universe_size
+from shuffledp.randomness import RandomBits
+from shuffledp.references.local_histograms import LOCAL_METHODS, RandomizedResponse
+
+SUCCESS = 2 / 3
+PRIVACY = Privacy(1.0, 1e-6)
+MODELS = ("shuffle", "local")
+_STEP = 1.1
+# Those whose joint law is simple to draw from.
+_LOCAL = ("k-rr", "rappor", "optimized-unary")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointerRow:
+    """The fewest users, on a grid of steps of a tenth, with which at least two thirds of the runs succeed."""
+
+    model: str
+    method: str
+    length: int
+    universe: int
+    users: int
+    success: float
+    success_low: float
+    success_high: float
+    messages_per_user: float
+    local_success_with_as_many: float | None
+
+
+def interval(successes: int, runs: int) -> tuple[float, float]:
+    """Clopper and Pearson's exact 95% interval.
+
+    >>> tuple(round(end, 3) for end in interval(90, 100))
+    (0.824, 0.951)
+    """
+    low = 0.0 if successes == 0 else float(stats.beta.ppf(0.025, successes, runs - successes + 1))
+    high = 1.0 if successes == runs else float(stats.beta.ppf(0.975, successes + 1, runs - successes))
+    return low, high
+
+
+def measured_success(plan: PointerChasing, *, runs: int, seed: int) -> int:
+    """How many of so many runs of a planned histogram give the right answer, by its own law."""
+    generator, bits = np.random.default_rng(seed), RandomBits.seeded(seed)
+    users, size = plan.histogram.users, universe_size(plan.length)
+    right = 0
+    for _ in range(runs):
+        held, codes = _instance(users, size, generator)
+        values = codes[held]
+        right += plan.sample_answer(values, bits=bits).answer == _truth(codes, plan.length)
+    return right
+
+
+def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: int, seed: int) -> tuple[int, str]:
+    """The same for the best local histogram whose joint law is simple, and which that is."""
+    generator = np.random.default_rng(seed)
+    size = universe_size(length)
+    plans = {name: LOCAL_METHODS[name](users=users, privacy=privacy, bins=size) for name in _LOCAL}
+    chosen = min(plans, key=lambda name: plans[name].l_inf_error)
+    best = plans[chosen]
+    own, other = best.support
+    right = 0
+    for _ in range(runs):
+        held, codes = _instance(users, size, generator)
+        counts = np.bincount(codes[held], minlength=size)
+        if isinstance(best, RandomizedResponse):
+            seen = np.zeros(size, dtype=np.int64)
+            for code in codes:
+                law = np.full(size, other)
+                law[code] = own
+                seen += generator.multinomial(counts[code], law / law.sum())
+        else:
+            seen = generator.binomial(counts, own) + generator.binomial(users - counts, other)
+        first, second = _fullest(seen, generator)
+        right += _followed(first, second, length) == _truth(codes, length)
+    return right, chosen
+
+
+def _instance(users: int, size: int, generator: np.random.Generator) -> tuple[Any, Any]:
+    half = size // 2
+    codes = np.array([generator.integers(half), half + generator.integers(half)])
+    return generator.integers(2, size=users), codes
+
+
+def _fullest(seen: Any, generator: np.random.Generator) -> tuple[int, int]:
+    half = seen.size // 2
+    # Ties are broken at random: counts of few local reports have many.
+    shaken = seen + generator.random(seen.size) * 0.5
+    return int(np.argmax(shaken[:half])), half + int(np.argmax(shaken[half:]))
+
+
+def _followed(first: int, second: int, length: int) -> int:
+    return decode(second, length)[1][decode(first, length)[1][0] - 1]
+
+
+def _truth(codes: Any, length: int) -> int:
+    return _followed(int(codes[0]), int(codes[1]), length)
+
+
+def fewest_users(
+    length: int, model: str, *, privacy: Privacy = PRIVACY, method: str = "decoys", runs: int = 200, seed: int = 1
+) -> PointerRow:
+    """The first number of users on the grid with which at least SUCCESS of the runs are right."""
+    users = 8
+    while True:
+        if model == "shuffle":
+            plan = _planned(users, privacy, length, method)
+            right = 0 if plan is None else measured_success(plan, runs=runs, seed=seed + users)
+            name, messages = method, 0.0 if plan is None else plan.histogram.messages_per_user_mean
+        else:
+            right, name = measured_local_success(length, users, privacy, runs=runs, seed=seed + users)
+            messages = 1.0
+        if right >= SUCCESS * runs:
+            break
+        users = max(users + 1, math.ceil(_STEP * users))
+    low, high = interval(right, runs)
+    beside = None
+    if model == "shuffle":
+        beside = measured_local_success(length, users, privacy, runs=runs, seed=seed)[0] / runs
+    return PointerRow(
+        model=model,
+        method=name,
+        length=length,
+        universe=universe_size(length),
+        users=users,
+        success=right / runs,
+        success_low=low,
+        success_high=high,
+        messages_per_user=messages,
+        local_success_with_as_many=beside,
+    )
+
+
+def _planned(users: int, privacy: Privacy, length: int, method: str) -> PointerChasing | None:
+    try:
+        return PointerChasing.plan(users=users, privacy=privacy, length=length, method=method)
+    except InfeasibleError:
+        return None
+
+
+def pointer_chasing(
+    *,
+    lengths: Sequence[int],
+    method: str = Decoys.method,
+    runs: int = 200,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> list[PointerRow]:
+    """Rows for every length and both models."""
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        raise ParameterError("runs", runs, "must be >= 1", "200 give intervals of ± 0.07")
+    for length in lengths:
+        universe_size(length)
+    rows = []
+    for model in MODELS:
+        for length in lengths:
+            rows.append(fewest_users(length, model, method=method, runs=runs, seed=seed))
+            if progress is not None:
+                progress(len(rows), len(MODELS) * len(lengths))
+    return rows
