@@ -9,12 +9,12 @@ from typing import Any
 
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.resumed import Progress
-from shuffledp.experiments.survey import table1, table2, table3, table4, table5
+from shuffledp.experiments.survey import table1, table2, table3, table4, table5, table6
 from shuffledp.experiments.survey.measuring import Effort, Setting
 from shuffledp.experiments.survey.results import Row, Table, document
 from shuffledp.privacy import Privacy
 
-TABLES: dict[int, Any] = {each.NUMBER: each for each in (table1, table2, table3, table4, table5)}
+TABLES: dict[int, Any] = {each.NUMBER: each for each in (table1, table2, table3, table4, table5, table6)}
 # Tables whose rows take longest begin first.
 _LONGEST_FIRST = (4, 3, 1, 2, 6, 5)
 

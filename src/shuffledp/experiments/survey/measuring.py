@@ -54,7 +54,11 @@ class Setting:
 
     def bits(self, *words: object) -> RandomBits:
         """For protocols: seeded, so that a run can be repeated."""
-        return RandomBits.seeded(self.seed * 1_000_003 + _number(words))
+        return RandomBits.seeded(self.number(*words))
+
+    def number(self, *words: object) -> int:
+        """A seed for one purpose."""
+        return self.seed * 1_000_003 + _number(words)
 
 
 def _number(words: tuple[object, ...]) -> int:

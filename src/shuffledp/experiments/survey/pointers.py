@@ -4,49 +4,35 @@ Half of the users hold the first permutation, half the second, and the answer is
 at 1. One round: nobody knows where to look in the second permutation before the first is known.
 """
 
-import math
-
 import numpy as np
+from numpy.typing import NDArray
 
+from shuffledp.experiments.pointers import measured_success
 from shuffledp.experiments.survey.measuring import Setting
-from shuffledp.protocols.histogram import Histogram
+from shuffledp.protocols.pointer_chasing import PointerChasing, universe_size
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import OptimizedUnary
 
 TARGET = 0.9
 
 
-def universe(length: int) -> int:
-    """All first and all second permutations: 2 l!, not the survey's (l!)^2."""
-    return 2 * math.factorial(length)
-
-
-def _both_found(estimates: np.ndarray[tuple[int, ...], np.dtype[np.float64]], first: int, second: int) -> bool:
+def _both_found(estimates: NDArray[np.float64], first: int, second: int) -> bool:
     half = estimates.size // 2
     return int(np.argmax(estimates[:half])) == first and int(np.argmax(estimates[half:])) == second
 
 
 def shuffle_successes(setting: Setting, method: str, length: int, users: int, runs: int) -> int:
-    """By a shuffled histogram over all permutations, whose two fullest bins are read.
+    """By a shuffled histogram over all permutations, whose fullest bin in either half is read.
 
     Reference: [004] Theorem 18 (Balcer, Cheu 2020).
     """
-    size = universe(length)
-    plan = Histogram.methods[method].plan(users=users, privacy=setting.privacy, categories=size)
-    words = ("pointers", method, length, users)
-    generator, bits = setting.generator(*words), setting.bits(*words)
-    found = 0
-    for _ in range(runs):
-        first, second = (int(generator.integers(size // 2)) for _ in range(2))
-        holds_first = int(generator.binomial(users, 0.5))
-        values = np.repeat([first, size // 2 + second], [holds_first, users - holds_first])
-        found += _both_found(plan.sample_estimate(values, bits=bits).value, first, second)
-    return found
+    plan = PointerChasing.plan(users=users, privacy=setting.privacy, length=length, method=method)
+    return measured_success(plan, runs=runs, seed=setting.number("pointers", method, length, users))
 
 
 def central_successes(setting: Setting, length: int, users: int, runs: int) -> int:
     """By a curator's histogram over all permutations."""
-    size = universe(length)
+    size = universe_size(length)
     curator = CuratorHistogram.plan(privacy=setting.privacy, bins=size)
     generator = setting.generator("central pointers", length, users)
     found = 0

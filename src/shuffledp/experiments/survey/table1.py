@@ -18,6 +18,7 @@ from shuffledp.experiments.survey.measuring import (
 from shuffledp.experiments.survey.results import Line, Measured, Row, Table, figure
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.histogram import Histogram
+from shuffledp.protocols.pointer_chasing import universe_size
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local import LocalRandomizedResponse
@@ -158,7 +159,7 @@ def pointer_chasing(setting: Setting) -> Row:
     lengths = setting.pick([2, 3, 4], [2, 3, 4, 5, 6, 7], [2, 3, 4, 5, 6, 7, 8])
     further = setting.pick([6], [16, 32, 64], [16, 32, 64, 128])
     runs = setting.pick(20, 80, 300)
-    method = Histogram.plan(users=100, privacy=setting.privacy, categories=pointers.universe(lengths[-1])).method
+    method = Histogram.plan(users=100, privacy=setting.privacy, categories=universe_size(lengths[-1])).method
     counts: dict[str, Callable[[int, int], int]] = {
         "local": lambda length, users: pointers.local_successes(setting, length, users, runs),
         "shuffle": lambda length, users: pointers.shuffle_successes(setting, method, length, users, runs),
@@ -181,7 +182,7 @@ def pointer_chasing(setting: Setting) -> Row:
         source="[42] and [7]; Theorem 18",
         lines=tuple(lines),
         notes=(
-            f"The universe has 2 ℓ! elements, {pointers.universe(lengths[-1]):,} at ℓ = {lengths[-1]} (the survey's (ℓ!)² is "
+            f"The universe has 2 ℓ! elements, {universe_size(lengths[-1]):,} at ℓ = {lengths[-1]} (the survey's (ℓ!)² is "
             "an erratum), so that longer permutations have too many messages to be simulated.",
             "The fitted power in ℓ of shuffle and central is log ℓ! over a short range: they read the fullest of 2 ℓ! noisy bins. "
             "The local one has a log ℓ of its own, for telling ℓ values apart.",
