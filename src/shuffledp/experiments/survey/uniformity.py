@@ -17,6 +17,7 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.experiments.survey.measuring import Setting, fewest_users
 from shuffledp.experiments.survey.results import Measured
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.distribution_test import UniformityTest
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.references.curator_histogram import CuratorHistogram
@@ -125,4 +126,18 @@ def users_needed(setting: Setting, bins: int, test: str, runs: int) -> Measured:
         return int(np.count_nonzero(draw(users, runs, False) > threshold))
 
     start = round((30 * bins if test == "local" else 15 * bins**0.75) / min(1.0, setting.privacy.epsilon))
+    return fewest_users(rejected, runs, target=TARGET, start=start, smallest=8, steps=setting.steps)
+
+
+def declared_users_needed(setting: Setting, bins: int, runs: int) -> Measured:
+    """The same for the test of this package, whose false alarms are declared before there are data."""
+
+    def rejected(users: int) -> int:
+        test = UniformityTest.plan(
+            users=users, privacy=setting.privacy, categories=bins, distance=DISTANCE, false_alarm=1 - TARGET
+        )
+        missed = test.simulated_miss(runs=runs, seed=setting.number("declared", bins, users) % 2**31)
+        return round((1 - missed) * runs)
+
+    start = round(15 * bins**0.75 / min(1.0, setting.privacy.epsilon))
     return fewest_users(rejected, runs, target=TARGET, start=start, smallest=8, steps=setting.steps)
