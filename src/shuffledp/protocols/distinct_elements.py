@@ -216,7 +216,8 @@ class Parities(Plan):
     @property
     def dominates_because(self) -> str:
         return (
-            "Up to the transport term a bin shows its parity only: a fair coin if anybody honest has the category, else "
+            "Up to the transport term a bin shows its parity only: a fair coin if anybody honest has the "
+            "category, else "
             "the parity of all honest users' rare ones. Replacing a user's category changes at most the bin it leaves "
             "and the one it joins, most if nobody else is in them."
         )

@@ -62,7 +62,9 @@ def compare(
     wanted = sorted(set(tables)) or list(TABLES)
     for number in wanted:
         if number not in TABLES:
-            raise ParameterError("table", number, f"must be one of {', '.join(map(str, TABLES))}", "leave it out for all")
+            raise ParameterError(
+                "table", number, f"must be one of {', '.join(map(str, TABLES))}", "leave it out for all"
+            )
     started = time.perf_counter()
     setting = Setting(privacy=privacy, effort=effort, seed=seed)
     tasks = sorted(

@@ -154,8 +154,8 @@ def fewest_users(
 ) -> Measured:
     """The fewest users with which at least `target` of the runs succeed, where `successes(users)` counts them.
 
-    Sizes are on a grid of so many steps a doubling. The interval ends where Wilson's 95% interval of the success rate leaves the
-    target out; the value is interpolated between the two sizes where the measured rate crosses it.
+    Sizes are on a grid of so many steps a doubling. The interval ends where Wilson's 95% interval of the success rate
+    leaves the target out; the value is interpolated between the two sizes where the measured rate crosses it.
     """
     known: dict[int, float] = {}
 

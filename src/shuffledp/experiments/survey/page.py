@@ -10,7 +10,8 @@ from shuffledp.pictures.survey import Bar, BarPanel, LinePanel, PanelLine, surve
 
 _STYLE = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1180px; padding: 1.5rem; color: #1b1f24; background: #fff; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1180px; padding: 1.5rem;
+  color: #1b1f24; background: #fff; }
 h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-top: 2px solid #d0d7de; padding-top: 1.2rem; }
 table { border-collapse: collapse; font-size: 0.86rem; margin: 0.8rem 0; }
 th, td { border-bottom: 1px solid #d8dee4; padding: 0.3rem 0.6rem; text-align: left; vertical-align: top; }
@@ -39,15 +40,22 @@ def page(comparison: Comparison) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>The shuffle model, measured</title><style>{_STYLE}</style></head><body>",
             "<h1>The shuffle model between the local and the central one, measured</h1>",
-            "<p>The tables of <em>Cheu 2022, Differential Privacy in the Shuffle Model: A Survey of Separations</em> say how error "
-            "and sample size grow, up to constants. Here are the constants: every protocol below was run, with noise that is "
+            "<p>The tables of <em>Cheu 2022, Differential Privacy in the Shuffle Model: A Survey of "
+            "Separations</em> say how error "
+            "and sample size grow, up to constants. Here are the constants: every protocol below was run, "
+            "with noise that is "
             "proved, and stands beside what the survey says of it.</p>",
             f"<p>ε = {privacy.epsilon:g}, δ = {privacy.delta:g}, replacement neighbours, unless a row says otherwise. "
-            '<span class="local">Local</span>: nobody is trusted and nobody shuffles. <span class="shuffle">Shuffle</span>: messages '
-            'are permuted before anybody sees them. <span class="central">Central</span>: a curator sees all data. Noise of shuffle '
-            "protocols comes from the accountant's exact curve and is drawn from the protocol's own law; brackets are 95% "
-            "intervals; exponents are least squares on logarithms with Student's 95% interval. Dotted lines in pictures have the "
-            f"survey's exponent. Effort {setting.effort.value}, seed {setting.seed}: the same seed gives the same numbers.</p>",
+            '<span class="local">Local</span>: nobody is trusted and nobody shuffles. <span '
+            'class="shuffle">Shuffle</span>: messages '
+            'are permuted before anybody sees them. <span class="central">Central</span>: a curator sees all '
+            "data. Noise of shuffle "
+            "protocols comes from the accountant's exact curve and is drawn from the protocol's own law; "
+            "brackets are 95% "
+            "intervals; exponents are least squares on logarithms with Student's 95% interval. Dotted lines "
+            "in pictures have the "
+            f"survey's exponent. Effort {setting.effort.value}, seed {setting.seed}: the same seed gives the "
+            "same numbers.</p>",
             f"<ul>{links}</ul>",
             *(_section(table) for table in comparison.tables),
             "</body></html>\n",
@@ -123,12 +131,30 @@ def _lines(table: Table) -> str:
             fit = line.exponent
             said = "–" if fit is None or fit.claimed is None else f"{fit.claimed:.2f}"
             body.append(
-                [row.name, line.model, line.name, line.measures, line.against, points, "–" if fit is None else str(fit), said]
+                [
+                    row.name,
+                    line.model,
+                    line.name,
+                    line.measures,
+                    line.against,
+                    points,
+                    "–" if fit is None else str(fit),
+                    said,
+                ]
             )
             classes.append(line.model)
     if not body:
         return ""
-    head = ["problem", "model", "protocol", "measured", "against", "at: value (95%)", "exponent fitted", "survey's exponent"]
+    head = [
+        "problem",
+        "model",
+        "protocol",
+        "measured",
+        "against",
+        "at: value (95%)",
+        "exponent fitted",
+        "survey's exponent",
+    ]
     return _html_table("Lines measured here", head, body, classes)
 
 
@@ -151,7 +177,12 @@ def panels(table: Table) -> list[LinePanel | BarPanel]:
         if shown:
             title = name or f"{shown[0].measures} against {against}"
             drawn.append(
-                LinePanel(title=title, against=against, measures=shown[0].measures, lines=[_panel_line(line) for line in shown])
+                LinePanel(
+                    title=title,
+                    against=against,
+                    measures=shown[0].measures,
+                    lines=[_panel_line(line) for line in shown],
+                )
             )
     return drawn
 

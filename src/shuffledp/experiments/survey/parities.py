@@ -1,8 +1,8 @@
 """Learning parities in three models: users hold random bits and the parity of a hidden few of them.
 
-A candidate agrees with a user or does not; the hidden parity agrees with all, another one with half of them. A user moves
-the agreement of every candidate at once, which is what the shuffle model pays for and a curator's exponential mechanism does
-not.
+A candidate agrees with a user or does not; the hidden parity agrees with all, another one with half of them. A user
+moves the agreement of every candidate at once, which is what the shuffle model pays for and a curator's exponential
+mechanism does not.
 """
 
 import itertools
@@ -48,7 +48,9 @@ def agreements(bits: int, users: int, generator: np.random.Generator) -> tuple[S
 @lru_cache(maxsize=256)
 def vector_plan(users: int, privacy: Privacy, dimension: int) -> VectorSumPlan:
     """A vector of N signs has length sqrt(N): that is all that the vector sum has to be told."""
-    return VectorSum.plan(users=users, privacy=privacy, dimension=dimension, radius=math.sqrt(dimension), method="shares")
+    return VectorSum.plan(
+        users=users, privacy=privacy, dimension=dimension, radius=math.sqrt(dimension), method="shares"
+    )
 
 
 def shuffle_successes(setting: Setting, bits: int, users: int, runs: int) -> int:

@@ -28,9 +28,12 @@ from shuffledp.references.local_histograms import OptimizedUnary
 NUMBER = 1
 TITLE = "Local and shuffle: four problems that part the two models"
 HOW = (
-    "Errors are root mean squares over runs (sums) or means of the worst bin (histograms); sample sizes are the fewest users "
-    "with which 2/3 of the runs (uniformity) or 90% (pointer chasing) end right. The local column of the survey is a lower "
-    "bound, a theorem about every local protocol: shown is what the best local protocol here needs. A trusted curator's "
+    "Errors are root mean squares over runs (sums) or means of the worst bin (histograms); sample sizes are "
+    "the fewest users "
+    "with which 2/3 of the runs (uniformity) or 90% (pointer chasing) end right. The local column of the "
+    "survey is a lower "
+    "bound, a theorem about every local protocol: shown is what the best local protocol here needs. A "
+    "trusted curator's "
     "numbers are beside both."
 )
 
@@ -94,7 +97,9 @@ def histograms(setting: Setting) -> Row:
         for model in ("local", "shuffle", "central"):
             points = [each[model] for each, _ in found]
             lines.append(
-                line_of(model, names[model], against, x, points, claimed=claims[model], measures="error of the worst bin")
+                line_of(
+                    model, names[model], against, x, points, claimed=claims[model], measures="error of the worst bin"
+                )
             )
     return Row(
         name="d-bin histograms: ℓ∞ error",
@@ -102,7 +107,8 @@ def histograms(setting: Setting) -> Row:
         source="[12] and [7]",
         lines=tuple(lines),
         notes=(
-            f"Against users with {bins_fixed:,} bins, against bins with {users_fixed:,} users; most users are in few bins.",
+            f"Against users with {bins_fixed:,} bins, against bins with {users_fixed:,} users; most users "
+            "are in few bins.",
             "The survey's √(log d) is no power: a fitted one is small, and falls.",
         ),
     )
@@ -153,8 +159,10 @@ def uniformity_tests(setting: Setting) -> Row:
         source="[1] and [27]",
         lines=tuple(lines),
         notes=(
-            f"α = {uniformity.DISTANCE}. Measured is the core tester, whose exponent is 3/4 where noise dominates and 1/2 "
-            "where chance does; the survey's 2/3 needs its domain compression on top, which the test with declared errors takes "
+            f"α = {uniformity.DISTANCE}. Measured is the core tester, whose exponent is 3/4 where noise "
+            "dominates and 1/2 "
+            "where chance does; the survey's 2/3 needs its domain compression on top, which the test with "
+            "declared errors takes "
             "where it helps: not yet at these sizes.",
             "The central model's exponent is Table 3's.",
         ),
@@ -180,7 +188,8 @@ def pointer_chasing(setting: Setting) -> Row:
     ):
         x = [*lengths, *further] if model == "local" else lengths
         points = [
-            fewest_users(partial(counts[model], length), runs, target=pointers.TARGET, start=50, steps=setting.steps) for length in x
+            fewest_users(partial(counts[model], length), runs, target=pointers.TARGET, start=50, steps=setting.steps)
+            for length in x
         ]
         lines.append(line_of(model, name, "length", x, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
     return Row(
@@ -189,9 +198,11 @@ def pointer_chasing(setting: Setting) -> Row:
         source="[42] and [7]; Theorem 18",
         lines=tuple(lines),
         notes=(
-            f"The universe has 2 ℓ! elements, {universe_size(lengths[-1]):,} at ℓ = {lengths[-1]} (the survey's (ℓ!)² is "
+            f"The universe has 2 ℓ! elements, {universe_size(lengths[-1]):,} at ℓ = {lengths[-1]} (the "
+            "survey's (ℓ!)² is "
             "an erratum), so that longer permutations have too many messages to be simulated.",
-            "The fitted power in ℓ of shuffle and central is log ℓ! over a short range: they read the fullest of 2 ℓ! noisy bins. "
+            "The fitted power in ℓ of shuffle and central is log ℓ! over a short range: they read the "
+            "fullest of 2 ℓ! noisy bins. "
             "The local one has a log ℓ of its own, for telling ℓ values apart.",
         ),
     )
@@ -207,10 +218,13 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     last = local.x[-1]
     apart = fitted(tests.lines[1].x, tests.lines[1].points).value
     sees = (
-        f"Among {last:,.0f} users the local model counts to within {figure(local.at(last).value)}, the shuffle model to "
+        f"Among {last:,.0f} users the local model counts to within {figure(local.at(last).value)}, the "
+        "shuffle model to "
         f"within {figure(shuffle.at(last).value)} and a curator to within {figure(sums.lines[3].at(last).value)}. "
-        f"The worst bin's error grows like n^{bins.lines[0].exponent.value:.2f} locally and n^{bins.lines[1].exponent.value:.2f} "  # type: ignore[union-attr]
-        f"shuffled; users for a uniformity test like d^{tests.lines[0].exponent.value:.2f} and d^{apart:.2f}; for pointer "  # type: ignore[union-attr]
+        f"The worst bin's error grows like n^{bins.lines[0].exponent.value:.2f} locally and "
+        f"n^{bins.lines[1].exponent.value:.2f} "  # type: ignore[union-attr]
+        f"shuffled; users for a uniformity test like d^{tests.lines[0].exponent.value:.2f} and "
+        f"d^{apart:.2f}; for pointer "  # type: ignore[union-attr]
         f"chasing like ℓ^{chase.lines[0].exponent.value:.2f} and ℓ^{chase.lines[1].exponent.value:.2f}."  # type: ignore[union-attr]
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

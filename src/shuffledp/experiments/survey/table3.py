@@ -14,9 +14,12 @@ from shuffledp.references.curator import CuratorDiscreteLaplace
 NUMBER = 3
 TITLE = "Robust shuffle privacy and central privacy"
 HOW = (
-    "The shuffle column of the survey is a lower bound, a theorem about every robust protocol: shown is what the best shuffle "
-    "protocol here needs. Plans are for half of the users honest (γ = 1/2) where the row says so; all of them follow the "
-    "protocol in the runs. Errors are root mean squares; sample sizes are the fewest users with which 2/3 (uniformity) or 90% "
+    "The shuffle column of the survey is a lower bound, a theorem about every robust protocol: shown is what "
+    "the best shuffle "
+    "protocol here needs. Plans are for half of the users honest (γ = 1/2) where the row says so; all of "
+    "them follow the "
+    "protocol in the runs. Errors are root mean squares; sample sizes are the fewest users with which 2/3 "
+    "(uniformity) or 90% "
     "(parities) of the runs end right."
 )
 
@@ -45,12 +48,24 @@ def distinct_elements(setting: Setting) -> Row:
         survey={"Robust shuffle": "Ω(√(d/ε) + 1/ε), n ≥ 2d", "Central": "O(1/ε)"},
         source="[8] and [30]",
         lines=(
-            line_of("shuffle", "parities of rare ones, γ = 1/2", "categories", bins_tried, shuffle, claimed=0.5, bounds=bounds),
-            line_of("central", "the number plus discrete Laplace noise", "categories", bins_tried, central, claimed=0.0),
+            line_of(
+                "shuffle",
+                "parities of rare ones, γ = 1/2",
+                "categories",
+                bins_tried,
+                shuffle,
+                claimed=0.5,
+                bounds=bounds,
+            ),
+            line_of(
+                "central", "the number plus discrete Laplace noise", "categories", bins_tried, central, claimed=0.0
+            ),
         ),
         notes=(
-            f"Every user sends shares about every category: {messages:,} messages of one bit for {bins_tried[-1]:,} categories.",
-            "Planned for half honest, an empty category's parity is nearer to a fair coin when all are: the error is that of all.",
+            f"Every user sends shares about every category: {messages:,} messages of one bit for "
+            f"{bins_tried[-1]:,} categories.",
+            "Planned for half honest, an empty category's parity is nearer to a fair coin when all are: the "
+            "error is that of all.",
         ),
     )
 
@@ -92,7 +107,9 @@ def parity_learning(setting: Setting) -> Row:
         ("central", parities.central_successes, "exponential mechanism", None),
     ):
         points = [
-            fewest_users(partial(count, setting, bits, runs=runs), runs, target=parities.TARGET, start=50, steps=setting.steps)
+            fewest_users(
+                partial(count, setting, bits, runs=runs), runs, target=parities.TARGET, start=50, steps=setting.steps
+            )
             for bits in bits_tried
         ]
         lines.append(line_of(model, name, "candidates", x, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
@@ -102,7 +119,8 @@ def parity_learning(setting: Setting) -> Row:
         source="[26], [45] and [43]",
         lines=tuple(lines),
         notes=(
-            f"Parities of at most k = {parities.ORDER} of d = {bits_tried[0]} to {bits_tried[-1]} bits, all users' labels right "
+            f"Parities of at most k = {parities.ORDER} of d = {bits_tried[0]} to {bits_tried[-1]} bits, all "
+            "users' labels right "
             "(realizable); planned for all users honest.",
             "The fitted powers hold logarithms: the largest of so many noisy numbers is read.",
         ),
@@ -114,16 +132,20 @@ ROWS = (distinct_elements, uniformity_tests, parity_learning)
 
 def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     """The table, and what one sees in it."""
-    distinct, tests, parity = rows
+    distinct, _, parity = rows
     d = distinct.lines[0].x[-1]
     n = parity.lines[0].x[-1]
     slopes = [line.exponent.value for row in rows for line in row.lines if line.exponent is not None]
     sees = (
-        f"Of {d:,.0f} categories the shuffle model counts those in use to within {figure(distinct.lines[0].at(d).value)}, "
-        f"which grows like d^{slopes[0]:.2f}, a curator to within {figure(distinct.lines[1].at(d).value)}, which does not grow. "
+        f"Of {d:,.0f} categories the shuffle model counts those in use to within "
+        f"{figure(distinct.lines[0].at(d).value)}, "
+        f"which grows like d^{slopes[0]:.2f}, a curator to within {figure(distinct.lines[1].at(d).value)}, "
+        "which does not grow. "
         f"Users for a uniformity test grow like d^{slopes[2]:.2f} and, with a curator, d^{slopes[4]:.2f}. "
-        f"Among {n:,.0f} parities the hidden one takes {figure(parity.lines[1].at(n).value)} users to find in the shuffle "
-        f"model, growing like N^{slopes[6]:.2f}, {figure(parity.lines[0].at(n).value)} in the local one (N^{slopes[5]:.2f}) and "
+        f"Among {n:,.0f} parities the hidden one takes {figure(parity.lines[1].at(n).value)} users to find "
+        "in the shuffle "
+        f"model, growing like N^{slopes[6]:.2f}, {figure(parity.lines[0].at(n).value)} in the local one "
+        f"(N^{slopes[5]:.2f}) and "
         f"{figure(parity.lines[2].at(n).value)} with a curator (N^{slopes[7]:.2f})."
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

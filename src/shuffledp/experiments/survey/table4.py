@@ -21,8 +21,10 @@ from shuffledp.simulation.environments.convex import PROBABILITY, RADIUS, SignWo
 NUMBER = 4
 TITLE = "Sequentially interactive: bandits and convex optimization"
 HOW = (
-    "Measured is what privacy costs: regret, or excess population loss, beyond that of the same policy or solver without noise "
-    "on the same users, as the survey leaves out what there is without privacy. Bandits have gaps from 0.3 to 0.6 and a tenth "
+    "Measured is what privacy costs: regret, or excess population loss, beyond that of the same policy or "
+    "solver without noise "
+    "on the same users, as the survey leaves out what there is without privacy. Bandits have gaps from 0.3 "
+    "to 0.6 and a tenth "
     "of ε, so that noise and not chance decides; convex problems are those of the optimization paper's own table."
 )
 _ROUNDS, _SMOOTHING = 64, 10.0
@@ -65,7 +67,8 @@ def bandits(setting: Setting) -> Row:
         lines=tuple(lines),
         notes=(
             f"{arms} arms, {horizon:,} users and ε = {epsilon:g} where they do not vary; {instances} random worlds.",
-            "The curator here eliminates arms with batches that double, whose widths have a log T of their own; the survey's O(k/ε) "
+            "The curator here eliminates arms with batches that double, whose widths have a log T of their "
+            "own; the survey's O(k/ε) "
             "leaves that to the regret without privacy. By shares the shuffle model has the curator's own law.",
             "The local line is not in the survey's table: its extra regret grows like 1/ε².",
         ),
@@ -100,10 +103,11 @@ def convex(setting: Setting, solver: str) -> Row:
     """Extra loss against the users."""
     kind = next(each for each in SETTINGS if each.solver == solver and each.visits == 1)
     name, claim = _CLAIMS[solver]
-    sizes = setting.pick([300, 1000, 3000], [1000, 3162, 10_000, 31_623], [1000, 3162, 10_000, 31_623, 100_000, 316_228])
+    sizes = setting.pick([200, 400, 800], [1000, 3162, 10_000, 31_623], [1000, 3162, 10_000, 31_623, 100_000, 316_228])
     instances = setting.pick(2, 6, 40)
     tasks = [
-        ConvexTask(setting=kind.name, solver=solver, users=users, instances=instances, seed=setting.seed) for users in sizes
+        ConvexTask(setting=kind.name, solver=solver, users=users, instances=instances, seed=setting.seed)
+        for users in sizes
     ]
     rows = [excess_at(kind, task, setting.privacy) for task in tasks]
     shuffle = [_with_error(row.extra_mean, row.extra_standard_error, row.runs) for row in rows]
@@ -126,7 +130,8 @@ def convex(setting: Setting, solver: str) -> Row:
         ),
         notes=(
             f"{kind.world.dimension} coordinates of all sizes. {kind.why[0].upper()}{kind.why[1:]}.",
-            "The curator's rounds are as many for every n, so that its noise costs its variance, n^-2; O(√d/εn) is for the loss "
+            "The curator's rounds are as many for every n, so that its noise costs its variance, n^-2; "
+            "O(√d/εn) is for the loss "
             "that is the worst at that n, and above.",
         ),
     )
@@ -141,7 +146,12 @@ def _curator_extra(setting: Setting, world: SignWorld, users: int, runs: int) ->
     # Kinks are rounded off, or averages over them would hide what noise costs.
     steepest = float(world.sizes.max()) if world.smooth else _SMOOTHING
     descent = CuratorDescent(
-        users=users, privacy=setting.privacy, clip=1.0, radius=RADIUS, rounds=_ROUNDS, step_size=1 / (steepest + world.ridge)
+        users=users,
+        privacy=setting.privacy,
+        clip=1.0,
+        radius=RADIUS,
+        rounds=_ROUNDS,
+        step_size=1 / (steepest + world.ridge),
     )
     extras = np.empty(runs)
     for run in range(runs):
@@ -174,11 +184,13 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     by = {(line.name.split()[-1], line.against): line for line in arms.lines}
     arm = {name: by[name, "1/ε"].points[0].value for name in ("response", "coins", "shares", "noise")}
     slopes = ", ".join(
-        f"{row.name.removeprefix('SCO error: ')} n^{row.lines[0].exponent.value:.2f} (theory {row.lines[0].exponent.claimed:.2f})"  # type: ignore[union-attr]
+        f"{row.name.removeprefix('SCO error: ')} n^{row.lines[0].exponent.value:.2f} (theory "
+        f"{row.lines[0].exponent.claimed:.2f})"  # type: ignore[union-attr]
         for row in problems
     )
     sees = (
-        f"At the smallest ε privacy costs a bandit {figure(arm['noise'])} of regret with a curator, {figure(arm['shares'])} in the "
+        f"At the smallest ε privacy costs a bandit {figure(arm['noise'])} of regret with a curator, "
+        f"{figure(arm['shares'])} in the "
         f"shuffle model by shares, {figure(arm['coins'])} by coins and {figure(arm['response'])} in the local model. "
         f"Extra loss falls like: {slopes}."
     )

@@ -17,9 +17,12 @@ from shuffledp.references.local_histograms import OptimizedUnary
 NUMBER = 5
 TITLE = "Histograms in the shuffle model"
 HOW = (
-    "Every method counts the same users, most of them in few of the bins. Claimed is the bound that the plan proves for all "
-    "bins at once with probability 95%; measured is the mean over runs of the worst bin's error, by the method's own law, and "
-    "kept says in how many of the runs the bound held. A method that cannot take a domain says why, and one whose messages "
+    "Every method counts the same users, most of them in few of the bins. Claimed is the bound that the plan "
+    "proves for all "
+    "bins at once with probability 95%; measured is the mean over runs of the worst bin's error, by the "
+    "method's own law, and "
+    "kept says in how many of the runs the bound held. A method that cannot take a domain says why, and one "
+    "whose messages "
     "are too many to simulate here is shown by its plan alone."
 )
 _ERROR, _MESSAGES, _BITS = "Error", "Messages per user", "Bits per message"
@@ -37,7 +40,7 @@ _NOT_THERE = ("", "", "", "not in the survey's table")
 
 def domains(setting: Setting) -> tuple[int, tuple[int, int]]:
     """Users, and the sizes of the two domains."""
-    return setting.pick((1000, (20, 200)), (100_000, (1000, 1_000_000)), (100_000, (1000, 1_000_000)))
+    return setting.pick((1000, (20, 500)), (100_000, (1000, 1_000_000)), (100_000, (1000, 1_000_000)))
 
 
 def _counts(users: int, bins: int) -> NDArray[np.int64]:
@@ -59,7 +62,9 @@ def method_row(setting: Setting, method: str) -> Row:
             continue
         measured, kept = _worst(setting, plan)
         if measured is None:
-            notes.append(f"d = {bins:,}: {plan.messages_per_user_mean:,.0f} messages a user are too many to simulate here.")
+            notes.append(
+                f"d = {bins:,}: {plan.messages_per_user_mean:,.0f} messages a user are too many to simulate here."
+            )
         numbers: tuple[Cell, ...] = (
             measured,
             float(plan.error_bound),
@@ -80,7 +85,9 @@ def _names(bins: int) -> tuple[str, ...]:
 def _worst(setting: Setting, plan: HistogramPlan) -> tuple[Measured | None, str | None]:
     """The worst bin over as many runs as messages and bins allow: a number that depends on the plan alone."""
     cost = plan.users * plan.messages_per_user_mean + plan.bins
-    runs = min(setting.pick(10, 30, 200), int(setting.pick(2e7, 1.5e8, 3e9) / cost))
+    # Reading a large domain takes as long as making the messages, where categories are hashed.
+    most = max(3, setting.pick(10**4, 4 * 10**6, 10**8) // plan.bins)
+    runs = min(setting.pick(10, 30, 200), most, int(setting.pick(2e7, 1.5e8, 3e9) / cost))
     if runs < 2:
         return None, None
     counts = _counts(plan.users, plan.bins)
@@ -104,7 +111,9 @@ def reference_row(setting: Setting, name: str) -> Row:
         else:
             local = OptimizedUnary(users=users, privacy=setting.privacy, bins=bins)
             draw, bound = partial(local.sample_estimate, counts, generator=generator), local.l_inf_error
-        errors = [float(np.abs(np.asarray(draw(), dtype=np.float64) - counts).max()) for _ in range(setting.pick(10, 15, 100))]
+        errors = [
+            float(np.abs(np.asarray(draw(), dtype=np.float64) - counts).max()) for _ in range(setting.pick(10, 15, 100))
+        ]
         kept = f"{sum(error <= bound for error in errors)} of {len(errors)}"
         numbers: tuple[Cell, ...] = (mean_of(errors), float(bound), kept, None, None)
         if name == "local":
@@ -137,7 +146,8 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
         sent = next((row.cells or {})[messages] for row in rows if row.name == best)
         assert isinstance(sent, float)
         parts.append(
-            f"In {bins:,} bins the worst is off by {figure(shuffled[best].value)} with {best}, which sends {figure(sent)} messages "
+            f"In {bins:,} bins the worst is off by {figure(shuffled[best].value)} with {best}, which sends "
+            f"{figure(sent)} messages "
             f"a user, by {figure(curator.value)} with a curator and by {figure(local.value)} in the local model."
         )
     said = " ".join(parts) or "No method could be simulated."

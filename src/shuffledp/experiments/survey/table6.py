@@ -19,9 +19,12 @@ from shuffledp.references.range_trees import best_curator_tree, best_local_tree
 NUMBER = 6
 TITLE = "Range queries in the shuffle model"
 HOW = (
-    "Users have a value below k on each of d axes. Measured is the worst of all ranges (rectangles if d = 2) of a run, found "
-    "exactly from the prefix sums of the errors, and averaged over runs; claimed is what the plan proves for all of them at once "
-    "with probability 95%. The survey's two techniques are formulas: their own construction with noise by the Gaussian limit of "
+    "Users have a value below k on each of d axes. Measured is the worst of all ranges (rectangles if d = 2) "
+    "of a run, found "
+    "exactly from the prefix sums of the errors, and averaged over runs; claimed is what the plan proves for "
+    "all of them at once "
+    "with probability 95%. The survey's two techniques are formulas: their own construction with noise by "
+    "the Gaussian limit of "
     "the exact accountant, far below their papers' constants, and a union bound over all ranges."
 )
 _FAILURE = 0.05
@@ -60,15 +63,17 @@ def worst_range(errors: Floats) -> float:
         return float(prefixes.max() - prefixes.min())
     corners = np.zeros((errors.shape[0] + 1, errors.shape[1] + 1))
     corners[1:, 1:] = errors.cumsum(axis=0).cumsum(axis=1)
-    spread = (rows.max(axis=1) - rows.min(axis=1) for rows in (corners[a + 1 :] - corners[a] for a in range(len(errors))))
+    spread = (
+        rows.max(axis=1) - rows.min(axis=1) for rows in (corners[a + 1 :] - corners[a] for a in range(len(errors)))
+    )
     return float(max(each.max() for each in spread))
 
 
 def count_min(privacy: Privacy, users: int, side: int, axes: int) -> tuple[float, float, int]:
     """Error of all ranges, messages and bits of the private Count-Min sketch of all nodes.
 
-    A user is in k = (log2 side + 1)^d nodes; T rows of 2 k n columns keep any two apart. Replacement moves 2 k T counters,
-    and a node's estimate, the least of T, is no sum: the nodes' errors add up.
+    A user is in k = (log2 side + 1)^d nodes; T rows of 2 k n columns keep any two apart. Replacement moves 2 k T
+    counters, and a node's estimate, the least of T, is no sum: the nodes' errors add up.
     """
     nodes, items = (2 * side) ** axes, (math.log2(side) + 1) ** axes
     rows = math.ceil(math.log2(2 * nodes / _FAILURE))
@@ -159,15 +164,29 @@ def reference_row(setting: Setting, name: str) -> Row:
     points = []
     for side in tried:
         counts = np.bincount(_values(users, side, 1), minlength=side)
-        tree = best_curator_tree(setting.privacy, side) if name == "central" else best_local_tree(users, setting.privacy, side)
+        tree = (
+            best_curator_tree(setting.privacy, side)
+            if name == "central"
+            else best_local_tree(users, setting.privacy, side)
+        )
         generator = setting.generator("reference ranges", name, side)
         errors = (tree.sample_leaves(counts, generator=generator) - counts for _ in range(setting.pick(5, 12, 60)))
         points.append(mean_of([worst_range(each) for each in errors]))
     words = {"central": "trusted curator: the best tree", "local": "local model: the best tree"}
-    why = "Every level has the same noise; ours has more where there are fewer nodes to pay for, so that it can come out below."
+    why = (
+        "Every level has the same noise; ours has more where there are fewer nodes to pay for, so that it can come out "
+        "below."
+    )
     model: Model = "central" if name == "central" else "local"
     line = line_of(model, words[name], "values", tried, points, measures="error of the worst range")
-    return Row(name=words[name], survey={}, source="for comparison", cells={_names(1, tried[-1])[0]: points[-1]}, lines=(line,), notes=(why,) if name == "central" else ())
+    return Row(
+        name=words[name],
+        survey={},
+        source="for comparison",
+        cells={_names(1, tried[-1])[0]: points[-1]},
+        lines=(line,),
+        notes=(why,) if name == "central" else (),
+    )
 
 
 ROWS: tuple[Callable[[Setting], Row], ...] = (
@@ -188,13 +207,15 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     best = min(ours, key=lambda name: ours[name])
     sees = (
         f"Of all ranges of {side:,} values the worst is off by {figure(ours[best])} with {best}, which sends "
-        f"{figure(_number(found[best][sent]))} messages a user; by {figure(measured['trusted curator'])} with a curator and by "
+        f"{figure(_number(found[best][sent]))} messages a user; by {figure(measured['trusted curator'])} "
+        "with a curator and by "
         f"{figure(measured['local model'])} in the local model. The survey's techniques would be within "
-        f"{figure(_number(found['Hadamard'][claimed]))} with {figure(_number(found['Hadamard'][sent]))} messages (Hadamard) and "
+        f"{figure(_number(found['Hadamard'][claimed]))} with {figure(_number(found['Hadamard'][sent]))} "
+        "messages (Hadamard) and "
         f"{figure(_number(found['Count-Min'][claimed]))} with {figure(_number(found['Count-Min'][sent]))} (Count-Min)."
     )
-    bars = tuple((f"error of the worst range, {_names(a, sides(setting, a)[-1])[0].split(':')[0]}",
-                  *_names(a, sides(setting, a)[-1])[:2]) for a in (1, 2))  # fmt: skip
+    largest = [_names(axes, sides(setting, axes)[-1]) for axes in (1, 2)]
+    bars = tuple((f"error of the worst range, {names[0].split(':')[0]}", *names[:2]) for names in largest)
     title = f"{TITLE}, {users_of(setting):,} users"
     return Table(number=NUMBER, title=title, how=HOW, rows=rows, sees=sees, bars=bars)
 

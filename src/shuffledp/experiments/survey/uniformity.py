@@ -1,8 +1,8 @@
 """Uniformity testing in three models: how many users tell a uniform distribution from one that is alpha away.
 
 The shuffle's and the curator's tests are post-processings of a private histogram: the sum of squared distances from the
-uniform counts. What it is under the uniform distribution is known, so that the threshold is its quantile there, found by
-simulation. The distribution that is away has half of its bins higher and half lower (Paninski), in a random order.
+uniform counts. What it is under the uniform distribution is known, so that the threshold is its quantile there, found
+by simulation. The distribution that is away has half of its bins higher and half lower (Paninski), in a random order.
 """
 
 import math
