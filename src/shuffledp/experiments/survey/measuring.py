@@ -203,4 +203,4 @@ def shares_of(users: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     [2, 3, 5]
     """
     edges = np.rint(np.cumsum(weights) / weights.sum() * users).astype(np.int64)
-    return np.diff(edges, prepend=0)
+    return np.asarray(np.diff(edges, prepend=0))

@@ -69,6 +69,11 @@ class Line:
     bounds: tuple[float, ...] = ()
     """What is proved of each point; empty where nothing is."""
 
+    @property
+    def power(self) -> str:
+        """The fitted exponent in a sentence."""
+        return "?" if self.exponent is None else f"{self.exponent.value:.2f}"
+
     def at(self, x: float) -> Measured:
         """The point measured at x."""
         return self.points[self.x.index(x)]

@@ -10,7 +10,6 @@ from shuffledp.experiments.survey.measuring import (
     Effort,
     Setting,
     fewest_users,
-    fitted,
     line_of,
     mean_of,
     root_mean_square,
@@ -216,15 +215,11 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     sums, bins, tests, chase = rows
     local, shuffle = sums.lines[0], sums.lines[2]
     last = local.x[-1]
-    apart = fitted(tests.lines[1].x, tests.lines[1].points).value
+    counted = [figure(line.at(last).value) for line in (local, shuffle, sums.lines[3])]
     sees = (
-        f"Among {last:,.0f} users the local model counts to within {figure(local.at(last).value)}, the "
-        "shuffle model to "
-        f"within {figure(shuffle.at(last).value)} and a curator to within {figure(sums.lines[3].at(last).value)}. "
-        f"The worst bin's error grows like n^{bins.lines[0].exponent.value:.2f} locally and "
-        f"n^{bins.lines[1].exponent.value:.2f} "  # type: ignore[union-attr]
-        f"shuffled; users for a uniformity test like d^{tests.lines[0].exponent.value:.2f} and "
-        f"d^{apart:.2f}; for pointer "  # type: ignore[union-attr]
-        f"chasing like ℓ^{chase.lines[0].exponent.value:.2f} and ℓ^{chase.lines[1].exponent.value:.2f}."  # type: ignore[union-attr]
+        f"Among {last:,.0f} users the local model counts to within {counted[0]}, the shuffle model to within {counted[1]} "
+        f"and a curator to within {counted[2]}. The worst bin's error grows like n^{bins.lines[0].power} locally and "
+        f"n^{bins.lines[1].power} shuffled; users for a uniformity test like d^{tests.lines[0].power} and "
+        f"d^{tests.lines[1].power}; for pointer chasing like ℓ^{chase.lines[0].power} and ℓ^{chase.lines[1].power}."
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

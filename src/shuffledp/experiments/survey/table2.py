@@ -3,10 +3,11 @@
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.errors import InfeasibleError
 from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of, root_mean_square
-from shuffledp.experiments.survey.results import Cell, Measured, Row, Table, figure
+from shuffledp.experiments.survey.results import Cell, Line, Measured, Row, Table, figure
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import METHODS
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
@@ -65,7 +66,7 @@ def method_row(setting: Setting, method: str) -> Row:
             )
         if factor == 1:
             cells = _cells(setting, plan, measured, values)
-    lines = ()
+    lines: tuple[Line, ...] = ()
     if len(x) >= 3:
         lines = (line_of("shuffle", method, "1/ε", x, points, claimed=claimed, bounds=bounds),)
     return Row(
@@ -78,7 +79,7 @@ def method_row(setting: Setting, method: str) -> Row:
     )
 
 
-def _cells(setting: Setting, plan: BinarySumPlan, error: Measured, values: np.ndarray) -> dict[str, Cell]:  # type: ignore[type-arg]
+def _cells(setting: Setting, plan: BinarySumPlan, error: Measured, values: NDArray[np.uint8]) -> dict[str, Cell]:
     bits = setting.bits("zero", plan.method)
     nobody = np.zeros_like(values)
     zeros = [plan.sample_estimate(nobody, bits=bits).value for _ in range(100)]

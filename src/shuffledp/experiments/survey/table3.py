@@ -132,20 +132,15 @@ ROWS = (distinct_elements, uniformity_tests, parity_learning)
 
 def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     """The table, and what one sees in it."""
-    distinct, _, parity = rows
-    d = distinct.lines[0].x[-1]
-    n = parity.lines[0].x[-1]
-    slopes = [line.exponent.value for row in rows for line in row.lines if line.exponent is not None]
+    distinct, tests, parity = rows
+    d, n = distinct.lines[0].x[-1], parity.lines[0].x[-1]
+    errors = [figure(line.at(d).value) for line in distinct.lines]
+    users = [f"{figure(line.at(n).value)} (growing like N^{line.power})" for line in parity.lines]
     sees = (
-        f"Of {d:,.0f} categories the shuffle model counts those in use to within "
-        f"{figure(distinct.lines[0].at(d).value)}, "
-        f"which grows like d^{slopes[0]:.2f}, a curator to within {figure(distinct.lines[1].at(d).value)}, "
-        "which does not grow. "
-        f"Users for a uniformity test grow like d^{slopes[2]:.2f} and, with a curator, d^{slopes[4]:.2f}. "
-        f"Among {n:,.0f} parities the hidden one takes {figure(parity.lines[1].at(n).value)} users to find "
-        "in the shuffle "
-        f"model, growing like N^{slopes[6]:.2f}, {figure(parity.lines[0].at(n).value)} in the local one "
-        f"(N^{slopes[5]:.2f}) and "
-        f"{figure(parity.lines[2].at(n).value)} with a curator (N^{slopes[7]:.2f})."
+        f"Of {d:,.0f} categories the shuffle model counts those in use to within {errors[0]}, which grows like "
+        f"d^{distinct.lines[0].power}, a curator to within {errors[1]}, like d^{distinct.lines[1].power}. Users for a "
+        f"uniformity test grow like d^{tests.lines[0].power} and, with a curator, d^{tests.lines[2].power}. Among {n:,.0f} "
+        f"parities the hidden one takes {users[1]} users to find in the shuffle model, {users[0]} in the local one and "
+        f"{users[2]} with a curator."
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

@@ -58,7 +58,7 @@ def bandits(setting: Setting) -> Row:
         ):
             points = [_extra_regret(setting, name, k, t, e, instances) for k, t, e in grid]
             lines.append(
-                line_of(model, name, against, x, points, claimed=claims.get((against, model)), measures="extra regret")  # type: ignore[arg-type, call-overload]
+                line_of(model, name, against, x, points, claimed=claims.get((against, model)), measures="extra regret")  # type: ignore[arg-type]
             )
     return Row(
         name="k-arm bandit: regret",
@@ -183,15 +183,14 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     arms, problems = rows[0], rows[1:]
     by = {(line.name.split()[-1], line.against): line for line in arms.lines}
     arm = {name: by[name, "1/ε"].points[0].value for name in ("response", "coins", "shares", "noise")}
+    theory = {each.solver: each.theory for each in SETTINGS}
     slopes = ", ".join(
-        f"{row.name.removeprefix('SCO error: ')} n^{row.lines[0].exponent.value:.2f} (theory "
-        f"{row.lines[0].exponent.claimed:.2f})"  # type: ignore[union-attr]
+        f"{row.name.removeprefix('SCO error: ')} n^{row.lines[0].power} (theory {theory[row.lines[0].name]:.2f})"
         for row in problems
     )
     sees = (
         f"At the smallest ε privacy costs a bandit {figure(arm['noise'])} of regret with a curator, "
-        f"{figure(arm['shares'])} in the "
-        f"shuffle model by shares, {figure(arm['coins'])} by coins and {figure(arm['response'])} in the local model. "
-        f"Extra loss falls like: {slopes}."
+        f"{figure(arm['shares'])} in the shuffle model by shares, {figure(arm['coins'])} by coins and "
+        f"{figure(arm['response'])} in the local model. Extra loss falls like: {slopes}."
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

@@ -151,5 +151,5 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
             f"a user, by {figure(curator.value)} with a curator and by {figure(local.value)} in the local model."
         )
     said = " ".join(parts) or "No method could be simulated."
-    bars = tuple((f"error of the worst of {bins:,} bins", *_names(bins)[:2]) for bins in sizes)
+    bars = tuple((f"error of the worst of {bins:,} bins", _names(bins)[0], _names(bins)[1]) for bins in sizes)
     return Table(number=NUMBER, title=f"{TITLE}, {users:,} users", how=HOW, rows=rows, sees=said, bars=bars)

@@ -215,7 +215,7 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
         f"{figure(_number(found['Count-Min'][claimed]))} with {figure(_number(found['Count-Min'][sent]))} (Count-Min)."
     )
     largest = [_names(axes, sides(setting, axes)[-1]) for axes in (1, 2)]
-    bars = tuple((f"error of the worst range, {names[0].split(':')[0]}", *names[:2]) for names in largest)
+    bars = tuple((f"error of the worst range, {names[0].split(':')[0]}", names[0], names[1]) for names in largest)
     title = f"{TITLE}, {users_of(setting):,} users"
     return Table(number=NUMBER, title=title, how=HOW, rows=rows, sees=sees, bars=bars)
 

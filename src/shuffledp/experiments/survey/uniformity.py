@@ -55,7 +55,7 @@ class Contest:
 
     def _weights(self, generator: np.random.Generator, uniform: bool) -> Floats:
         signs = np.where(np.arange(self.bins) % 2 == 0, 1.0, -1.0)
-        return np.full(self.bins, 1 / self.bins) * (1 + (0 if uniform else 2 * DISTANCE) * generator.permutation(signs))
+        return np.asarray((1 + (0 if uniform else 2 * DISTANCE) * generator.permutation(signs)) / self.bins)
 
     def shuffle_method(self) -> str:
         """The histogram that the shuffle's test is made from."""
