@@ -217,8 +217,8 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     last = local.x[-1]
     counted = [figure(line.at(last).value) for line in (local, shuffle, sums.lines[3])]
     sees = (
-        f"Among {last:,.0f} users the local model counts to within {counted[0]}, the shuffle model to within {counted[1]} "
-        f"and a curator to within {counted[2]}. The worst bin's error grows like n^{bins.lines[0].power} locally and "
+        f"Among {last:,.0f} users the local model counts to within {counted[0]}, the shuffle model to within "
+        f"{counted[1]} and a curator to within {counted[2]}. The worst bin's error grows like n^{bins.lines[0].power} locally and "
         f"n^{bins.lines[1].power} shuffled; users for a uniformity test like d^{tests.lines[0].power} and "
         f"d^{tests.lines[1].power}; for pointer chasing like ℓ^{chase.lines[0].power} and ℓ^{chase.lines[1].power}."
     )
