@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import pytest
 
-from shuffledp import BinarySum, Privacy, VectorSum, cli
+from shuffledp import BinarySum, Histogram, Privacy, VectorSum, cli
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client import Outbox
@@ -65,6 +65,10 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             folder / "vectors.json",
             VectorSum.plan(users=40, privacy=privacy, dimension=2, radius=1.0, method="bits"),
         ),
+        "histogram": written(
+            folder / "histogram.json",
+            Histogram.plan(users=40, privacy=Privacy(4, 1e-2), categories=["red", "green", "blue"], method="decoys"),
+        ),
         "counter": written(
             folder / "counter.json", CounterPlan.plan(users=USERS, shufflers=2, privacy=Privacy(4, 1e-2), noise="coins")
         ),
@@ -104,7 +108,7 @@ TASK_KEYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["coins", "counter", "vectors"])
+@pytest.mark.parametrize("kind", ["coins", "counter", "vectors", "histogram"])
 def test_a_task_of_any_plan(run, asked, plans, keys: Path, tmp_path: Path, kind: str) -> None:
     file = tmp_path / "task.json"
     made = asked("task", "create", "--plan", plans[kind], "--keys", keys, "-o", file)
@@ -208,7 +212,7 @@ def two_free_ports() -> int:
 def service(tmp_path_factory: pytest.TempPathFactory, plans, keys: Path) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("service")
     tasks = {}
-    for kind in ("coins", "counter", "vectors"):
+    for kind in ("coins", "counter", "vectors", "histogram"):
         plan = cli_plan(plans[kind])
         tasks[kind] = folder / f"{kind}.task.json"
         Task.create(plan, load_public_key(keys), bits=RandomBits.secure()).save(tasks[kind])
@@ -312,6 +316,32 @@ def test_vectors(asked, service: Running, tmp_path: Path, monkeypatch) -> None:
     assert asked("report", "1", *to, code=2)["error"]["message"]
     assert asked("report", "--file", tmp_path / "v.csv", "--column", "a", *to, code=2)["error"]["parameter"] == "column"
     assert asked("report", "0.9,0.9", *to, code=2)["error"]["parameter"] == "values"
+
+
+def test_a_histogram_by_names(run, asked, service: Running, tmp_path: Path, monkeypatch) -> None:
+    to, at = service.to_shuffler("histogram"), service.to_analyzer("histogram")
+    assert asked("report", "red", *to)["new"] == 1
+    monkeypatch.setattr(sys, "stdin", io.StringIO("green\nred\n"))
+    assert asked("report", "-", *to)["new"] == 2
+    data = tmp_path / "people.csv"
+    data.write_text("colour,age\n" + "".join(f"{'red' if row < 30 else 'green'},{row}\n" for row in range(37)))
+    for value, said in (("purple", "purple"), ("1", "1")):
+        error = asked("report", value, *to, code=2)["error"]
+        assert error["parameter"] == "values" and said in error["message"] and "3 categories" in error["message"]
+    error = asked("report", "--file", data, "--column", "age", *to, code=2)["error"]
+    assert error["parameter"] == "values" and "'0' in row 1" in error["message"]
+    outbox = ["--outbox", tmp_path / "outbox.db"]
+    assert asked("report", "--file", data, "--column", "colour", *outbox, *to)["new"] == 37
+    deadline = time.monotonic() + 60
+    while (found := asked("estimate", *at))["estimate"] is None:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+    assert found["categories"] == ["red", "green", "blue"] and found["time"] == 40
+    # Four times a 95% bound: a false alarm is less likely than 1e-9.
+    assert np.abs(np.array(found["estimate"]) - [32, 8, 0]).max() <= 4 * found["bound"]
+    assert found["estimate"][0] > found["estimate"][2]
+    code, out, _ = run("estimate", *at)
+    assert code == 0 and out.index("red") < out.index("every category") and "confidence" in out
 
 
 def test_the_outbox_alone_is_flushed(asked, service: Running, tmp_path: Path) -> None:

@@ -6,8 +6,12 @@ from functools import cached_property
 import numpy as np
 
 from shuffledp.accounting.composition import Composition
-from shuffledp.accounting.pairs import Atoms, DominatingPair
+from shuffledp.accounting.laws import Floats
+from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, bounded_exp
 from shuffledp.errors import ParameterError
+
+# Outcomes of one bin up to which the curve is summed; beyond, a grid is faster.
+_LARGEST_SUM = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,9 @@ class TwoBinsPair(DominatingPair):
     """The product of a one-bin pair and its reverse, `times` over: what replacing one user's category shows.
 
     The user leaves one bin and joins another, and the bins' noises are independent. Composed exactly: never
-    (2 epsilon, 2 delta). Swapping the two bins swaps P and Q, so both directions are equal.
+    (2 epsilon, 2 delta). Swapping the two bins swaps P and Q, so both directions are equal. Once, the curve is a sum
+    over one bin's outcomes of the other's tails, on no grid; several times over, or for very many outcomes, it is
+    composed by FFT.
 
     >>> import math
     >>> from shuffledp.accounting.laws import DiscreteLaplace
@@ -51,8 +57,35 @@ class TwoBinsPair(DominatingPair):
     def _composition(self) -> Composition:
         return Composition([(self.bin_pair, self.times), (ReversedPair(self.bin_pair), self.times)])
 
+    @cached_property
+    def _sorted(self) -> tuple[Atoms, Floats, Floats, Floats]:
+        """One bin's atoms by falling loss: the losses, and how much P and Q weigh up to each."""
+        atoms = self.bin_pair.atoms()
+        kept = ~(np.isneginf(atoms.log_p) & np.isneginf(atoms.log_q))
+        log_p, log_q = atoms.log_p[kept], atoms.log_q[kept]
+        order = np.argsort(log_q - log_p, kind="stable")
+        log_p, log_q = log_p[order], log_q[order]
+        ordered = Atoms(log_p, log_q, atoms.p_outside, atoms.q_outside, atoms.absolute_error)
+        p_before, q_before = (np.concatenate(([0.0], np.cumsum(np.exp(log)))) for log in (log_p, log_q))
+        return ordered, log_q - log_p, p_before, q_before
+
     def forward(self, epsilon: float) -> float:
-        return self._composition.delta(epsilon)
+        if self.times != 1 or self.bin_pair.atoms().log_p.size > _LARGEST_SUM:
+            return self._composition.delta(epsilon)
+        atoms, falling, p_before, q_before = self._sorted
+        # The other bin is reversed: its P is Q here, and an outcome's loss is minus that of the first.
+        p, q, gain = np.exp(atoms.log_q), np.exp(atoms.log_p), -falling
+        slack = max(RELATIVE_ERROR, 4e-16 * p.size)
+        epsilon -= 3 * slack
+        # With this outcome of the second bin, P > e^epsilon Q exactly where the first bin's loss is above the rest.
+        taken = np.searchsorted(falling, -gain - epsilon, side="left")
+        likely, unlikely = p * p_before[taken], bounded_exp(epsilon) * q * q_before[taken]
+        total = float(np.sum(np.maximum(likely - unlikely, 0.0) + slack * (likely + unlikely)))
+        outside = atoms.p_outside + atoms.q_outside + (1 + bounded_exp(epsilon)) * 2 * atoms.absolute_error
+        return min(1.0, total * (1 + slack) + outside)
+
+    def delta(self, epsilon: float) -> float:
+        return min(1.0, self.forward(epsilon))
 
     def reverse(self, epsilon: float) -> float:
         return self.forward(epsilon)

@@ -14,6 +14,7 @@ from shuffledp.cli.estimate import estimate
 from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
 from shuffledp.cli.fit import fit
+from shuffledp.cli.histogram import histogram
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.optimize import plan_optimize
@@ -45,6 +46,7 @@ app.add_typer(experiment_app, name="experiment")
 app.add_typer(serve_app, name="serve")
 app.command("demo")(demo)
 app.command("simulate")(simulate_command)
+app.command("histogram")(histogram)
 app.command("count")(count)
 app.command("fit")(fit)
 app.command("explain")(explain)

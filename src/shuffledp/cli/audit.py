@@ -40,6 +40,9 @@ def audit(
     dimension: options.Dimension = None,
     radius: options.Radius = None,
     rotation: options.Rotation = None,
+    domain: options.Domain = None,
+    categories: options.Count = None,
+    other: options.Other = None,
     trials: Trials = None,
     confidence: Confidence = 0.999,
     sabotage: Sabotage = 1.0,
@@ -66,6 +69,9 @@ def audit(
         dimension=dimension,
         radius=radius,
         rotation=rotation,
+        domain=domain,
+        categories=categories,
+        other=other,
     )
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     with _progress(shown=not as_json) as progress:

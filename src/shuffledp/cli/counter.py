@@ -18,11 +18,15 @@ from shuffledp.cli.counter_output import (
     truth_in_words,
 )
 from shuffledp.cli.counter_values import AskedValues, Kind, options_for, words_for
+from shuffledp.cli.domains import refuse_data
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting
 
 if TYPE_CHECKING:
     from shuffledp.continual.plan import CounterPlan
+
+
+_MOST_NAMED = 10
 
 
 class Noise(StrEnum):
@@ -76,6 +80,8 @@ def plan_counter(
     dimension: counter_values.Dimension = None,
     radius: counter_values.Radius = None,
     categories: counter_values.Categories = None,
+    domain: options.Domain = None,
+    other: options.Other = None,
     users: options.Users = None,
     shufflers: Shufflers = None,
     epsilon: options.Epsilon = None,
@@ -95,7 +101,7 @@ def plan_counter(
 
     if picture is not None:
         check_picture_path(picture)
-    kind = AskedValues(values, dimension, radius, categories)
+    kind = AskedValues(values, dimension, radius, categories, domain, other)
     plan = _planned(kind, users, shufflers, epsilon, delta, confidence, noise, estimator, bound, honest_fraction)
     document = plan.document() | {"values": plan.domain.kind, "reference": counter_reference(plan)}
     if picture is not None:
@@ -140,6 +146,8 @@ def count(
     dimension: counter_values.Dimension = None,
     radius: counter_values.Radius = None,
     categories: counter_values.Categories = None,
+    domain: options.Domain = None,
+    other: options.Other = None,
     users: options.Users = None,
     shufflers: Shufflers = None,
     epsilon: options.Epsilon = None,
@@ -195,13 +203,20 @@ def count(
             dimension=dimension,
             radius=radius,
             categories=categories,
+            domain=domain,
+            other=other,
         )
         plan = _load(plan_file)
-    kind = AskedValues(values, dimension, radius, categories)
+    kind = AskedValues(values, dimension, radius, categories, domain, other)
     if plan is None:
         kind.check_complete(width_known=file is not None)
     if file is not None:
-        data = counter_values.read_values(file, kind.kind if plan is None else plan.domain.kind, column, columns)
+        if plan is not None:
+            named = counter_values.named_categories(plan.domain)
+        else:
+            refuse_data(domain, file)
+            named = None if kind.domain is None else kind.running_domain.named
+        data = counter_values.read_values(file, kind.kind if plan is None else plan.domain.kind, column, columns, named)
         if kind.kind is Kind.vectors and dimension is None:
             kind = AskedValues(values, data.shape[1], radius)
     if plan is None:
@@ -264,6 +279,7 @@ def count(
         ),
         *plan_facts(plan),
         (f"{words.total} at the end", in_words(last)),
+        *_by_name(plan, last),
         ("at every time", f"off by at most {estimates.bound:g}{words.each}, all {estimates.users:,} times at once"),
     ]
     if truth is not None:
@@ -283,6 +299,19 @@ def count(
             ("your own data", f"count YOUR.csv {which} {target}{asked} --out estimates.csv"),
         ]
     )
+
+
+def _by_name(plan: "CounterPlan", last: Any) -> list[tuple[str, str]]:
+    """The largest categories at the end, where they have names."""
+    import numpy as np
+
+    named = counter_values.named_categories(plan.domain)
+    if named is None:
+        return []
+    largest = np.argsort(-last.value, kind="stable")[:_MOST_NAMED]
+    said = ", ".join(f"{named.name(int(code))} {last.value[code]:,.0f}" for code in largest)
+    more = f" and {named.size - _MOST_NAMED:,} more" if named.size > _MOST_NAMED else ""
+    return [("the largest" if more else "by name", said + more)]
 
 
 def _planned(

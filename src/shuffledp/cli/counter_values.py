@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from shuffledp.continual import domains
     from shuffledp.continual.domains import Domain
     from shuffledp.continual.plan import CounterPlan
+    from shuffledp.protocols.histogram.categories import Categories as NamedCategories
 
 
 class Kind(StrEnum):
@@ -26,7 +28,14 @@ Dimension = Annotated[int | None, typer.Option("--dimension", help="vectors: num
 Radius = Annotated[float | None, typer.Option("--radius", help="vectors: the longest vector.", metavar="R")]
 Categories = Annotated[int | None, typer.Option("--categories", help="categories: how many there are.", metavar="N")]
 
-_BELONGS_TO = {"dimension": Kind.vectors, "radius": Kind.vectors, "categories": Kind.categories}
+_BELONGS_TO = {
+    "dimension": Kind.vectors,
+    "radius": Kind.vectors,
+    "categories": Kind.categories,
+    "domain": Kind.categories,
+    "other": Kind.categories,
+}
+_NEEDED = ("dimension", "radius", "categories")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +46,44 @@ class AskedValues:
     dimension: int | None = None
     radius: float | None = None
     categories: int | None = None
+    domain: str | None = None
+    other: str | None = None
 
     def __post_init__(self) -> None:
         from shuffledp.errors import ParameterError
 
+        if self.kind is Kind.bits and self.domain is not None:
+            # Bits are the default: whoever names categories means those.
+            object.__setattr__(self, "kind", Kind.categories)
         for name, value in self.given.items():
             if _BELONGS_TO[name] is not self.kind:
                 way_out = f"leave it out, or choose --values {_BELONGS_TO[name].value}"
                 raise ParameterError(name, value, f"is not an option of --values {self.kind.value}", way_out)
+        if self.other is not None and self.domain is None:
+            raise ParameterError("other", self.other, "needs a list of names", "add --domain a,b,c")
         if self.dimension == 1:
             raise ParameterError("dimension", 1, "must be at least 2", "one number is --values reals, scaled to [0, 1]")
 
     @property
     def given(self) -> dict[str, Any]:
         """The options beside the kind that were given."""
-        options = {"dimension": self.dimension, "radius": self.radius, "categories": self.categories}
+        options = {
+            "dimension": self.dimension,
+            "radius": self.radius,
+            "categories": self.categories,
+            "domain": self.domain,
+            "other": self.other,
+        }
         return {name: value for name, value in options.items() if value is not None}
 
     def check_complete(self, *, width_known: bool = False) -> None:
         """Refuse a kind that lacks an option; a file's width may stand for the dimension."""
         from shuffledp.errors import ParameterError
 
-        for name, kind in _BELONGS_TO.items():
-            if kind is self.kind and name not in self.given and not (name == "dimension" and width_known):
+        for name in _NEEDED:
+            kind = _BELONGS_TO[name]
+            known = (name == "dimension" and width_known) or (name == "categories" and self.domain is not None)
+            if kind is self.kind and name not in self.given and not known:
                 raise ParameterError(
                     name,
                     None,
@@ -67,9 +91,17 @@ class AskedValues:
                     f"add --{name}, or --plan with a plan's file",
                 )
 
+    @property
+    def running_domain(self) -> "domains.Categories":
+        """The categories by name, or only how many there are."""
+        from shuffledp.cli.domains import asked_categories
+        from shuffledp.continual import domains
+
+        named = None if self.domain is None else asked_categories(self.domain, self.categories, self.other)
+        return domains.Categories(self.categories or 0) if named is None else domains.Categories.of(named)
+
     def plan(self, **asked: Any) -> "CounterPlan":
         """The best plan for such values."""
-        from shuffledp.continual import domains
         from shuffledp.continual.plan import CounterPlan
 
         self.check_complete()
@@ -77,15 +109,23 @@ class AskedValues:
             return CounterPlan.plan_reals(**asked)
         if self.kind is Kind.vectors:
             return CounterPlan.plan_vectors(dimension=self.dimension, radius=self.radius, **asked)  # type: ignore[arg-type]
-        if self.categories is not None:
-            return CounterPlan.plan(domain=domains.Categories(self.categories), **asked)
+        if self.kind is Kind.categories:
+            return CounterPlan.plan(domain=self.running_domain, **asked)
         return CounterPlan.plan(**asked)
 
 
-def read_values(file: Path, kind: str, column: str | None, columns: str | None) -> Any:
-    """One column of the file, or a matrix of several where values are vectors."""
+def read_values(
+    file: Path, kind: str, column: str | None, columns: str | None, named: "NamedCategories | None" = None
+) -> Any:
+    """One column of the file, the codes of one where categories have names, or a matrix where values are vectors."""
     from shuffledp.errors import ParameterError
 
+    if named is not None:
+        from shuffledp.cli.domains import read_codes
+
+        if columns is not None:
+            raise ParameterError("columns", columns, f"are for vectors, not for {kind}", "use --column")
+        return read_codes(file, column, named)
     if kind == Kind.vectors:
         from shuffledp.tables.matrices import read_matrix
 
@@ -107,16 +147,26 @@ def column_names(columns: str) -> list[str]:
 def coordinate_names(domain: "Domain", columns: str | None = None) -> list[str]:
     """What a person calls the coordinates: a column's name, a vector's from 1, categories from 0."""
     if domain.kind == Kind.categories:
-        return [f"category {number}" for number in range(domain.coordinates)]
+        named = named_categories(domain)
+        return named.names() if named else [f"category {number}" for number in range(domain.coordinates)]
     if columns is not None:
         return column_names(columns)
     return [f"coordinate {number}" for number in range(1, domain.coordinates + 1)]
+
+
+def named_categories(domain: "Domain") -> "NamedCategories | None":
+    """What the coordinates are called, where that is known."""
+    from shuffledp.continual.domains import Categories
+
+    return domain.named if isinstance(domain, Categories) else None
 
 
 def estimate_columns(domain: "Domain") -> list[str]:
     """A table's columns of estimates: numbered as vectors' coordinates are, from 1, or as categories are, from 0."""
     if domain.coordinates == 1:
         return ["estimate"]
+    if named := named_categories(domain):
+        return [f"estimate_{name}" for name in named.names()]
     first = 0 if domain.kind == Kind.categories else 1
     return [f"estimate_{number}" for number in range(first, first + domain.coordinates)]
 
@@ -153,4 +203,8 @@ def options_for(domain: "Domain") -> str:
         Kind.vectors: " --values vectors --dimension {dimension} --radius {radius!r}",
         Kind.categories: " --values categories --categories {count}",
     }
+    if named := named_categories(domain):
+        from shuffledp.cli.domains import domain_options
+
+        return f" {domain_options(named)}"
     return asked[Kind(domain.kind)].format(**domain.parameters)

@@ -1,34 +1,297 @@
-"""Which categories there are, as written on the command line."""
+"""Which categories there are, on the command line: the option --domain, and values in a file by their names."""
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.histogram.categories import Categories
+    from shuffledp.protocols.histogram.categories import Categories, Codes
+    from shuffledp.tables.texts import Texts
+
+FROM_DATA = "data"
+_SECRET = "which categories occur may itself be somebody's secret"
+_PUBLIC = "list what may occur, or add --domain-is-public if what occurs is no secret"
+_RANGE = re.compile(r"\s*(-?\d+)\s*:\s*(-?\d+)\s*")
+_DATES = re.compile(r"\s*(\d{4}-\d{2}-\d{2})\s*:\s*(\d{4}-\d{2}-\d{2})\s*")
+_LONGEST_TYPED = 300
+
+Domain = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        help="histogram: a,b,c; LOW:HIGH (numbers or dates); a file, a name a line; hash:CELLS[:SALT].",
+        metavar="DOMAIN",
+    ),
+]
+Count = Annotated[int | None, typer.Option("--categories", help="histogram: how many, numbered from 0.", metavar="D")]
+Other = Annotated[
+    str | None, typer.Option("--other", help="histogram: the category of all values outside the names.", metavar="NAME")
+]
+IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
-def parse_domain(text: str) -> "Categories":
-    """The domain meant: a,b,c are names; LOW:HIGH whole numbers or days; else a file with a name on each line.
+def parse_domain(text: str, other: str | None = None) -> "Categories":
+    """The domain that a text describes: names, a range of numbers or dates, a file of names, or cells for hashes.
 
-    >>> parse_domain("red,green").size, parse_domain("18:99").size, parse_domain("2026-01-01:2026-01-31").size
-    (2, 82, 31)
+    >>> parse_domain("red, green").names(), parse_domain("18:99").size, parse_domain("2026-01-01:2026-01-31").size
+    (['red', 'green'], 82, 31)
+    >>> parse_domain("hash:1000:2026").document()
+    {'kind': 'hashed', 'cells': 1000, 'salt': '2026'}
+    >>> parse_domain("red,green", other="another").encode(["blue"]).tolist()
+    [2]
     """
-    from pathlib import Path
+    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.histogram.categories import Dates, Integers
+
+    if text.startswith("hash:"):
+        found: Categories = _hashed(text)
+    elif numbers := _RANGE.fullmatch(text):
+        _check_order(text, int(numbers[1]), int(numbers[2]))
+        found = Integers(int(numbers[1]), int(numbers[2]))
+    elif days := _DATES.fullmatch(text):
+        _check_order(text, days[1], days[2])
+        found = Dates(days[1], days[2])
+    else:
+        return _names(text, other)
+    if other is not None:
+        problem = f"can only be given for a list of names, not for {found.kind}"
+        raise ParameterError("other", other, problem, "widen the domain" if found.kind != "hashed" else "leave it out")
+    return found
+
+
+def _check_order(text: str, low: Any, high: Any) -> None:
+    from shuffledp.errors import ParameterError
+
+    if low > high:
+        raise ParameterError("domain", text, "must not end before it begins", "write LOW:HIGH, both are in it")
+
+
+def _hashed(text: str) -> "Categories":
+    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.histogram.categories import Hashed
+
+    cells, _, salt = text.removeprefix("hash:").partition(":")
+    if not re.fullmatch(r"\d{1,18}", cells, re.ASCII):
+        raise ParameterError("domain", text, "must say how many cells", "write hash:1000 or hash:1000:SALT")
+    return Hashed(int(cells), salt)
+
+
+def _names(text: str, other: str | None) -> "Categories":
+    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.histogram.categories import Names
+
+    if text == FROM_DATA:
+        problem = f"cannot be read from data here ({_SECRET})"
+        raise ParameterError("domain", text, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
+    names = parse_names(text, "domain")
+    if other is not None and other not in names:
+        names = (*names, other)
+    if len(names) == 1:
+        problem = "must have at least two categories, or be the path of a file with one name a line"
+        raise ParameterError("domain", text, problem, "write a,b,c or LOW:HIGH, or check the path")
+    return Names(names, other)
+
+
+def parse_names(text: str, parameter: str) -> tuple[str, ...]:
+    """Names between commas, or a file's, one a line.
+
+    >>> parse_names("red, green,blue", "names")
+    ('red', 'green', 'blue')
+    """
+    from shuffledp.errors import ParameterError
+
+    path = Path(text)
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if is_file:
+        return _names_in(path, parameter)
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        problem = "must have a name between any two commas" if "," in text else "must not be empty"
+        raise ParameterError(parameter, repr(text), problem, "write a,b,c")
+    return names
+
+
+def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
+    """One name a line, without a header; of a CSV file a name may be in quotes."""
+    import csv
+
+    from shuffledp.errors import DataError, ParameterError
+
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except OSError:
+        raise ParameterError(parameter, str(path), "must be a file that can be read", "check its permissions") from None
+    except UnicodeDecodeError:
+        raise DataError(parameter, str(path), "must be UTF-8 text, one name a line", "save it so") from None
+    is_csv = path.suffix.lower() == ".csv"
+    rows = list(csv.reader(lines)) if is_csv else [[line.strip()] for line in lines]
+    while rows and not any(rows[-1]):
+        rows.pop()
+    if not rows:
+        raise DataError(parameter, str(path), "must name at least one category", "write one name a line")
+    seen: dict[str, int] = {}
+    for line, row in enumerate(rows, 1):
+        if len(row) != 1 or not row[0].strip():
+            problem = f"{path.name} must have one name in every line, and no header"
+            raise DataError(parameter, f"{len([c for c in row if c])} in line {line}", problem, "write one name a line")
+        name = row[0].strip()
+        if name in seen:
+            problem = f"{path.name} must name every category once"
+            raise DataError(parameter, f"{name} in lines {seen[name]} and {line}", problem, "remove one of them")
+        seen[name] = line
+    return tuple(seen)
+
+
+def asked_categories(domain: str | None, categories: int | None, other: str | None) -> "Categories | None":
+    """The domain that the options ask for, or None if none of them was given."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.histogram.categories import as_categories
+
+    if domain is not None and categories is not None:
+        raise ParameterError("categories", categories, "and --domain must not both be given", "leave one out")
+    if domain is not None:
+        return parse_domain(domain, other)
+    if other is not None:
+        raise ParameterError("other", other, "needs a list of names", "add --domain a,b,c")
+    return None if categories is None else as_categories(categories)
+
+
+def domain_options(categories: "Categories", typed: str | None = None) -> str:
+    """The options that ask for this domain again, as a shell takes them; as they were typed if that is known.
+
+    >>> domain_options(parse_domain("red,green")), domain_options(parse_domain("0:9"))
+    ('--domain red,green', '--domain 0:9')
+    """
+    import shlex
 
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.histogram.categories import Dates, Integers, Names
 
-    if Path(text).is_file():
+    document = categories.document()
+    other = document.get("other")
+    if typed is None:
+        texts = {
+            "integers": "{low}:{high}",
+            "dates": "{first}:{last}",
+            "hashed": "hash:{cells}" + (":{salt}" if document.get("salt") else ""),
+        }
+        typed = texts[categories.kind].format(**document) if categories.kind in texts else ",".join(document["names"])
         try:
-            lines = Path(text).read_text(encoding="utf-8").splitlines()
-        except UnicodeDecodeError:
-            raise ParameterError("domain", text, "must be a text file", "write a name on each line, in UTF-8") from None
-        return Names(tuple(line.strip() for line in lines if line.strip()))
-    if "," in text:
-        return Names(tuple(name.strip() for name in text.split(",")))
-    low, colon, high = text.partition(":")
-    if colon:
-        try:
-            return Integers(int(low), int(high))
-        except ValueError:
-            return Dates(low, high)
-    raise ParameterError("domain", text, "must be names as a,b,c, a range as LOW:HIGH, or a file", "0:9 for the digits")
+            if len(typed) > _LONGEST_TYPED or parse_domain(typed, other) != categories:
+                typed = "NAMES.txt"
+        except ParameterError:
+            # Such as names with commas in them: only a file can hold those.
+            typed = "NAMES.txt"
+    return f"--domain {shlex.quote(typed)}" + ("" if other is None else f" --other {shlex.quote(other)}")
+
+
+def read_codes(file: Path, column: str | None, categories: "Categories") -> "Codes":
+    """The codes of a column's values: numbers for a range of numbers, otherwise text exactly as it is written."""
+    if categories.kind == "integers":
+        from shuffledp.tables.columns import read_column
+
+        return categories.encode(read_column(file, column))
+    from shuffledp.tables.texts import read_texts
+
+    _check_header(file, column, categories)
+    return encode_texts(categories, read_texts(file, column, blank=categories.document().get("other")))
+
+
+def encode_texts(categories: "Categories", texts: "Texts") -> "Codes":
+    """The codes of a column of words; each different one is looked up once."""
+    from shuffledp.errors import DataError
+
+    try:
+        return categories.encode(texts.distinct)[texts.where]
+    except DataError as refusal:
+        # The first that is refused: none before it is, so halving finds it, and its first row is the one to name.
+        good, bad = 0, texts.distinct.size
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                categories.encode(texts.distinct[good:middle])
+                good = middle
+            except DataError:
+                bad = middle
+        row = int((texts.where == good).argmax()) + 1
+        word = str(texts.distinct[good])
+        shown = repr(word if len(word) <= 40 else word[:40] + "…")
+        raise DataError("values", f"{shown} in row {row}", refusal.problem, refusal.way_out) from None
+
+
+def _check_header(file: Path, column: str | None, categories: "Categories") -> None:
+    """In a file of one column without a header, the first person's value would be taken for the column's name."""
+    from shuffledp.errors import DataError
+    from shuffledp.tables.names import column_names
+
+    if column is not None or file.suffix.lower() == ".npy" or categories.kind == "hashed":
+        return
+    names = column_names(file)
+    try:
+        categories.encode(names)
+    except DataError:
+        return
+    if categories.document().get("other") is None:
+        problem = f"{file.name} must have its column's name in the first line"
+        raise DataError("file", names[0], problem, "add a line above the values, or give that column's name")
+
+
+def categories_for(
+    file: Path, column: str | None, domain: str | None, categories: int | None, other: str | None, *, public: bool
+) -> "Categories":
+    """The domain for a file's data: declared, or read from the file itself where that is no secret."""
+    from shuffledp.errors import ParameterError
+
+    from_data = is_from_data(domain, file)
+    if from_data and not public:
+        problem = f"must not be read from the data: {_SECRET}"
+        raise ParameterError("domain", domain, problem, _PUBLIC)
+    if from_data:
+        if other is not None:
+            raise ParameterError("other", other, "has nothing to hold beside a domain of all data", "leave it out")
+        return _occurring(file, column)
+    found = asked_categories(domain, categories, other)
+    if found is None:
+        way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
+        raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
+    return found
+
+
+def refuse_data(domain: str | None, file: Path) -> None:
+    """Refuse categories that are read from people's data: they would tell which of them occur."""
+    from shuffledp.errors import ParameterError
+
+    if is_from_data(domain, file):
+        problem = f"must not be read from the data: {_SECRET}"
+        raise ParameterError("domain", domain, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
+
+
+def is_from_data(domain: str | None, file: Path) -> bool:
+    """Whether the domain is to be what occurs in the data: said in a word, or by the data's own file."""
+    return domain is not None and (domain == FROM_DATA or is_same_file(Path(domain), file))
+
+
+def is_same_file(one: Path, another: Path) -> bool:
+    """Whether two paths lead to one file that exists."""
+    try:
+        return one.samefile(another)
+    except (OSError, ValueError):
+        return False
+
+
+def _occurring(file: Path, column: str | None) -> "Categories":
+    """What occurs in a column: a range of whole numbers or dates, or names in order."""
+    from shuffledp.protocols.histogram.categories import Dates, Integers, Names
+    from shuffledp.tables.texts import read_texts
+
+    words = sorted(str(word) for word in read_texts(file, column).distinct)
+    if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", word, re.ASCII) for word in words):
+        numbers = [int(word) for word in words]
+        return Integers(min(numbers), max(numbers))
+    if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
+        return Dates(words[0], words[-1])
+    return Names(tuple(words))

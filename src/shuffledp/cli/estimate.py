@@ -44,8 +44,11 @@ def estimate(
         releases = _history(calls, path) if history else None
         newest = calls.json(f"{path}/estimate")
     if as_json:
-        print_json({"schema": 1, **newest} | ({} if releases is None else {"releases": releases}))
+        named = {} if task.categories is None else {"categories": task.categories.names()}
+        print_json({"schema": 1, **newest, **named} | ({} if releases is None else {"releases": releases}))
         return
+    if task.categories is not None and newest.get("estimate") is not None:
+        _tell_categories(task, newest)
     _tell(task, newest)
     if releases is not None:
         _tell_history(releases)
@@ -72,7 +75,9 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     else:
         rows += [
             ("users so far", f"{newest['time']:,}"),
-            ("estimate", f"{_shown(newest['estimate'])}{_error(newest)}"),
+            ("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")
+            if task.categories is None
+            else ("how far off", f"every category{_error(newest)}"),
         ]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
@@ -83,6 +88,26 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     if newest.get("void"):
         rows.append(("void", f"{newest['void']:,} batches were spoiled and count for nothing"))
     show(facts("The estimate", rows))
+
+
+def _tell_categories(task: "Task", newest: dict[str, Any]) -> None:
+    """The estimate by the names of its categories."""
+    import numpy as np
+
+    from shuffledp.cli.histogram_output import Read, category_table
+
+    categories = task.categories
+    if categories is None:
+        return
+    read = Read(
+        names=categories.names(),
+        estimates=np.asarray(newest["estimate"], dtype=np.float64),
+        bound=float(newest.get("bound") or 0.0),
+        confidence=float(newest.get("confidence") or 0.0),
+        users=int(newest["time"]),
+        in_order=categories.kind in ("integers", "dates"),
+    )
+    show(category_table(read))
 
 
 def _tell_history(releases: list[dict[str, Any]]) -> None:

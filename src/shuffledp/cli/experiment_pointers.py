@@ -41,8 +41,9 @@ def experiment_pointers(
     show(_table(rows, runs))
     typer.echo(
         "Every one-round local protocol needs a number of users that grows at least like l ([004] Theorem 17);\n"
-        "with a shuffler it need not grow at all (Theorem 18). Epsilon 1, delta 1e-6. A guess is right once in l times.\n"
-        "Messages: a user's, on average. Local: the part of local runs that are right with as many users."
+        "with a shuffler it need not grow at all (Theorem 18). Epsilon 1, delta 1e-6.\n"
+        "A guess is right once in l times. Messages: a user's, on average. Local: the part of local runs that are\n"
+        "right with as many users."
     )
     next_steps([("more runs", f"experiment pointer-chasing --lengths {lengths} --runs {4 * runs}")])
 
@@ -53,7 +54,7 @@ def _table(rows: "list[PointerRow]", runs: int) -> Any:
 
     title = f"Fewest users for two thirds of {runs} runs"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for name in ("model", "method", "l", "2 l!", "users", "right", "95%", "messages", "local"):
+    for name in ("model", "method", "l", "users", "right (95%)", "messages", "local"):
         table.add_column(name, justify="left" if name in ("model", "method") else "right", no_wrap=True)
     for row in rows:
         beside = row.local_success_with_as_many
@@ -61,10 +62,8 @@ def _table(rows: "list[PointerRow]", runs: int) -> Any:
             row.model,
             row.method,
             str(row.length),
-            f"{row.universe:,}",
             f"{row.users:,}",
-            f"{row.success:.2f}",
-            f"{row.success_low:.2f}-{row.success_high:.2f}",
+            f"{row.success:.2f} ({row.success_low:.2f}-{row.success_high:.2f})",
             f"{row.messages_per_user:,.1f}",
             "" if beside is None else f"{beside:.2f}",
         )

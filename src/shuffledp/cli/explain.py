@@ -32,6 +32,9 @@ def explain(
     dimension: options.Dimension = None,
     radius: options.Radius = None,
     rotation: options.Rotation = None,
+    domain: options.Domain = None,
+    categories: options.Count = None,
+    other: options.Other = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
@@ -53,6 +56,9 @@ def explain(
             dimension=dimension,
             radius=radius,
             rotation=rotation,
+            domain=domain,
+            categories=categories,
+            other=other,
         )
         plan = counter
     else:
@@ -71,6 +77,9 @@ def explain(
             dimension=dimension,
             radius=radius,
             rotation=rotation,
+            domain=domain,
+            categories=categories,
+            other=other,
         )
     guarantee = plan.guarantee()
     collusions = plan.collusions()

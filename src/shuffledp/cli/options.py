@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shuffledp.cli import domains
+
 if TYPE_CHECKING:
     from shuffledp.privacy import Privacy
     from shuffledp.protocols.base import Plan
@@ -37,6 +39,9 @@ Radius = Annotated[float | None, typer.Option("--radius", help="vector-sum: the 
 Rotation = Annotated[
     int | None, typer.Option("--rotation", help="vector-sum: rotate by public signs of this seed.", metavar="S")
 ]
+Domain = domains.Domain
+Count = domains.Count
+Other = domains.Other
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")
@@ -51,10 +56,18 @@ def domain_of(protocol: str, **given: Any) -> dict[str, Any]:
     if protocol not in PROTOCOLS:
         raise ParameterError("protocol", protocol, f"must be one of {', '.join(PROTOCOLS)}", "choose one of them")
     asked = {name: value for name, value in given.items() if value is not None}
+    needed = PROTOCOLS[protocol].asks_for
+    says_categories = ("domain", "categories", "other") if "categories" in needed else ()
     for name, value in asked.items():
-        if name not in PROTOCOLS[protocol].asks_for:
+        if name not in (*needed, *says_categories):
             raise ParameterError(name, value, f"is not an option of {protocol}", "leave it out, or choose --protocol")
-    return asked
+    if not says_categories:
+        return asked
+    found = domains.asked_categories(asked.pop("domain", None), asked.pop("categories", None), asked.pop("other", None))
+    if found is None:
+        way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
+        raise ParameterError("domain", None, f"must be given for {protocol}", way_out)
+    return asked | {"categories": found}
 
 
 def target(users: int | None, epsilon: float | None, delta: float | None) -> "tuple[int, Privacy]":

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from shuffledp.protocols.base import Plan
+    from shuffledp.protocols.histogram.base import HistogramPlan
 
 
 def plain(value: Any) -> Any:
@@ -62,12 +63,12 @@ def show(*renderables: Any) -> None:
         console.print(renderable)
 
 
-def plan_options(plan: "Plan", max_messages: int | None = None) -> str:
-    """The options that make this plan again."""
+def plan_options(plan: "Plan", max_messages: int | None = None, domain: str | None = None) -> str:
+    """The options that make this plan again; the domain of a histogram as it was typed, if that is known."""
     privacy = plan.privacy
     words = [f"--users {plan.users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} --method {plan.method}"]
     noise = plan.noise
-    words += [f"--{name} {value!r}" for name, value in plan.domain.items()]
+    words.append(value_options(plan, domain))
     if noise.get("rotation") is not None:
         words.append(f"--rotation {noise['rotation']}")
     if max_messages is not None:
@@ -76,7 +77,18 @@ def plan_options(plan: "Plan", max_messages: int | None = None) -> str:
         words.append(f"--honest-fraction {plan.honest_fraction!r}")
     if plan.constants != "exact":
         words.append(f"--constants {plan.constants}")
-    return " ".join(words)
+    return " ".join(word for word in words if word)
+
+
+def value_options(plan: "Plan", domain: str | None = None) -> str:
+    """The options that say which values there are."""
+    from shuffledp.protocols.histogram.base import HistogramPlan
+
+    if isinstance(plan, HistogramPlan):
+        from shuffledp.cli.domains import domain_options
+
+        return domain_options(plan.categories, domain)
+    return " ".join(f"--{name} {value!r}" for name, value in plan.domain.items())
 
 
 def asked(plan: "Plan") -> str:
@@ -101,7 +113,10 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> None:
 def what_a_user_sends(plan: "Plan") -> str:
     """Messages and bits in words."""
     unit = "bit" if plan.bits_per_message == 1 else "bits"
-    return f"{plan.messages_per_user_max:,} messages of {plan.bits_per_message} {unit} each"
+    most, mean = plan.messages_per_user_max, plan.messages_per_user_mean
+    if plan.protocol == "histogram" and mean != most:
+        return f"{mean:,.3g} messages on average, at most {most:,}, of {plan.bits_per_message} {unit} each"
+    return f"{most:,} messages of {plan.bits_per_message} {unit} each"
 
 
 def comparison(plan: "Plan") -> "Table":
@@ -109,6 +124,10 @@ def comparison(plan: "Plan") -> "Table":
     from rich import box
     from rich.table import Table
 
+    from shuffledp.protocols.histogram.base import HistogramPlan
+
+    if isinstance(plan, HistogramPlan):
+        return _worst_bins(plan)
     reference = plan.reference()
     laplace = reference.get("central_laplace_standard_error")
     curators = [("trusted curator", reference["central_standard_error"])]
@@ -132,6 +151,30 @@ def comparison(plan: "Plan") -> "Table":
     for name, error, trust in rows:
         ratio = "" if error is None or error == plan.standard_error else _ratio(error / plan.standard_error)
         table.add_row(name, "not proved here" if error is None else f"{error:,.4g}", ratio, trust)
+    return table
+
+
+def _worst_bins(plan: "HistogramPlan") -> "Table":
+    """How far off the worst category may be, beside a trusted curator's and the local model's."""
+    from rich import box
+    from rich.table import Table
+
+    from shuffledp.cli.histogram_methods import local_method
+
+    reference = plan.reference()
+    rows: list[tuple[str, float | None, str]] = [
+        ("trusted curator", reference["central_l_inf_error"], "one party sees all"),
+        (f"this plan ({plan.method})", plan.error_bound, "nobody sees any"),
+        (f"local: {local_method(plan)}", reference["local_l_inf_error"], "no shuffler"),
+    ]
+    table = Table(title="The worst category, 95%", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("who adds noise", no_wrap=True)
+    table.add_column("off by at most", justify="right")
+    table.add_column("this plan is", justify="right")
+    table.add_column("whom one trusts", style="dim")
+    for name, error, trust in rows:
+        ratio = "" if error is None or error == plan.error_bound else _ratio(error / plan.error_bound)
+        table.add_row(name, "-" if error is None else f"{error:,.4g}", ratio, trust)
     return table
 
 

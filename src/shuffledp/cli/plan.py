@@ -1,12 +1,17 @@
 """`shuffledp plan`: the noise, the messages and the error, before any data."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
+from shuffledp.cli.progress import working
+
+if TYPE_CHECKING:
+    from shuffledp.protocols.base import Plan
+    from shuffledp.protocols.choosing import Choice
 
 plan_app = typer.Typer(help="Plan a protocol: noise, messages and error, before any data.")
 
@@ -73,6 +78,26 @@ def plan_vector_sum(
     _plan("vector-sum", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json, **given)
 
 
+@plan_app.command("histogram")
+def plan_histogram(
+    domain: options.Domain = None,
+    categories: options.Count = None,
+    other: options.Other = None,
+    users: options.Users = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    method: options.Method = "auto",
+    honest_fraction: options.HonestFraction = 1.0,
+    max_messages: options.MaxMessages = None,
+    constants: options.Constants = options.ConstantsChoice.exact,
+    out: Out = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """How many users have each category of a public list, --domain or --categories."""
+    given = {"domain": domain, "categories": categories, "other": other}
+    _plan("histogram", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json, **given)
+
+
 def _plan(
     protocol: str,
     users: int | None,
@@ -87,21 +112,23 @@ def _plan(
     **given: Any,
 ) -> None:
     domain = options.domain_of(protocol, **given)
-    if method == "gaussian" and protocol != "binary-sum":
+    if method == "gaussian" and protocol in ("bounded-sum", "vector-sum"):
         _only_privacy(honest_fraction, max_messages, constants)
         _compare(protocol, users, epsilon, delta, domain, out, as_json)
         return
-    choice = options.chosen(
-        protocol=protocol,
-        users=users,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        honest_fraction=honest_fraction,
-        max_messages=max_messages,
-        constants=constants,
-        domain=domain,
-    )
+    with working("comparing the methods", shown=not as_json and protocol == "histogram"):
+        choice = options.chosen(
+            protocol=protocol,
+            users=users,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+            constants=constants,
+            domain=domain,
+        )
+        side_by_side = _side_by_side(choice, max_messages)
     plan = choice.plan
     if out is not None:
         import json
@@ -110,26 +137,29 @@ def _plan(
 
         write_text_whole(out, json.dumps(plan.document(), indent=2) + "\n")
     if as_json:
-        print_json(plan.document() | {"why": choice.why})
+        print_json(plan.document() | {"why": choice.why} | side_by_side)
         return
-    unit = {"binary-sum": " users", "vector-sum": " in every coordinate"}.get(protocol, "")
     rows = [
         ("asked", asked(plan)),
         ("protected against", _against(plan.honest_fraction)),
-        ("method", choice.why),
+        # A histogram's methods have a table of their own below.
+        ("method", choice.why if not side_by_side else choice.why.partition("; ")[0]),
         ("each user sends", what_a_user_sends(plan)),
-        ("standard error", f"{plan.standard_error:.4g}{unit}"),
+        *_errors(plan),
         ("noise", ", ".join(f"{name} {value}" for name, value in plan.noise.items() if value is not None)),
         ("one lying client", plan.lying_client),
     ]
     if out is not None:
         rows.append(("written to", str(out)))
-    show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
+    compared = _methods(plan, side_by_side) if side_by_side else comparison(plan)
+    show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), compared)
     named = str(out) if out is not None else "plan.json"
     keep = (
         []
         if out is not None
-        else [("keep the plan", f"plan {protocol} {plan_options(plan, max_messages)} -o plan.json")]
+        else [
+            ("keep the plan", f"plan {protocol} {plan_options(plan, max_messages, given.get('domain'))} -o plan.json")
+        ]
     )
     next_steps(
         [
@@ -138,6 +168,36 @@ def _plan(
             ("why it is private", f"explain --plan {named}"),
         ]
     )
+
+
+def _side_by_side(choice: "Choice[Plan]", max_messages: int | None) -> dict[str, Any]:
+    """A histogram's other methods, and the best without a shuffler; nothing for sums, which `protocols` compares."""
+    from shuffledp.protocols.histogram.base import HistogramPlan
+
+    plan = choice.plan
+    if not isinstance(plan, HistogramPlan):
+        return {}
+    from shuffledp.cli.histogram_methods import local_method, method_rows
+
+    return {"local_method": local_method(plan), "methods": method_rows(plan, choice.considered, max_messages)}
+
+
+def _methods(plan: Any, side_by_side: dict[str, Any]) -> Any:
+    from shuffledp.cli.histogram_methods import method_table
+
+    return method_table(plan, side_by_side["methods"])
+
+
+def _errors(plan: "Plan") -> list[tuple[str, str]]:
+    """How far off the answer is, in the words of its kind."""
+    from shuffledp.protocols.histogram.base import HistogramPlan
+
+    unit = {"binary-sum": " users", "vector-sum": " in every coordinate", "histogram": " users in every category"}
+    rows = [("standard error", f"{plan.standard_error:.4g}{unit.get(plan.protocol, '')}")]
+    if isinstance(plan, HistogramPlan):
+        worst = f"no category is off by more than {plan.error_bound:,.4g} users, with 95% confidence"
+        rows = [("worst category", worst), *rows]
+    return rows
 
 
 def _only_privacy(honest_fraction: float, max_messages: int | None, constants: options.ConstantsChoice) -> None:

@@ -22,6 +22,22 @@ def users_reporting(users: int, *, shown: bool) -> Iterator[Callable[[int], None
 
 
 @contextmanager
+def working(what: str, *, shown: bool) -> Iterator[None]:
+    """A line that says what takes so long, gone when it is done."""
+    if not shown:
+        yield
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
+@contextmanager
 def of_how_much(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A bar that is told how much is done and of how much, or nothing."""
     if not shown:

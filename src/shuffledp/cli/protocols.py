@@ -1,4 +1,4 @@
-"""`shuffledp protocols`: every method side by side, the survey's Table 2 in numbers."""
+"""`shuffledp protocols`: every method side by side, the survey's Tables 2 and 5 in numbers."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.domains import domain_options
 from shuffledp.cli.output import next_steps, print_json, show
 
 if TYPE_CHECKING:
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 
 _FRACTIONS = (1.0, 0.9, 0.5)
 
-Protocol = Annotated[str, typer.Argument(help="binary-sum, bounded-sum or vector-sum.", metavar="[PROTOCOL]")]
+Protocol = Annotated[
+    str, typer.Argument(help="binary-sum, bounded-sum, vector-sum or histogram.", metavar="[PROTOCOL]")
+]
 
 
 def protocols(
@@ -26,20 +29,25 @@ def protocols(
     dimension: options.Dimension = None,
     radius: options.Radius = None,
     rotation: options.Rotation = None,
+    domain: options.Domain = None,
+    categories: options.Count = None,
+    other: options.Other = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Every method side by side: error, messages, dropouts, lying clients."""
     from shuffledp.errors import InfeasibleError
     from shuffledp.protocols.catalogue import PROTOCOLS
 
-    domain = options.domain_of(protocol, low=low, high=high, dimension=dimension, radius=radius, rotation=rotation)
+    given: dict[str, Any] = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
+    given |= {"domain": domain, "categories": categories, "other": other}
+    values = options.domain_of(protocol, **given)
     people, privacy = options.target(users, epsilon, delta)
     family = PROTOCOLS[protocol]
     rows: list[dict[str, Any]] = []
     question = ""
     for name in family.methods:
         try:
-            plan = family.choose(users=people, privacy=privacy, method=name, **domain).plan
+            plan = family.choose(users=people, privacy=privacy, method=name, **values).plan
         except InfeasibleError as error:
             rows.append({"method": name, "available": False, "why": f"{error.parameter} {error.problem}"})
             continue
@@ -50,6 +58,7 @@ def protocols(
                 "method": name,
                 "available": True,
                 "standard_error": plan.standard_error,
+                **plan.further_numbers(),
                 "messages_per_user_mean": plan.messages_per_user_mean,
                 "messages_per_user_max": plan.messages_per_user_max,
                 "bits_per_message": plan.bits_per_message,
@@ -60,12 +69,14 @@ def protocols(
                 "local_epsilon": plan.local_epsilon,
             }
         )
-    if protocol != "binary-sum":
-        rows.append(_comparison(family, people, privacy, domain))
-    rows.sort(key=lambda row: row.get("standard_error", math.inf))
+    if hasattr(family, "comparison"):
+        rows.append(_comparison(family, people, privacy, values))
+    measure = "l_inf_error" if protocol == "histogram" else "standard_error"
+    rows.sort(key=lambda row: row.get(measure, math.inf))
     if as_json:
         document = {"schema": 1, "protocol": protocol, "users": people, "epsilon": privacy.epsilon}
-        print_json(document | {"delta": privacy.delta, **domain, "protocols": rows})
+        listed = values | ({"categories": values["categories"].document()} if protocol == "histogram" else {})
+        print_json(document | {"delta": privacy.delta, **listed, "protocols": rows})
         return
     from rich import box
     from rich.table import Table
@@ -88,7 +99,7 @@ def protocols(
         influence = row["influence_of_a_lying_client"]
         table.add_row(
             row["method"],
-            f"{row['standard_error']:.3g}",
+            f"{row[measure]:.3g}",
             f"{row['messages_per_user_mean']:.3g}",
             str(row["bits_per_message"]),
             *(
@@ -98,14 +109,19 @@ def protocols(
             "any" if influence is None else f"{influence:.3g}",
             _also(row),
         )
+    named = "standard error (of a coordinate)" if protocol != "histogram" else "of the worst category, 95%"
+    moved = "the sum" if protocol != "histogram" else "a category"
     legend = (
-        "error: standard error (of a coordinate); msgs: messages a user, mean; eps 90%, 50%: epsilon when only so "
-        "many are honest; liar: how far one lying client moves the sum"
+        f"error: {named}; msgs: messages a user, mean; eps 90%, 50%: epsilon when only so "
+        f"many are honest; liar: how far one lying client moves {moved}"
     )
     show(table, legend)
     first = next((row["method"] for row in rows if row["available"] and row["method"] in family.methods), "auto")
     asked = f"--users {people} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
-    asked += "".join(f" --{name} {value!r}" for name, value in domain.items())
+    if protocol == "histogram":
+        asked += f" {domain_options(values['categories'], domain)}"
+    else:
+        asked += "".join(f" --{name} {value!r}" for name, value in values.items())
     next_steps(
         [
             ("why one is private", f"explain {protocol} {asked} --method {first}"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.domains import encode_texts
 from shuffledp.cli.output import facts, print_json, show
 from shuffledp.cli.progress import users_reporting
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 Value = Annotated[
     str | None,
     typer.Argument(
-        help="One user's value, a vector's numbers with commas; - reads a value a line. Negative ones after --.",
+        help="One user's value: a number, a category's name, a vector's numbers with commas; - reads a value a line. "
+        "Negative ones after --.",
         metavar="[VALUE]",
         show_default=False,
     ),
@@ -70,7 +72,7 @@ def report(
         raise ParameterError("patience", patience, "must be >= 0", "60 is the default")
     task = Task.load(task_file)
     token = load_token(token_file)
-    values = _read_file(task, file, column, columns) if file is not None else _values(value)
+    values = _read_file(task, file, column, columns) if file is not None else _values(value, task)
     stream = None if file is None or outbox is None else f"{file.resolve()}#{column or columns or ''}"
     started = time.perf_counter()
     with Client(task, shuffler, token, outbox, patience=patience) as client:
@@ -120,21 +122,24 @@ def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float)
     show(facts("Reported", rows))
 
 
-def _values(value: str | None) -> Any:
-    """Values from the command line or from standard input."""
+def _values(value: str | None, task: "Task") -> Any:
+    """Values from the command line or from standard input: numbers, or a category's name."""
     import numpy as np
 
     from shuffledp.errors import DataError
 
     if value is None:
         return np.empty(0)
+    is_name = task.categories is not None and task.categories.kind != "integers"
     if value != "-":
-        return np.asarray([_number(value, "value", "")])
+        return np.asarray([value if is_name else _number(value, "value", "")])
     import sys
 
     lines = sys.stdin.read().splitlines()
     if not lines:
         raise DataError("value", "nothing", "must be on standard input, one a line", "write a value a line")
+    if is_name:
+        return np.asarray([line.strip() for line in lines])
     rows = [_number(line, "value", f" in line {place}") for place, line in enumerate(lines, 1)]
     widths = {len(row) if isinstance(row, list) else 0 for row in rows}
     if len(widths) > 1:
@@ -178,4 +183,11 @@ def _read_file(task: "Task", file: Path, column: str | None, columns: str | None
 
     if columns is not None:
         raise ParameterError("columns", columns, "are for vectors", "use --column")
-    return read_column(file, column)
+    if task.categories is None or task.categories.kind == "integers":
+        return read_column(file, column)
+    from shuffledp.tables.texts import read_texts
+
+    texts = read_texts(file, column, blank=task.categories.document().get("other"))
+    # Looked up here, so that a value outside the domain is named by its row; the client encodes what it sends.
+    encode_texts(task.categories, texts)
+    return texts.distinct[texts.where]

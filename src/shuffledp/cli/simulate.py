@@ -3,16 +3,29 @@
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
+from shuffledp.cli.domains import refuse_data
+from shuffledp.cli.output import (
+    asked,
+    comparison,
+    facts,
+    next_steps,
+    plan_options,
+    print_json,
+    show,
+    value_options,
+    what_a_user_sends,
+)
 from shuffledp.cli.progress import users_reporting
 
 if TYPE_CHECKING:
     from shuffledp.protocols.base import Plan
+    from shuffledp.protocols.histogram.base import HistogramPlan
+    from shuffledp.protocols.histogram.categories import Categories
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
@@ -50,6 +63,9 @@ def simulate_command(
     dimension: options.Dimension = None,
     radius: options.Radius = None,
     rotation: options.Rotation = None,
+    domain: options.Domain = None,
+    categories: options.Count = None,
+    other: options.Other = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run a plan on data: every message randomized, shuffled and read, in one process."""
@@ -67,7 +83,8 @@ def simulate_command(
             "name a CSV, Parquet or .npy file, or make data up",
         )
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    given = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
+    given: dict[str, Any] = {"low": low, "high": high, "dimension": dimension, "radius": radius, "rotation": rotation}
+    given |= {"domain": domain, "categories": categories, "other": other}
     options.refuse_both(
         plan_file,
         protocol=protocol,
@@ -86,10 +103,16 @@ def simulate_command(
     protocol = protocol or "binary-sum"
     plan = options.load(plan_file) if plan_file is not None else None
     asked_for = plan.protocol if plan is not None else protocol
-    domain = {} if plan is not None else options.domain_of(protocol, **given)
-    values = None if file is None else _values(file, column, columns, asked_for)
+    if file is not None:
+        refuse_data(domain, file)
+    asked_values = {} if plan is not None else options.domain_of(protocol, **given)
+    if asked_for == "histogram":
+        named = asked_values["categories"] if plan is None else cast("HistogramPlan", plan).categories
+        values = None if file is None else _codes(file, column, columns, named)
+    else:
+        values = None if file is None else _values(file, column, columns, asked_for)
     if values is not None and asked_for == "vector-sum" and plan is None:
-        domain.setdefault("dimension", values.shape[1])
+        asked_values.setdefault("dimension", values.shape[1])
     if plan is None:
         plan = options.chosen(
             protocol=protocol,
@@ -100,7 +123,7 @@ def simulate_command(
             honest_fraction=honest_fraction,
             max_messages=max_messages,
             constants=constants,
-            domain=domain,
+            domain=asked_values,
         ).plan
     if values is None:
         from shuffledp.simulation.environments.synthetic import synthetic_values
@@ -121,7 +144,7 @@ def simulate_command(
     estimate = replace(estimate, clipped=clipped)
     truth = plan.true_value(checked)
     error = float(np.sqrt(np.mean(np.square(estimate.value - truth))))
-    messages = 0 if fast else plan.users * plan.messages_per_user_max
+    messages = 0 if fast else round(plan.users * plan.mean_messages(checked))
     document: dict[str, Any] = {
         "schema": 1,
         "protocol": plan.protocol,
@@ -138,6 +161,7 @@ def simulate_command(
         "clipped": clipped,
         "truth": _listed(truth),
         "error": error,
+        **({"largest_error": float(np.abs(estimate.value - truth).max())} if plan.protocol == "histogram" else {}),
         "fidelity": "law" if fast else "messages",
         "messages": messages,
         "simulated": estimate.simulated,
@@ -148,23 +172,28 @@ def simulate_command(
     if as_json:
         print_json(document)
         return
-    how = "its own law, no messages made" if fast else f"{messages:,} messages made, shuffled and read"
+    about = "" if plan.messages_per_user_mean == plan.messages_per_user_max else "about "
+    how = "its own law, no messages made" if fast else f"{about}{messages:,} messages made, shuffled and read"
     happened = "each device randomized its own value, a shuffler mixed the messages, the analyzer read the mix"
     rows = [
         ("asked", asked(plan)),
         ("what happened", "the estimate was drawn from its law" if fast else happened),
         ("each user sends", what_a_user_sends(plan)),
-        ("estimate", str(estimate)),
-        ("true value", _in_words(truth, error)),
+        *_answer(plan, estimate, truth, error),
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
-    show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
-    same = f"--plan {plan_file}" if plan_file is not None else f"{plan.protocol} {plan_options(plan, max_messages)}"
+    named_table = _categories(plan, estimate, truth)
+    show(*named_table, facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), comparison(plan))
+    same = (
+        f"--plan {plan_file}"
+        if plan_file is not None
+        else f"{plan.protocol} {plan_options(plan, max_messages, domain)}"
+    )
     next_steps(
         [
             ("why it is private", f"explain {same}"),
-            ("keep the plan", f"plan {plan.protocol} {plan_options(plan, max_messages)} -o plan.json"),
-            ("your own data", _own_data(plan)),
+            ("keep the plan", f"plan {plan.protocol} {plan_options(plan, max_messages, domain)} -o plan.json"),
+            ("your own data", _own_data(plan, domain)),
         ]
     )
 
@@ -186,6 +215,23 @@ def _values(file: Path, column: str | None, columns: str | None, protocol: str) 
     return read_column(file, column)
 
 
+def _answer(plan: "Plan", estimate: Any, truth: Any, error: float) -> list[tuple[str, str]]:
+    if plan.protocol == "histogram":
+        from shuffledp.cli.histogram_output import Read, how_far_off
+
+        return how_far_off(Read.of(cast("HistogramPlan", plan).categories, estimate, plan.users, truth))
+    return [("estimate", str(estimate)), ("true value", _in_words(truth, error))]
+
+
+def _categories(plan: "Plan", estimate: Any, truth: Any) -> list[Any]:
+    """A histogram has a table of its own."""
+    if plan.protocol != "histogram":
+        return []
+    from shuffledp.cli.histogram_output import Read, category_table
+
+    return [category_table(Read.of(cast("HistogramPlan", plan).categories, estimate, plan.users, truth))]
+
+
 def _listed(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
@@ -200,7 +246,19 @@ def _in_words(truth: Any, error: float) -> str:
     return f"{shown}  (off by {error:,.3g} in root mean square)"
 
 
-def _own_data(plan: "Plan") -> str:
+def _codes(file: Path, column: str | None, columns: str | None, categories: "Categories") -> Any:
+    """One column of the file by its categories."""
+    from shuffledp.cli.domains import read_codes
+    from shuffledp.errors import ParameterError
+
+    if columns is not None:
+        raise ParameterError("columns", columns, "are for vectors, not for histogram", "use --column")
+    return read_codes(file, column, categories)
+
+
+def _own_data(plan: "Plan", typed: str | None) -> str:
+    if plan.protocol == "histogram":
+        return f"histogram YOUR.csv --column C {value_options(plan, typed)} --epsilon 1 --delta 1e-6 -o chart.png"
     domain = " ".join(f"--{name} {value!r}" for name, value in plan.domain.items() if name != "dimension")
     what = "" if plan.protocol == "binary-sum" else f" --protocol {plan.protocol} {domain}"
     which = "--columns A,B,C" if plan.protocol == "vector-sum" else "--column C"

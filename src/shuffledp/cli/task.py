@@ -235,11 +235,17 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         table.add_row(collusion.parties, left, collusion.in_words)
     show(facts("A task", rows), table, *(f"Warning: {warning}" for warning in task.warnings))
     if more:
+        import shlex
+
         out = more["out"]
+        value = "1" if task.categories is None else shlex.quote(task.categories.example)
         next_steps(
             [
                 ("serve it", f"serve all --folder service --keys KEYS --task {out}"),
-                ("report", f"report 1 --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token"),
+                (
+                    "report",
+                    f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token",
+                ),
                 ("read", f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"),
             ]
         )

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
+from shuffledp.protocols.histogram.categories import Categories as NamedCategories
 from shuffledp.protocols.vector_sum.ball import LARGEST_DIMENSION, Ball, check_ball
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST, round_randomly
@@ -251,16 +253,33 @@ class Vectors(Domain):
 
 @dataclass(frozen=True)
 class Categories(Domain):
-    """One of 0, 1, ..., count - 1: a running histogram. A user adds one to one coordinate."""
+    """One of 0, 1, ..., count - 1: a running histogram. A user adds one to one coordinate.
+
+    What the numbers stand for may be said by `named`: it turns people's own values into them.
+
+    >>> Categories.of(["red", "green"]).codes(["green", "red"]).tolist()
+    [1, 0]
+    """
 
     kind: ClassVar[str] = "categories"
     count: int
+    named: NamedCategories | None = None
+
+    @classmethod
+    def of(cls, categories: AnyCategories) -> "Categories":
+        """A running histogram of these categories."""
+        named = as_categories(categories)
+        return cls(named.size, named)
 
     def __post_init__(self) -> None:
+        if self.named is not None:
+            object.__setattr__(self, "named", as_categories(self.named))
         if isinstance(self.count, bool) or not isinstance(self.count, int) or not 2 <= self.count <= LARGEST_DIMENSION:
             raise ParameterError(
                 "categories", self.count, f"must be a whole number in 2..{LARGEST_DIMENSION}", "count the categories"
             )
+        if self.named is not None and self.named.size != self.count:
+            raise DataError("plan.domain", self.count, f"must be {self.named.size}, as many as named", "make it again")
 
     @property
     def coordinates(self) -> int:  # type: ignore[override]
@@ -279,7 +298,12 @@ class Categories(Domain):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return {"count": self.count}
+        named = {} if self.named is None else {"named": self.named.document()}
+        return {"count": self.count, **named}
+
+    def codes(self, values: ArrayLike) -> NDArray[Any]:
+        """The numbers of people's own values; without names they are the numbers already."""
+        return np.asarray(values) if self.named is None else self.named.encode(values)
 
     def check_values(self, values: ArrayLike) -> NDArray[np.int64]:
         array = _column(values)

@@ -119,19 +119,26 @@ def _truth(codes: Any, length: int) -> int:
 def fewest_users(
     length: int, model: str, *, privacy: Privacy = PRIVACY, method: str = "decoys", runs: int = 200, seed: int = 1
 ) -> PointerRow:
-    """The first number of users on the grid with which at least SUCCESS of the runs are right."""
-    users = 8
-    while True:
-        if model == "shuffle":
-            plan = _planned(users, privacy, length, method)
-            right = 0 if plan is None else measured_success(plan, runs=runs, seed=seed + users)
-            name, messages = method, 0.0 if plan is None else plan.histogram.messages_per_user_mean
-        else:
-            right, name = measured_local_success(length, users, privacy, runs=runs, seed=seed + users)
-            messages = 1.0
+    """The first number of users on the grid with which at least SUCCESS of the runs are right.
+
+    Steps of four until one succeeds, then those in between.
+    """
+
+    def attempt(users: int) -> tuple[int, str, float]:
+        if model == "local":
+            return *measured_local_success(length, users, privacy, runs=runs, seed=seed + users), 1.0
+        plan = _planned(users, privacy, length, method)
+        if plan is None:
+            return 0, method, 0.0
+        return measured_success(plan, runs=runs, seed=seed + users), method, plan.histogram.messages_per_user_mean
+
+    place = 0
+    while attempt(_grid(place))[0] < SUCCESS * runs:
+        place += 4
+    for users in map(_grid, range(max(0, place - 3), place + 1)):
+        right, name, messages = attempt(users)
         if right >= SUCCESS * runs:
             break
-        users = max(users + 1, math.ceil(_STEP * users))
     low, high = interval(right, runs)
     beside = None
     if model == "shuffle":
@@ -148,6 +155,10 @@ def fewest_users(
         messages_per_user=messages,
         local_success_with_as_many=beside,
     )
+
+
+def _grid(place: int) -> int:
+    return math.ceil(8 * _STEP**place)
 
 
 def _planned(users: int, privacy: Privacy, length: int, method: str) -> PointerChasing | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -23,6 +23,8 @@ class Choice(Generic[P]):
 
     plan: P
     why: str
+    considered: Mapping[str, Any] = field(default_factory=dict)
+    """What became of each method that was tried: its plan, or the error that refuses it."""
 
 
 def choose(
@@ -69,13 +71,14 @@ def choose(
             "allow more messages, or a larger epsilon or delta",
         )
     best, *rest = sorted(fitting, key=rank)
+    considered: dict[str, Plan | InfeasibleError] = {**{plan.method: plan for plan in plans}, **refusals}
     if method != "auto":
-        return Choice(best, f"{best.method}: as asked")
+        return Choice(best, f"{best.method}: as asked", considered)
     reasons = [_in_short(plan, error_name, error(plan)) for plan in (best, *rest)]
     over = [plan for plan in sorted(plans, key=rank) if plan not in fitting]
     reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
     reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
-    return Choice(best, "; ".join(reasons))
+    return Choice(best, "; ".join(reasons), considered)
 
 
 def _rank(plan: Plan, error: float) -> tuple[float, float, float]:

@@ -90,3 +90,25 @@ def hard_law(distance: float, bins: int) -> Floats:
         return law
     filled = max(1, math.floor(bins * (1 - distance)))
     return np.where(np.arange(bins) < filled, 1 / filled, 0.0)
+
+
+def hard_departure(claim: Floats, distance: float) -> Floats:
+    """A law at this total variation distance from the claim: the likelier half of the categories gives to the other.
+
+    >>> hard_departure(np.array([0.1, 0.2, 0.3, 0.4]), 0.35).round(3).tolist()
+    [0.275, 0.375, 0.15, 0.2]
+    """
+    order = np.argsort(claim, kind="stable")
+    half = order.size // 2
+    rare, likely = order[:half], order[order.size - half :]
+    moved = claim.copy()
+    taken = min(distance, float(claim[likely].sum()))
+    moved[likely] -= claim[likely] / claim[likely].sum() * taken
+    moved[rare] += taken / half
+    return moved
+
+
+def grouped_law(law: Floats, splits: int, groups: int, seed: int) -> Floats:
+    """The law over groups of equal numbers of parts, drawn at random, where each bin has so many parts."""
+    parts = np.repeat(law / splits, splits)
+    return np.asarray(np.random.default_rng(seed).permutation(parts).reshape(groups, -1).sum(axis=1))

@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.continual.batches import CoinBatch
+from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.files import whole_file
 from shuffledp.messages import Payloads, Reports
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.histogram.categories import Categories as NamedCategories
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, binding
@@ -143,7 +147,7 @@ class Task:
     def _randomized(
         self, value: Any, batches: tuple[SeatInBatch, ...], bits: RandomBits
     ) -> list[tuple[Payloads, Payloads | None]]:
-        values = np.asarray(value)[np.newaxis]
+        values = self.encode(np.asarray(value)[np.newaxis])
         if isinstance(self.plan, CounterPlan):
             checked = self.plan.domain.check_values(values)
             # Rounded once: all of a user's batches get the same steps.
@@ -153,9 +157,26 @@ class Task:
             reports = [self.plan.randomize(values, bits=bits) for _ in batches]
         return [_only(report) for report in reports]
 
+    def encode(self, values: ArrayLike) -> NDArray[Any]:
+        """People's own values as the plan takes them, on their own device: categories by name become codes."""
+        plan = self.plan
+        if isinstance(plan, HistogramPlan):
+            return plan.categories.encode(values)
+        if isinstance(plan, CounterPlan) and isinstance(plan.domain, Categories):
+            return plan.domain.codes(values)
+        return np.asarray(values)
+
+    @property
+    def categories(self) -> NamedCategories | None:
+        """What the numbers of the estimate are called, if that is known."""
+        plan = self.plan
+        if isinstance(plan, HistogramPlan):
+            return plan.categories
+        return plan.domain.named if isinstance(plan, CounterPlan) and isinstance(plan.domain, Categories) else None
+
     def check_value(self, value: Any) -> None:
         """Refuse a value outside the plan's domain, before anything is sent."""
-        values = np.asarray(value)[np.newaxis]
+        values = self.encode(np.asarray(value)[np.newaxis])
         if isinstance(self.plan, CounterPlan):
             self.plan.domain.check_values(values)
         else:
@@ -215,7 +236,8 @@ class _CounterRouting:
 def _warnings(plan: AnyPlan) -> list[str]:
     """In words: what one client that lies can do, where that is not bounded."""
     if not isinstance(plan, CounterPlan):
-        return [] if plan.method != "shares" else [f"One client that lies {plan.lying_client}."]
+        is_unbounded = plan.influence is None if isinstance(plan, HistogramPlan) else plan.method == "shares"
+        return [f"One client that lies {plan.lying_client}."] if is_unbounded else []
     if not isinstance(plan.mechanism(plan.slot_users), CoinBatch):
         return [f"One client that lies {plan.lying_client}."]
     # Coins are dealt out by seat: whoever may choose seats may hold all of them.

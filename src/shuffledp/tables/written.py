@@ -12,12 +12,12 @@ from shuffledp.files import whole_file
 _SUFFIXES = (".csv", ".parquet")
 
 
-def check_table_path(path: Path) -> None:
+def check_table_path(path: Path, parameter: str = "out") -> None:
     """Refuse a name from which no format can be told, before any work is done."""
     if path.suffix.lower() not in _SUFFIXES:
-        raise ParameterError("out", str(path), f"must end in {' or '.join(_SUFFIXES)}", "name a table")
+        raise ParameterError(parameter, str(path), f"must end in {' or '.join(_SUFFIXES)}", "name a table")
     if not path.absolute().parent.is_dir():
-        raise ParameterError("out", str(path), "must be in a directory that exists", "create it, or name another")
+        raise ParameterError(parameter, str(path), "must be in a directory that exists", "create it, or name another")
 
 
 def write_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:

@@ -69,16 +69,17 @@ def _poissonised(mean_users: int, law: np.ndarray, rate: float, runs: int, seed:
     return d / m * ((counts - m / d) ** 2 - counts).sum(axis=1) - d**2 / m * rate / 4
 
 
-@pytest.mark.parametrize(("users", "alarm", "miss"), [(800, 0.038, 0.076), (1600, 0.0, 0.002)])
+# By 100,000 runs of another simulation.
+@pytest.mark.parametrize(("users", "alarm", "miss"), [(800, 0.0363, 0.0871), (1600, 0.0, 0.0008)])
 def test_the_surveys_tester_with_symmetric_bits(users: int, alarm: float, miss: float) -> None:
     d, distance, rate, runs = 100, 0.25, 85.3, 8000
     uniform = np.full(d, 1 / d)
     far = uniform * (1 + 2 * distance * np.where(np.arange(d) % 2, -1, 1))
     null, other = _poissonised(users, uniform, rate, runs, 1), _poissonised(users, far, rate, runs, 2)
     threshold = 2 * users * distance**2
-    # Six standard errors of 8000 runs beside the last digit given.
+    # 6.2 standard errors of 8000 runs, for a false alarm of 1e-9, beside the last digit given.
     for measured, expected in ((np.mean(null > threshold), alarm), (np.mean(other <= threshold), miss)):
-        assert abs(measured - expected) <= 6 * math.sqrt(max(expected, 1e-3) / runs) + 5e-4
+        assert abs(measured - expected) <= 6.2 * math.sqrt(max(expected, 1e-3) / runs) + 5e-4
     claimed = poissonised_variance(users, d, *symmetric_bits_moments(rate))
     assert np.var(null) == pytest.approx(claimed, rel=0.05)
     assert np.mean(other) == pytest.approx(4 * users * distance**2, rel=0.02)

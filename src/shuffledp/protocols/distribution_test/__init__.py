@@ -32,6 +32,7 @@ __all__ = ["DistributionTest", "TestedClaim", "UniformityTest"]
 
 METHODS = ("decoys", "compressed", "rows")
 _cells = lru_cache(maxsize=16)(Cells.of)
+_histogram = lru_cache(maxsize=256)(Decoys.plan)
 _spurious = lru_cache(maxsize=1024)(smallest_spurious)
 # Candidates for how often a row keeps its own bit; 2/3 is best where noise dominates.
 KEPT = (0.5, 0.6, 2 / 3, 0.75, 0.85)
@@ -124,16 +125,14 @@ class UniformityTest:
         }
         # Refuses what cannot be asked, before anything is searched.
         common = _common(users=2, **asked)
-        sizes: list[int] = []
-        for name in ("decoys", "compressed") if method == "auto" else (method,):
-            guess = guessed_users(_predicted(common, grouped=name == "compressed"), miss)
-            if not sizes or guess < 0.99 * sizes[0]:
+        names = ("decoys", "compressed") if method == "auto" else (method,)
+        guesses = {name: guessed_users(_predicted(common, grouped=name == "compressed"), miss) for name in names}
+        best = min(guesses, key=guesses.__getitem__)
 
-                def plan(users: int, name: str = name) -> DistributionTest:
-                    return cls.plan(users=users, method=name, **asked)
+        def plan(users: int) -> DistributionTest:
+            return cls.plan(users=users, method=best, **asked)
 
-                sizes.append(users_needed(plan, miss, guess))
-        return min(sizes)
+        return users_needed(plan, miss, guesses[best])
 
 
 def _common(*, against: Sequence[float] | None, **asked: Any) -> dict[str, Any]:
@@ -144,7 +143,7 @@ def _common(*, against: Sequence[float] | None, **asked: Any) -> dict[str, Any]:
 
 def _by_decoys(common: dict[str, Any], groups: Groups | None = None) -> DecoysTest:
     bins = groups.groups if groups is not None else _cells_of(common)
-    histogram = Decoys.plan(
+    histogram = _histogram(
         users=common["users"],
         privacy=common["privacy"],
         categories=bins,
@@ -176,7 +175,7 @@ def _cells_of(common: dict[str, Any]) -> int:
 
 
 def _predicted(common: dict[str, Any], *, grouped: bool) -> Callable[[int], float]:
-    """The miss of so many users by the mean number of decoys; declared is what the plan itself says."""
+    """The miss of so many users by about as many decoys; declared is what the plan itself says."""
 
     def miss(users: int) -> float:
         if grouped:
@@ -196,8 +195,9 @@ def _task(common: dict[str, Any]) -> tuple[int, float, float]:
 
 
 def _decoys(common: dict[str, Any], bins: int) -> int:
-    mean: float = smallest_blanket(common["privacy"]) / common["honest_fraction"]
-    return math.ceil(mean * bins)
+    """About as many as power is declared for: six deviations above the mean."""
+    mean = smallest_blanket(common["privacy"]) / float(common["honest_fraction"]) * bins
+    return math.ceil(mean + 6 * math.sqrt(mean))
 
 
 def _best_groups(common: dict[str, Any], seed: int) -> tuple[Groups, float]:

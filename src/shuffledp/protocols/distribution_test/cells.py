@@ -80,6 +80,13 @@ class Cells:
         return (1 - self.mixed / 8) * min(weight // GRAINS * GRAINS / weight for weight in self.weights)
 
     @property
+    def claim(self) -> NDArray[np.float64]:
+        """The claimed probabilities, as they were rounded."""
+        blended = _whole_numbers(self.weights) / (self.size * GRAINS)
+        claim = np.maximum(0.0, (blended - self.mixed / 8 / len(self.weights)) / (1 - self.mixed / 8))
+        return np.asarray(claim / claim.sum())
+
+    @property
     def own_cells(self) -> NDArray[np.int64]:
         """How many cells each category has alone."""
         return _whole_numbers(self.weights) // GRAINS

@@ -1,7 +1,7 @@
 """Mean and variance of the test statistics, exactly where users are uniform and from above everywhere else.
 
-With q = p - u, where p is the users' law over the bins and u the uniform one, and D = sum of q_j^2, every statistic here has
-mean `signal` D and variance at most `level` + `slope` D + `steep` D^(3/2), with equality at D = 0. Proofs:
+With q = p - u, where p is the users' law over the bins and u the uniform one, and D = sum of q_j^2, every statistic
+here has mean `signal` D and variance at most `level` + `slope` D + `steep` D^(3/2), with equality at D = 0. Proofs:
 docs/theory/distribution-tests.md.
 """
 
@@ -83,14 +83,14 @@ def rows_moments(users: int, kept: float, spurious: float, bins: int) -> Moments
 
 
 def poissonised_variance(mean_users: float, bins: int, noise_variance: float, square_variance: float) -> float:
-    """Of Z = (d/m) sum_j [(c_j - m/d)^2 - c_j] - (d^2/m) s2, for Poisson(m) uniform users and symmetric noise in each bin.
+    """Of Z = (d/m) sum_j [(c_j - m/d)^2 - c_j] - (d^2/m) s2, for Poisson(m) uniform users and symmetric noise.
 
-    s2 is the noise's variance and `square_variance` that of its square.
+    The noise is independent in each bin; s2 is the noise's variance and `square_variance` that of its square.
 
     Reference: [004] equation (1), with the noise's known bias taken off.
 
     >>> round(poissonised_variance(800, 100, *symmetric_bits_moments(85.3)))
-    3188
+    2729
     """
     m, d = mean_users, bins
     return 2 * d + d**3 / m**2 * (square_variance + noise_variance) + 4 * d**2 / m * noise_variance

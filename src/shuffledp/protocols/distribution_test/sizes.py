@@ -17,7 +17,7 @@ def users_needed(plan: Callable[[int], DistributionTest], miss: float, guess: in
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.protocols.distribution_test import UniformityTest
     >>> UniformityTest.users_needed(privacy=Privacy(1, 1e-6), categories=100, distance=0.25, method="decoys")
-    1088
+    1108
     """
 
     def enough(users: int) -> bool:
@@ -27,7 +27,7 @@ def users_needed(plan: Callable[[int], DistributionTest], miss: float, guess: in
             return False
 
     near = max(2, guess)
-    step = max(1, near // 100)
+    step = max(1, near // 200)
     low, high = (near, 0) if not enough(near) else (0, near)
     while not high:
         if enough(low + step):

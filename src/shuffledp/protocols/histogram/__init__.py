@@ -7,10 +7,17 @@ from shuffledp.protocols.base import Constants
 from shuffledp.protocols.choosing import Choice, choose
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
+from shuffledp.protocols.histogram.correlated import HistogramCorrelated
+from shuffledp.protocols.histogram.count_min import CountMin
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.histogram.opt_in import OptIn
+from shuffledp.protocols.histogram.sketch import Sketch
+from shuffledp.protocols.histogram.zsum import HistogramZSum
 
 Method = type[HistogramPlan]
-METHODS: dict[str, Any] = {method.method: method for method in (Decoys,)}
+METHODS: dict[str, Any] = {
+    method.method: method for method in (Decoys, HistogramCorrelated, HistogramZSum, OptIn, CountMin, Sketch)
+}
 
 
 class Histogram:

@@ -147,6 +147,11 @@ class HistogramPlan(Plan):
         """How far one message that is missing moves a bin, at most."""
         return 1.0
 
+    @property
+    def step(self) -> float:
+        """What an analyzer adds to the bound for each message that did not open."""
+        return self._message_influence
+
     # --- the audit ---------------------------------------------------------------------------
 
     @property

@@ -35,11 +35,20 @@ def binomial_below(k: Floats, trials: Floats, p: float) -> Floats:
     return np.where(inside, tail, np.where(j < 0, 0.0, 1.0))
 
 
-def balls_bound(throws: int, probability: float, bins: int) -> float:
+def balls_bound(
+    throws: int,
+    probability: float,
+    bins: int,
+    *,
+    above: int | None = None,
+    below: int | None = None,
+    allowed: float = 1 - CONFIDENCE,
+) -> float:
     """No bin is further from its share, with CONFIDENCE, when F ~ Bin(throws, probability) balls fall into equal bins.
 
     Seen is F, so a bin's error is X - F/bins with X ~ Bin(F, 1/bins): averaged over F in groups, each counted as the
-    worst of its members (X grows with F). A union over the bins.
+    worst of its members (X grows with F). A union over the bins, or over so many as may be too large, `above`, and too
+    small, `below`.
 
     >>> balls_bound(427, 1.0, 2) < 3.5 * math.sqrt(427 / 4)
     True
@@ -55,10 +64,12 @@ def balls_bound(throws: int, probability: float, bins: int) -> float:
         weights = np.add.reduceat(every, (starts - low).astype(np.int64))
         outside = law.cdf(low - 1) + law.sf(high)
 
+    many, few = bins if above is None else above, bins if below is None else below
+
     def unlikely(a: float) -> bool:
-        above = binomial_above(a + starts / bins, ends, 1 / bins)
-        below = binomial_below(ends / bins - a, starts, 1 / bins)
-        return bins * (float(weights @ (above + below)) + outside) <= 1 - CONFIDENCE
+        too_many = many * binomial_above(a + starts / bins, ends, 1 / bins)
+        too_few = few * binomial_below(ends / bins - a, starts, 1 / bins)
+        return float(weights @ (too_many + too_few)) + max(many, few) * outside <= allowed
 
     deviation = math.sqrt(throws * probability / bins)
     return smallest_real(unlikely, 0.0, max(1.0, deviation), relative=1e-4)

@@ -47,6 +47,11 @@ class Categories(ABC):
         """The domain as JSON."""
         return {"kind": self.kind, **self.parameters}
 
+    @property
+    def example(self) -> str:
+        """A value that can be encoded, as somebody would write it."""
+        return self.name(0)
+
     def names(self) -> list[str]:
         """Every category in words, in the order of codes."""
         return [self.name(code) for code in range(self.size)]
@@ -86,7 +91,7 @@ class Integers(Categories):
         if array.min().item() < self.low or array.max().item() > self.high:
             outside = (array < self.low) | (array > self.high)
             problem = f"must lie in the domain {self.low}:{self.high}"
-            _refuse_first(array, outside, problem, "widen the domain, or drop such values on the device")
+            _refuse_first(array, outside, problem, "widen the domain, or bring such values into it")
         codes = array.astype(np.int64, copy=False)
         return codes - self.low if self.low else codes
 
@@ -100,14 +105,17 @@ class Integers(Categories):
 
 @dataclass(frozen=True)
 class Names(Categories):
-    """A list of names.
+    """A list of names; one of them may be the `other` that every value outside the list is counted as.
 
     >>> Names(("red", "green")).encode(["green", "red"]).tolist()
     [1, 0]
+    >>> Names(("red", "green", "another"), other="another").encode(["green", "blue"]).tolist()
+    [1, 2]
     """
 
     kind: ClassVar[str] = "names"
     listed: tuple[Any, ...]
+    other: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "listed", tuple(self.listed))
@@ -116,8 +124,10 @@ class Names(Categories):
             if not isinstance(name, str):
                 raise ParameterError("domain", name, "must be a list of names", "write them as text")
             if name in seen:
-                raise ParameterError("domain", name, "is named twice", "name every category once")
+                raise ParameterError("domain", f"{name} twice", "must name every category once", "remove one of them")
             seen.add(name)
+        if self.other is not None and self.other not in seen:
+            raise ParameterError("other", self.other, "must be one of the categories", "name it in the domain, too")
         _check_size(len(self.listed))
 
     @property
@@ -129,16 +139,22 @@ class Names(Categories):
         order = np.argsort(np.array(self.listed))
         sorted_names = np.array(self.listed)[order]
         places = np.minimum(np.searchsorted(sorted_names, array), self.size - 1)
+        codes, outside = order[places].astype(np.int64), sorted_names[places] != array
+        if self.other is not None:
+            codes[outside] = self.listed.index(self.other)
+            return codes
         problem = f"must be one of the {self.size} categories of the domain"
-        _refuse_first(array, sorted_names[places] != array, problem, "add it to the domain, or an 'other' to send")
-        return order[places].astype(np.int64)
+        way_out = "add it to the domain, or name a category for all others (--other NAME)"
+        _refuse_first(array, outside, problem, way_out)
+        return codes
 
     def name(self, code: int) -> str:
         return str(self.listed[code])
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return {"names": list(self.listed)}
+        other = {} if self.other is None else {"other": self.other}
+        return {"names": list(self.listed), **other}
 
 
 @dataclass(frozen=True)
@@ -161,13 +177,17 @@ class Dates(Categories):
         return (_day(self.last) - _day(self.first)).days + 1
 
     def encode(self, values: ArrayLike) -> Codes:
-        array = np.asarray(values)
-        try:
-            days = _column(array).astype("datetime64[D]")
-        except ValueError:
-            raise DataError("values", f"dtype {array.dtype}", "must be dates", "write them as 2026-01-31") from None
-        missing = np.isnat(days)
-        _refuse_first(array, missing, "must be a date", "write it as 2026-01-31")
+        array = _column(values)
+        written = array.dtype.kind == "U"
+        if not written and array.dtype.kind != "M":
+            raise DataError("values", f"dtype {array.dtype}", "must be dates", "write them as 2026-01-31")
+        if written:
+            # NumPy would also take a year for its first day, and `today` for a date.
+            distinct, where = np.unique(array, return_inverse=True)
+            is_day = np.array([_is_day(str(text)) for text in distinct])[where.reshape(-1)]
+            _refuse_first(array, ~is_day, "must be a date", "write it as 2026-01-31")
+        days = array.astype("datetime64[D]")
+        _refuse_first(array, np.isnat(days), "must be a date", "write it as 2026-01-31")
         codes = (days - np.datetime64(self.first)).astype(np.int64)
         problem = f"must lie in the domain {self.first}:{self.last}"
         _refuse_first(array, (codes < 0) | (codes >= self.size), problem, "widen the domain")
@@ -227,6 +247,10 @@ class Hashed(Categories):
         return f"cell {code}"
 
     @property
+    def example(self) -> str:
+        return "something"
+
+    @property
     def parameters(self) -> dict[str, Any]:
         return {"cells": self.cells, "salt": self.salt}
 
@@ -262,7 +286,7 @@ def _from_document(document: Mapping[str, Any]) -> Categories:
         raise DataError("plan.categories", document.get("kind"), f"must be one of {', '.join(KINDS)}", again)
     given = {name: value for name, value in document.items() if name != "kind"}
     if kind is Names:
-        given = {"listed": tuple(given.get("names", ()))}
+        given = {"listed": tuple(given.pop("names", ())), **given}
     try:
         return kind(**given)
     except TypeError:
@@ -292,6 +316,14 @@ def _refuse_first(array: NDArray[Any], bad: NDArray[np.bool_], problem: str, way
     if rows.size:
         row = int(rows[0])
         raise DataError("values", f"{array[row]} in row {row + 1}", problem, way_out)
+
+
+def _is_day(text: str) -> bool:
+    """Whether this is a day in ISO form, perhaps with a time after it."""
+    try:
+        return datetime.datetime.fromisoformat(text).tzinfo is None and text[4:5] == "-" == text[7:8]
+    except ValueError:
+        return False
 
 
 def _day(text: Any) -> datetime.date:

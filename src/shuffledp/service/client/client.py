@@ -168,7 +168,7 @@ class Client:
     def report(self, value: Any) -> Sent:
         """One user's value."""
         self.task.check_value(value)
-        return self._report(np.asarray(value)[np.newaxis], None, None)
+        return self._report(self.task.encode(np.asarray(value)[np.newaxis]), None, None)
 
     def report_many(self, values: ArrayLike, progress: Progress | None = None, *, stream: str | None = None) -> Sent:
         """Many users' values, an entry or a row each; all are checked before anything is sent.
@@ -176,10 +176,9 @@ class Client:
         A `stream` is a name for these values in the outbox: after a kill, the same call goes on where it stopped.
         The name is stored as it is and the values are not: do not put anything secret into it.
         """
-        rows = np.asarray(values)
-        if rows.size == 0:
+        if np.size(values) == 0:
             return Sent(0, 0, 0, 0)
-        plan = self.task.plan
+        rows, plan = self.task.encode(values), self.task.plan
         if isinstance(plan, CounterPlan):
             plan.domain.check_values(rows)
         else:

@@ -23,7 +23,7 @@ from shuffledp.service.wire import pack_messages
 
 
 def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], *, bits: RandomBits) -> list[bytes]:
-    """A report for each value and the batches of its seat.
+    """A report for each value, as `Task.encode` gives them, and the batches of its seat.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.protocols.binary_sum import BinarySum

@@ -8,9 +8,12 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.distinct_elements import Parities
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.simulation.environments.binary import synthetic_bits
+from shuffledp.simulation.environments.codes import synthetic_codes
 from shuffledp.simulation.environments.reals import synthetic_reals, synthetic_vectors
 
 
@@ -28,11 +31,13 @@ def synthetic_values(plan: Plan, *, seed: int | None = None) -> Any:
     if isinstance(plan, VectorSumPlan):
         return synthetic_vectors(plan.users, plan.dimension, plan.radius, seed=seed)
     if isinstance(plan, RangesPlan):
-        return synthetic_codes(plan, seed=seed)
+        return synthetic_points(plan, seed=seed)
+    if isinstance(plan, HistogramPlan | Parities):
+        return synthetic_codes(plan.users, plan.bins, seed=seed)
     raise ParameterError("protocol", plan.protocol, "has no synthetic data", "name a file")
 
 
-def synthetic_codes(plan: RangesPlan, *, seed: int | None = None) -> Any:
+def synthetic_points(plan: RangesPlan, *, seed: int | None = None) -> Any:
     """Codes around a place in each axis's lower half, with a long tail upwards."""
     generator = np.random.default_rng(seed)
     columns = []

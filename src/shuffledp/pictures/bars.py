@@ -1,0 +1,126 @@
+"""A histogram with its error bars: bars with names where there are few, a profile where there are many in an order."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.pictures.curves import new_figure, save_figure
+
+# More names than this cannot be read one by one.
+MOST_BARS = 60
+_MOST_SHOWN_OF_MANY = 40
+_LONGEST_NAME = 32
+_COLOUR, _FAINT = "#4c72b0", "#a9bcdc"
+_TICKS = 9
+_MOST_POINTS = 4000
+
+Floats = NDArray[np.float64]
+
+
+def draw_bars(
+    path: Path,
+    *,
+    names: Sequence[str],
+    estimates: ArrayLike,
+    bound: float,
+    confidence: float,
+    title: str,
+    truth: ArrayLike | None = None,
+    in_order: bool = False,
+) -> None:
+    """Write a PNG or SVG of every category's estimate and how far it may be off, and the truth if it is given.
+
+    Bars lie on their side, so that names can be read; the largest is at the top unless categories are in an order.
+    Of more than 60 names only the 40 largest are drawn; more than 60 in an order are drawn as a profile.
+    Bars that might be nothing but noise are faint.
+    """
+    value = np.asarray(estimates, dtype=np.float64)
+    true = None if truth is None else np.asarray(truth, dtype=np.float64)
+    if in_order and value.size > MOST_BARS:
+        _draw_profile(path, names, value, bound, confidence, title, true)
+        return
+    order = np.arange(value.size) if in_order else np.argsort(-value, kind="stable")
+    left_out = 0
+    if value.size > MOST_BARS:
+        left_out = value.size - _MOST_SHOWN_OF_MANY
+        order = order[:_MOST_SHOWN_OF_MANY]
+    figure = new_figure(path, width=8, height=1.6 + 0.24 * max(4, order.size))
+    axes = figure.subplots()
+    places, shown = np.arange(order.size), value[order]
+    colours = [_COLOUR if each > bound else _FAINT for each in shown]
+    axes.barh(places, shown, height=0.7, color=colours)
+    bars = {"fmt": "none", "ecolor": "0.25", "elinewidth": 1.0, "capsize": 2.0}
+    axes.errorbar(shown, places, xerr=bound, **bars, label=f"± {bound:,.4g}, {confidence:.0%} for all at once")
+    if true is not None:
+        axes.plot(true[order], places, linestyle="none", marker="D", markersize=3.5, color="black", label="truth")
+    small = 9 if order.size <= 25 else 8
+    axes.set_yticks(places, [_short(names[code]) for code in order], fontsize=small)
+    axes.set(ylim=(order.size - 0.4, -0.6), xlabel="users", title=title)
+    if left_out:
+        largest = float(np.delete(value, order).max())
+        note = f"{left_out:,} more categories are not drawn; the largest of them has {largest:,.4g}"
+        figure.supxlabel(note, fontsize=8, color="0.35")
+    axes.axvline(0, color="0.4", linewidth=0.8)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    # Where bars end is where readers look: the legend keeps to the corner that the smallest ones leave free.
+    axes.legend(frameon=False, fontsize=8, loc="best" if in_order else "lower right")
+    axes.spines[["top", "right"]].set_visible(False)
+    save_figure(figure, path)
+
+
+def _draw_profile(
+    path: Path,
+    names: Sequence[str],
+    value: Floats,
+    bound: float,
+    confidence: float,
+    title: str,
+    true: Floats | None,
+) -> None:
+    figure = new_figure(path, width=9)
+    axes = figure.subplots()
+    together = -(-value.size // _MOST_POINTS)
+    codes = np.arange(0, value.size, together)
+    if together > 1:
+        # Left out points could hide a peak: the largest of each few stands for them.
+        value = np.maximum.reduceat(value, codes)
+        true = None if true is None else np.maximum.reduceat(true, codes)
+        axes.set_xlabel(f"each point is the largest of {together:,} categories", fontsize=8, color="0.35")
+    axes.fill_between(codes, value - bound, value + bound, step="mid", color=_FAINT, linewidth=0, alpha=0.8)
+    axes.step(codes, value, where="mid", color=_COLOUR, linewidth=0.9)
+    if true is not None:
+        axes.step(codes, true, where="mid", color="black", linewidth=0.6, linestyle="--")
+    axes.legend(handles=_handles(bound, confidence, true is not None), frameon=False, fontsize=8)
+    last = len(names) - 1
+    ticks = np.unique(np.linspace(0, last, _TICKS).round().astype(int))
+    axes.set_xticks(ticks, [_short(names[code]) for code in ticks], fontsize=9)
+    for label, side in zip(axes.get_xticklabels(), _sides(len(ticks)), strict=True):
+        label.set_ha(side)
+    axes.set(xlim=(-0.5, last + 0.5), ylabel="users", title=title)
+    axes.axhline(0, color="0.4", linewidth=0.8)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.spines[["top", "right"]].set_visible(False)
+    save_figure(figure, path)
+
+
+def _handles(bound: float, confidence: float, with_truth: bool) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = [
+        Line2D([], [], color=_COLOUR, label="estimate"),
+        Patch(color=_FAINT, label=f"± {bound:,.4g}, {confidence:.0%} for all at once"),
+    ]
+    return [*handles, Line2D([], [], color="black", linestyle="--", label="truth")] if with_truth else handles
+
+
+def _sides(ticks: int) -> list[str]:
+    return ["left", *["center"] * (ticks - 2), "right"] if ticks > 1 else ["center"] * ticks
+
+
+def _short(name: str) -> str:
+    """Long names lose their middle: they differ at their ends."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"

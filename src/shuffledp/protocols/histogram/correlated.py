@@ -1,0 +1,362 @@
+"""Histogram by correlated noise: plus and minus ones in every bin, where there are any."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from shuffledp.accounting.correlated import CorrelatedPair
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.differences import PolyaDifference
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
+from shuffledp.accounting.two_bins import TwoBinsPair
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.binary_sum.base import check_delta, smallest_cap
+from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.bounds import largest_deviation
+from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
+from shuffledp.protocols.histogram.cut import check_messages
+from shuffledp.protocols.polya import pure_ratio
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.laws import sample_polya_difference
+from shuffledp.sampling.sparse import SparseNegativeBinomial, sparse_negative_binomial
+from shuffledp.sampling.uniform import smallest_width
+
+# Parts of epsilon that may go to the flood, and how fast it may decay: 1 is about the fewest messages in all, faster
+# decay has fewer from one user at most. The paper's are 0.1 and 0.2.
+_FLOOD_PARTS = (0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)
+_FLOOD_DECAYS = (1.0, 3.0, 8.0)
+_PAPER_PART, _PAPER_DECAY = 0.1, 0.2
+# Of the smallest error, what may be given up for fewer messages.
+_GIVEN_UP = 0.1
+_CUT_PART = 1e-3
+
+
+@lru_cache(maxsize=64)
+def _pair(ratio: float, flood_shape: float, flood_ratio: float, honest: float) -> TwoBinsPair:
+    return TwoBinsPair(CorrelatedPair(ratio, flood_shape, flood_ratio, honest))
+
+
+def _tail(shape: float, p: float, k: int) -> float:
+    """P[NB(shape, p) > k]."""
+    return float(special.betainc(k + 1, shape, p))
+
+
+@lru_cache(maxsize=1024)
+def _flood(privacy: Privacy, part: float, decay: float) -> tuple[float, float, float] | None:
+    """The error's ratio and the smallest flood, shape and ratio, for this part of epsilon; None if none is enough."""
+    half = privacy.epsilon / 2
+    ratio, flood_ratio = pure_ratio((1 - part) * half), math.exp(-decay * min(1.0, part * half))
+    target = privacy.delta * (1 - 2 * _CUT_PART)
+
+    def enough(shape: float) -> bool:
+        return TwoBinsPair(CorrelatedPair(ratio, shape, flood_ratio)).delta(privacy.epsilon) <= target
+
+    try:
+        return ratio, smallest_real(enough, 0.0, 1.0, relative=1e-4, limit=1e5), flood_ratio
+    except InfeasibleError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramCorrelated(HistogramPlan):
+    """Each user sends a plus one in its category, Polya shares of noise in all, and pairs of plus and minus one.
+
+    The adversary sees how many plus ones and how many minus ones each category has. A difference of the two is the
+    count plus discrete Laplace noise, independently in every bin; the pairs hide everything else. Hardly more than
+    one message a user when users are many times more than categories.
+
+    Reference: Ghazi, Kumar, Manurangsi, Pagh 2020, in parallel: [004] Table 5, [37].
+
+    >>> plan = HistogramCorrelated.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1000)
+    >>> round(plan.standard_error, 2), plan.error_bound, round(plan.messages_per_user_mean, 1)
+    (3.12, 22.0, 6.6)
+    """
+
+    method: ClassVar[str] = "correlated"
+    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
+
+    ratio: float
+    flood_shape: float
+    flood_ratio: float
+    most_noise: int
+    most_pairs: int
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+    ) -> Self:
+        """The fewest messages on average among those whose error is within a tenth of the smallest."""
+        check_users(users)
+        check_delta(privacy)
+        domain, honest = as_categories(categories), honest_users(users, honest_fraction)
+        every = [paper_flood(privacy)] if constants == "paper" else _floods(privacy)
+        if not every:
+            raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
+        common: dict[str, Any] = {
+            "users": users,
+            "privacy": privacy,
+            "honest_fraction": honest_fraction,
+            "constants": constants,
+            "categories": domain,
+        }
+        drafts = [_draft(flood, users, honest, domain.size, privacy) for flood in every]
+        fitting = [draft for draft in drafts if max_messages is None or draft.most <= max_messages]
+        if not fitting:
+            raise InfeasibleError(
+                "max_messages",
+                max_messages,
+                f"must be at least {min(draft.most for draft in drafts)}, what one user may send at most",
+                "allow more messages, or take the method decoys",
+            )
+        smallest = min(draft.error for draft in fitting)
+        good = [draft for draft in fitting if draft.error <= (1 + _GIVEN_UP) * smallest]
+        best = min(good, key=lambda draft: (draft.mean, draft.error))
+        check_messages(best.mean, best.most)
+        return cls(**common, **best.fields)
+
+    def _check_noise(self) -> None:
+        for name in ("ratio", "flood_ratio"):
+            if not 0 < getattr(self, name) < 1:
+                raise ParameterError(name, getattr(self, name), "must lie strictly between 0 and 1", "plan again")
+        if not 0 < self.flood_shape < math.inf:
+            raise ParameterError("flood_shape", self.flood_shape, "must be > 0", "make the plan again")
+        for name in ("most_noise", "most_pairs"):
+            if getattr(self, name) < 0:
+                raise ParameterError(name, getattr(self, name), "must be >= 0", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {
+            "law": "discrete-laplace",
+            "ratio": self.ratio,
+            "flood_shape": self.flood_shape,
+            "flood_ratio": self.flood_ratio,
+            "most_noise": self.most_noise,
+            "most_pairs": self.most_pairs,
+        }
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            ratio=real_number(noise, "ratio"),
+            flood_shape=real_number(noise, "flood_shape"),
+            flood_ratio=real_number(noise, "flood_ratio"),
+            most_noise=whole_number(noise, "most_noise"),
+            most_pairs=whole_number(noise, "most_pairs"),
+            **common,
+        )
+
+    @property
+    def noise_law(self) -> IntegerLaw:
+        """The law of a bin's error."""
+        return _noise_law(self.users, self.honest_users, self.ratio)
+
+    @property
+    def standard_error(self) -> float:
+        return self.noise_law.standard_deviation
+
+    @property
+    def paper_standard_error(self) -> float | None:
+        return _noise_law(self.users, self.honest_users, paper_flood(self.privacy)[0]).standard_deviation
+
+    def _l_inf_error(self) -> float:
+        # Events fall into bins independently, so that bins are independent.
+        return largest_deviation(self.noise_law, self.bins, independent=True)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        flood = (self.ratio, self.flood_shape, self.flood_ratio)
+        return _mean_messages(flood, self.honest_users, self.bins)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return 1 + self.most_noise + 2 * self.most_pairs
+
+    @property
+    def bits_per_message(self) -> int:
+        return (2 * self.bins - 1).bit_length()
+
+    @property
+    def alphabet_size(self) -> int:
+        return 2 * self.bins
+
+    @property
+    def influence(self) -> float:
+        return float(self.messages_per_user_max)
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves a bin by at most {self.messages_per_user_max}, the most messages that are taken from one"
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> TwoBinsPair:
+        return _pair(self.ratio, self.flood_shape, self.flood_ratio, honest / self.honest_users)
+
+    @property
+    def _laws(self) -> tuple[SparseNegativeBinomial, SparseNegativeBinomial]:
+        """A user's noise in all bins and signs, and its pairs in all bins."""
+        shares = self.honest_users
+        return (
+            sparse_negative_binomial(Fraction(1, shares), self.ratio, 2 * self.bins),
+            sparse_negative_binomial(Fraction(self.flood_shape) / shares, self.flood_ratio, self.bins),
+        )
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        factor, shares = math.exp(epsilon), self.honest_users
+        cut = self.users * (
+            _tail(2 * self.bins / shares, self.ratio, self.most_noise)
+            + _tail(self.bins * self.flood_shape / shares, self.flood_ratio, self.most_pairs)
+        )
+        rounded = self.users * sum(law.distance for law in self._laws)
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the curve of two bins' plus and minus ones"),
+            DeltaTerm(
+                "cut-off", delta_of_distance(factor, cut), f"at most {self.messages_per_user_max} messages a user"
+            ),
+            DeltaTerm("sampling", delta_of_distance(factor, rounded), "what the noise tables cut off and round"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "The view is each category's numbers of plus and of minus ones. With everybody else's category known the "
+            "user's is one plus one in one of two bins, each with its own noise of all honest users, whose shares add "
+            "up exactly; the others' bins are noise alone."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        variance = part * 2 * self.ratio / (1 - self.ratio) ** 2
+        return {"ratio": (variance + 1 - math.sqrt(2 * variance + 1)) / variance}
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        codes = self.check_values(values)
+        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        noise, flood = self._laws
+        singles, places, lengths = noise.sample(codes.size, bits=bits)
+        lengths = _within(singles, lengths, self.most_noise)
+        pairs, bins, widths = flood.sample(codes.size, bits=bits)
+        widths = _within(pairs, widths, self.most_pairs)
+        # A run of equal messages each: the user's own, its noise, and the plus and minus ones of its pairs.
+        owner = np.concatenate(
+            (np.arange(codes.size), *(np.repeat(np.arange(codes.size), n) for n in (singles, pairs)))
+        )
+        owner = np.concatenate((owner, owner[codes.size + singles.sum() :]))
+        messages = np.concatenate(
+            [(2 * codes + 1).astype(kind), places.astype(kind), *(2 * bins.astype(kind) + sign for sign in (1, 0))]
+        ).astype(kind)
+        times = np.concatenate((np.ones(codes.size, dtype=np.int64), lengths, widths, widths))
+        order = np.argsort(owner, kind="stable")
+        sizes = np.bincount(owner, times, codes.size).astype(np.int64)
+        return Reports(np.repeat(messages[order], times[order]), sizes)
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < 2 * self.bins]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=2 * self.bins)
+        value = (seen[1::2] - seen[::2]).astype(np.float64)
+        return self._estimate(value, dropped=len(batch) - known.size)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        counts = self.counts(self._all_values(values))
+        shape = Fraction(self.users, self.honest_users)
+        noise = sample_polya_difference(shape, self.ratio, self.bins, bits=bits)
+        return self._estimate((counts + noise).astype(np.float64), simulated=not bits.is_secure)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The noisy counts of the first category and of the second."""
+        return np.stack(
+            [
+                counted_in_runs(reports.payloads == 2 * code + 1, reports, trials)
+                - counted_in_runs(reports.payloads == 2 * code, reports, trials)
+                for code in (0, 1)
+            ],
+            axis=1,
+        )
+
+
+def _within(events: NDArray[np.int64], sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The sizes of each row's events, the last of them made smaller where a row has more than `most` in all."""
+    before = np.concatenate(([0], np.cumsum(sizes)))
+    first = np.concatenate(([0], np.cumsum(events)))[:-1]
+    start = np.repeat(before[first], events)
+    first_before, last = np.minimum(before[:-1] - start, most), np.minimum(before[1:] - start, most)
+    return np.asarray(last - first_before)
+
+
+def paper_flood(privacy: Privacy) -> tuple[float, float, float]:
+    """The paper's own ratio and flood, with half of epsilon and of delta for each of two bins.
+
+    >>> ratio, shape, flood_ratio = paper_flood(Privacy(1, 1e-6))
+    >>> round(shape * flood_ratio / (1 - flood_ratio))
+    4629
+    """
+    half = privacy.epsilon / 2
+    decay = math.exp(-_PAPER_DECAY * min(1.0, _PAPER_PART * half))
+    return pure_ratio((1 - _PAPER_PART) * half), 3 * (1 + math.log(2 / privacy.delta)), decay
+
+
+def _floods(privacy: Privacy) -> list[tuple[float, float, float]]:
+    every = (_flood(privacy, part, decay) for part in _FLOOD_PARTS for decay in _FLOOD_DECAYS)
+    return [flood for flood in every if flood is not None]
+
+
+def _noise_law(users: int, honest: int, ratio: float) -> IntegerLaw:
+    return DiscreteLaplace(ratio) if users == honest else PolyaDifference(users / honest, ratio)
+
+
+def _mean_messages(flood: tuple[float, float, float], honest: int, bins: int) -> float:
+    ratio, shape, flood_ratio = flood
+    return 1 + 2 * bins / honest * (ratio / (1 - ratio) + shape * flood_ratio / (1 - flood_ratio))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A plan's fields, and what they cost."""
+
+    fields: dict[str, Any]
+    error: float
+    mean: float
+    most: int
+
+
+def _draft(flood: tuple[float, float, float], users: int, honest: int, bins: int, privacy: Privacy) -> _Draft:
+    ratio, shape, flood_ratio = flood
+    limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 2 * users)
+    most_noise = smallest_cap(lambda k: _tail(2 * bins / honest, ratio, k), limit)
+    most_pairs = smallest_cap(lambda k: _tail(bins * shape / honest, flood_ratio, k), limit)
+    return _Draft(
+        fields={
+            "ratio": ratio,
+            "flood_shape": shape,
+            "flood_ratio": flood_ratio,
+            "most_noise": most_noise,
+            "most_pairs": most_pairs,
+        },
+        error=largest_deviation(_noise_law(users, honest, ratio), bins, independent=True),
+        mean=_mean_messages(flood, honest, bins),
+        most=1 + most_noise + 2 * most_pairs,
+    )

@@ -1,0 +1,270 @@
+"""Histogram by the Count-Min template: opting in, on hashed categories, several times over."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.visible_coins import OptInPair, RepeatedPair
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.histogram.bounds import binomial_above
+from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
+from shuffledp.protocols.histogram.cut import check_messages
+from shuffledp.protocols.histogram.hashed_rows import (
+    Draft,
+    HashedRowsPlan,
+    columns_for,
+    fewest_messages,
+    row_numbers,
+    smallest_near,
+)
+from shuffledp.protocols.histogram.opt_in import (
+    cut_bound,
+    cut_counts,
+    cut_mean_squares,
+    opt_in_messages,
+    opting_law,
+    smallest_opt_in,
+)
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.coins import binomial, fair_coin_sums
+from shuffledp.sampling.uniform import smallest_width
+
+
+@lru_cache(maxsize=64)
+def _pair(honest: int, probability: float, rows: int) -> RepeatedPair:
+    return RepeatedPair(OptInPair(honest, probability), rows)
+
+
+@lru_cache(maxsize=64)
+def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
+    """The smallest probability of opting in that is enough in so many rows at once."""
+
+    def enough(probability: float) -> bool:
+        if _pair(honest, min(1.0, probability), rows).delta(privacy.epsilon) <= privacy.delta:
+            return True
+        if probability < 1:
+            return False
+        raise InfeasibleError(
+            "users",
+            honest,
+            f"are too few to hide a user's move in {rows} rows",
+            "take more users, a larger epsilon or delta, or the method decoys",
+        )
+
+    # Losses add up like variances: so many times as many coins, or a little less.
+    return min(1.0, smallest_near(enough, min(1.0, rows * smallest_opt_in(honest, privacy))))
+
+
+@lru_cache(maxsize=64)
+def _largest_error(users: int, probability: float, rows: int) -> float:
+    """The root mean square of the largest of all rows' errors in one column, at most, whatever the counts.
+
+    With B tails among N coins an error is at most D = max(B, N - B). In steps of x, E[max D^2] is at most the sum of
+    (next x^2 - x^2) P[max D > x].
+    """
+    numbers, weights, outside = opting_law(users, probability)
+    steps = np.unique(np.linspace(0, numbers[-1], 500).astype(np.int64)).astype(np.float64)
+    one = [
+        float(weights @ np.where(x < numbers / 2, 1.0, 2 * binomial_above(np.full(numbers.size, x), numbers, 0.5)))
+        for x in steps[:-1]
+    ]
+    largest = -np.expm1(rows * np.log1p(-np.minimum(np.array(one) + outside, 1 - 1e-16)))
+    # Beyond the window at most all users have opted in.
+    return math.sqrt(float(np.diff(steps**2) @ largest) + rows * outside * float(users) ** 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountMin(HashedRowsPlan):
+    """In each of `rows` rounds at once, a user's category is hashed into `columns` and counted by opting in.
+
+    The adversary sees, in every row, how many opted in and how many messages name each column. A category's answer is
+    the smallest of its cells'. For domains far larger than the number of users: others need no hashing.
+
+    Reference: [004] Theorems 30 and 31, composed exactly instead of with (epsilon/T, delta/T).
+
+    >>> plan = CountMin.plan(users=3000, privacy=Privacy(4, 1e-4), categories=10**6)
+    >>> plan.rows, plan.collision_probability <= 0.01
+    (9, True)
+    """
+
+    method: ClassVar[str] = "count-min"
+
+    probability: float
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+        hash_seed: int = 0,
+    ) -> Self:
+        """The number of rows with about the fewest messages; the survey names no constant."""
+        check_users(users)
+        only_exact(constants)
+        domain, honest = as_categories(categories), honest_users(users, honest_fraction)
+        once = smallest_opt_in(honest, privacy)
+
+        def draft(rows: int) -> Draft:
+            columns = columns_for(users, domain.size, rows)
+            # Not everybody opting in is enough in so many rows.
+            probability = rows * once if rows * once <= 1 else math.inf
+            return Draft(rows, columns, rows * (1 + probability * (1 + columns / 2)), rows * (columns + 2))
+
+        best = fewest_messages(map(draft, row_numbers()), max_messages)
+        probability = _smallest_opt_in(honest, privacy, best.rows)
+        check_messages(best.mean, best.most)
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            categories=domain,
+            rows=best.rows,
+            columns=best.columns,
+            hash_seed=hash_seed,
+            probability=probability,
+        )
+
+    def _check_noise(self) -> None:
+        self._check_rows()
+        if not 0 < self.probability <= 1:
+            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {
+            "law": "fair-coins",
+            "probability": self.probability,
+            "rows": self.rows,
+            "columns": self.columns,
+            "hash_seed": self.hash_seed,
+        }
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            probability=real_number(noise, "probability"),
+            rows=whole_number(noise, "rows"),
+            columns=whole_number(noise, "columns"),
+            hash_seed=whole_number(noise, "hash_seed"),
+            **common,
+        )
+
+    @property
+    def opted_mean(self) -> float:
+        """Users that opt in, in one row, on average."""
+        return self.users * self.probability
+
+    @property
+    def _cell_error(self) -> float:
+        return math.sqrt(float(cut_mean_squares(self.users, self.probability).max()))
+
+    @property
+    def standard_error(self) -> float:
+        """The root mean square error at most, where a category is alone in some row."""
+        every_row = math.sqrt(self.rows) * self._cell_error
+        return min(every_row, _largest_error(self.users, self.probability, self.rows))
+
+    def _l_inf_error(self) -> float:
+        # Cells that nobody is in are answered exactly; no row has more others than there are users or categories.
+        noisy = min(self.users, self.bins, self.columns)
+        allowed = (1 - CONFIDENCE - self.collision_probability) / self.rows
+        return cut_bound(self.users, self.probability, noisy, allowed) if allowed > 0 else float(self.users)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return self.rows * (1 + self.probability * (1 + self.columns / 2))
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.rows * (self.columns + 2)
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.rows * (self.columns + 1)
+
+    @property
+    def bits_per_message(self) -> int:
+        return (self.alphabet_size - 1).bit_length()
+
+    @property
+    def influence(self) -> float:
+        return self.messages_per_user_max + self.opted_mean
+
+    @property
+    def lying_client(self) -> str:
+        return (
+            f"moves a bin by its messages, at most {self.messages_per_user_max}; by saying often that it opts in it "
+            "moves the cut of a whole row"
+        )
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> RepeatedPair:
+        return _pair(honest, self.probability, self.rows)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), f"two bins in each of {self.rows} rows, composed"),
+            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "The hash functions are public and each row is a round of opting in with coins of its own: in every row "
+            "the user's message moves from one column to another, or stays."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"probability": part * self.probability}
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        cells = self._virtual(values)
+        messages, sizes, owner = opt_in_messages(cells, self.columns, self.probability, bits=bits, kind=kind)
+        messages += (owner % self.rows * (self.columns + 1)).astype(kind)
+        return Reports(messages, sizes.reshape(-1, self.rows).sum(axis=1))
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < self.alphabet_size]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size).reshape(self.rows, -1)
+        tables = [cut_counts(row[:-1], int(row[-1])) for row in seen]
+        return self._estimate(self._smallest(tables), dropped=len(batch) - known.size)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        codes, tables = self._all_values(values), []
+        for row in range(self.rows):
+            seen = np.bincount(self.hashes.cells(codes, row), minlength=self.columns)
+            opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
+            # Columns that no category is hashed to are never looked up.
+            used = np.unique(self.hashes.cells(np.arange(self.bins), row)) if self.bins < self.columns else ...
+            seen[used] += fair_coin_sums(opted, seen[used].size, bits=bits)
+            tables.append(cut_counts(seen, opted))
+        return self._estimate(self._smallest(tables), simulated=not bits.is_secure)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category's cells, in all rows together, and how many the second's."""
+        row, column = np.divmod(reports.payloads.astype(np.int64), self.columns + 1)
+        return self._summed(np.where(column < self.columns, row * self.columns + column, -1), reports, trials)

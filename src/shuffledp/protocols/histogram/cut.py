@@ -1,0 +1,56 @@
+"""Counts that are answered with 0 unless the messages prove that they are not: how far off, whatever they are."""
+
+import math
+
+import numpy as np
+
+from shuffledp.accounting.laws import Binomial, Floats
+from shuffledp.errors import InfeasibleError
+from shuffledp.protocols.error_bounds import CONFIDENCE
+
+# Messages a user on average, and at most.
+LARGEST_MEAN, LARGEST_MOST = 1 << 20, 1 << 24
+# Mass of a noise law that its table leaves out.
+_LEFT_OUT = 1e-20
+
+
+def check_messages(mean: float, most: int) -> None:
+    """Refuse plans that ask too much of one user."""
+    if mean > LARGEST_MEAN or most > LARGEST_MOST:
+        raise InfeasibleError(
+            "messages",
+            f"{mean:.3g} on average and {most} at most",
+            f"would be more than {LARGEST_MEAN} on average or {LARGEST_MOST} at most a user",
+            "take fewer categories, or the method decoys, whose messages fall with the number of users",
+        )
+
+
+def table_of(law: Binomial) -> Floats:
+    """Masses at 0, 1, ... as far as they matter."""
+    _, high = law.window(_LEFT_OUT)
+    return np.exp(law.log_pmf(np.arange(high + 1, dtype=np.float64)))
+
+
+def mean_squares_when_cut(masses: Floats, centre: float) -> Floats:
+    """E[error^2] for true counts 0, 1, ..., masses.size; larger ones are like the last.
+
+    The noise takes S away, with these masses, and `centre` is added again; but a count c with S >= c is answered with
+    0, and its error is c: E = sum over S < c of (centre - S)^2 P[S] + c^2 P[S >= c].
+
+    >>> mean_squares_when_cut(np.array([0.5, 0.5]), 0.5).tolist()
+    [0.0, 0.625, 0.25]
+    """
+    silences = np.arange(masses.size, dtype=np.float64)
+    below = np.concatenate(([0.0], np.cumsum((centre - silences) ** 2 * masses)))
+    at_least = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
+    return np.asarray(below + np.arange(masses.size + 1, dtype=np.float64) ** 2 * at_least)
+
+
+def deviations_at(counts: Floats, mean_squares: Floats) -> Floats:
+    """The root mean square error of each of these counts."""
+    return np.sqrt(mean_squares[np.minimum(counts.astype(np.int64), mean_squares.size - 1)])
+
+
+def failure_of_each(bins: int) -> float:
+    """How often one of so many independent bins may fail if all are to hold with CONFIDENCE."""
+    return -math.expm1(math.log(CONFIDENCE) / bins)

@@ -1,0 +1,287 @@
+"""Histogram by opting in: a few users, at random, each add a fair coin to every category."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.visible_coins import OptInPair
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import only_exact, real_number
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.bounds import binomial_above
+from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
+from shuffledp.protocols.histogram.cut import check_messages, deviations_at, mean_squares_when_cut, table_of
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial, coin_bits, fair_coin_sums
+from shuffledp.sampling.uniform import smallest_width
+
+# Coins tossed at a time.
+_BLOCK = 1 << 24
+# Mass of the number that opts in which a window may leave out.
+_LEFT_OUT = 1e-20
+
+
+@lru_cache(maxsize=256)
+def smallest_opt_in(honest: int, privacy: Privacy) -> float:
+    """The smallest probability of opting in that hides which of two bins a user is in."""
+
+    def enough(probability: float) -> bool:
+        if OptInPair(honest, min(1.0, probability)).delta(privacy.epsilon) <= privacy.delta:
+            return True
+        if probability < 1:
+            return False
+        raise InfeasibleError(
+            "users",
+            honest,
+            "are too few for one coin a category each to hide a user's move",
+            "take more users, a larger epsilon or delta, or the method decoys",
+        )
+
+    return min(1.0, smallest_real(enough, 0.0, min(1.0, 4 / honest), relative=1e-6))
+
+
+def opting_law(users: int, probability: float) -> tuple[Floats, Floats, float]:
+    """How many opt in, their weights, and the weight left out."""
+    if probability == 1:
+        return np.array([float(users)]), np.ones(1), 0.0
+    law = Binomial(users, probability)
+    low, high = law.window(_LEFT_OUT)
+    numbers = np.arange(low, high + 1, dtype=np.float64)
+    return numbers, np.exp(law.log_pmf(numbers)), law.cdf(low - 1) + law.sf(high)
+
+
+@lru_cache(maxsize=64)
+def cut_mean_squares(users: int, probability: float) -> Floats:
+    """E[error^2] for counts 0, 1, ...; the tails that are off take away as silences do, with half of |H| as centre."""
+    numbers, weights, _ = opting_law(users, probability)
+    total = np.zeros(int(numbers[-1]) + 2)
+    for number, weight in zip(numbers.astype(int).tolist(), weights.tolist(), strict=True):
+        if number:
+            squares = mean_squares_when_cut(table_of(Binomial(number, 0.5)), number / 2)
+            total[: squares.size] += weight * squares
+            total[squares.size :] += weight * squares[-1]
+    return total
+
+
+def cut_bound(users: int, probability: float, bins: int, allowed: float) -> float:
+    """All of so many bins are off by at most this, except with the `allowed` probability, whatever their counts.
+
+    With B tails among N coins a count of at most B is answered with 0, and otherwise N/2 - B is the error: at most the
+    larger of B and N/2 - B. Bins are independent given N.
+    """
+    numbers, weights, outside = opting_law(users, probability)
+
+    def unlikely(a: int) -> bool:
+        above = binomial_above(np.full(numbers.size, float(a)), numbers, 0.5)
+        # N/2 - B > a as often as B - N/2 > a, which B > a covers only in part.
+        below = binomial_above(numbers / 2 + a, numbers, 0.5)
+        each = np.minimum(1.0, above + below)
+        all_hold = np.exp(bins * np.log1p(-np.minimum(each, 1 - 1e-16)))
+        return float(weights @ (1 - all_hold)) + outside <= allowed
+
+    return float(smallest_integer(unlikely, 0))
+
+
+def opt_in_messages(
+    codes: Codes, cells: int, probability: float, *, bits: RandomBits, kind: str
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Messages, how many each user sends, and whose each is: the own code, then `cells` and coins if opted in."""
+    opted = np.flatnonzero(bernoulli(probability, codes.size, bits=bits))
+    rows = max(1, _BLOCK // cells)
+    owners, heads = [], []
+    for start in range(0, opted.size, rows):
+        here = opted[start : start + rows]
+        coins = coin_bits(0.5, here.size * cells, bits=bits).reshape(here.size, cells)
+        who, which = np.nonzero(coins)
+        owners.append(here[who])
+        heads.append(which.astype(kind))
+    owner = np.concatenate([np.arange(codes.size), opted, *owners])
+    messages = np.concatenate([codes.astype(kind), np.full(opted.size, cells, dtype=kind), *heads])
+    order = np.argsort(owner, kind="stable")
+    return messages[order], np.bincount(owner, minlength=codes.size), owner[order]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptIn(HistogramPlan):
+    """Each user sends its category; a few, at random, say that they opt in and send each category with probability 1/2.
+
+    The adversary sees how many opted in, |H|, and how many messages name each category: the count and Bin(|H|, 1/2).
+    More than |H| messages prove a user; otherwise the answer is 0, so that categories nobody has are answered exactly,
+    and those that fewer than about |H|/2 have are lost.
+
+    Reference: [004] appendix B.2.1, accounted for on two bins. Who does not opt in sends no bit that says so.
+
+    >>> plan = OptIn.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1000)
+    >>> round(100_000 * plan.probability), round(plan.messages_per_user_mean, 2), plan.messages_per_user_max
+    (152, 1.76, 1002)
+    """
+
+    method: ClassVar[str] = "opt-in"
+    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
+    keeps_zero: ClassVar[bool] = True
+    is_unbiased: ClassVar[bool] = False
+
+    probability: float
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+    ) -> Self:
+        """The fewest that need to opt in; the survey names no constant."""
+        check_users(users)
+        only_exact(constants)
+        domain = as_categories(categories)
+        probability = smallest_opt_in(honest_users(users, honest_fraction), privacy)
+        check_messages(1 + probability * (1 + domain.size / 2), domain.size + 2)
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            categories=domain,
+            probability=probability,
+        )
+
+    def _check_noise(self) -> None:
+        if not 0 < self.probability <= 1:
+            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "fair-coins", "probability": self.probability}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(probability=real_number(noise, "probability"), **common)
+
+    @property
+    def opted_mean(self) -> float:
+        """Users that opt in, on average."""
+        return self.users * self.probability
+
+    @property
+    def standard_error(self) -> float:
+        """The root mean square error of the worst count, which is one that is cut about half of the time."""
+        return math.sqrt(float(cut_mean_squares(self.users, self.probability).max()))
+
+    def standard_errors_for(self, values: ArrayLike) -> Floats:
+        return deviations_at(self.true_value(values), cut_mean_squares(self.users, self.probability))
+
+    @property
+    def _noisy_bins(self) -> int:
+        """A bin that nobody is in is answered exactly."""
+        return min(self.bins, self.users)
+
+    @property
+    def l2_error(self) -> float:
+        return math.sqrt(self._noisy_bins) * self.standard_error
+
+    def _l_inf_error(self) -> float:
+        return cut_bound(self.users, self.probability, self._noisy_bins, 1 - CONFIDENCE)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return 1 + self.probability * (1 + self.bins / 2)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.bins + 2
+
+    @property
+    def bits_per_message(self) -> int:
+        return self.bins.bit_length()
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.bins + 1
+
+    @property
+    def influence(self) -> float:
+        return self.messages_per_user_max + self.opted_mean / 2
+
+    @property
+    def lying_client(self) -> str:
+        return (
+            f"moves a bin by its messages, at most {self.messages_per_user_max}, may lift one from 0 over the cut at "
+            f"about {self.opted_mean / 2:.3g}, and by saying often that it opts in moves the cut of all"
+        )
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> OptInPair:
+        return OptInPair(honest, self.probability)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the mean curve over the number of users that opt in"),
+            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "How many opt in does not depend on anybody's category. Given that number and everybody else's category, "
+            "the view is the user's message in one of two bins, each with as many fair coins of its own; the others' "
+            "bins are noise alone."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"probability": part * self.probability}
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        codes = self.check_values(values)
+        messages, sizes, _ = opt_in_messages(codes, self.bins, self.probability, bits=bits, kind=kind)
+        return Reports(messages, sizes)
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads <= self.bins]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.bins + 1)
+        return self._cut(seen[:-1], int(seen[-1]), dropped=len(batch) - known.size)
+
+    def _cut(self, seen: Codes, opted: int, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+        return self._estimate(cut_counts(seen, opted), dropped=dropped, simulated=simulated)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        counts = self.counts(self._all_values(values))
+        opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
+        noise = fair_coin_sums(opted, self.bins, bits=bits)
+        return self._cut(counts + noise, opted, simulated=not bits.is_secure)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category, and how many the second."""
+        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
+
+
+def cut_counts(seen: Codes, opted: int) -> Floats:
+    """What is answered: the count less half of those that opted in, or 0 where they could be all of it.
+
+    >>> cut_counts(np.array([3, 4, 5]), 4).tolist()
+    [0.0, 0.0, 3.0]
+    """
+    return np.where(seen > opted, seen - np.float64(opted / 2), 0.0)

@@ -1,0 +1,283 @@
+"""Histogram by a private Count-Min sketch: hashed categories under decoys, several times over."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.visible_coins import GridBallsPair, RepeatedPair
+from shuffledp.errors import ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.histogram.base import Floats
+from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
+from shuffledp.protocols.histogram.bounds import balls_bound
+from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
+from shuffledp.protocols.histogram.cut import check_messages
+from shuffledp.protocols.histogram.hashed_rows import (
+    COLLISIONS,
+    Draft,
+    HashedRowsPlan,
+    columns_for,
+    fewest_messages,
+    row_numbers,
+    smallest_near,
+)
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial
+from shuffledp.sampling.uniform import smallest_width, uniform_below
+
+# Ghazi, Golowich, Kumar, Pagh, Velingker 2021: noise in a cell, times epsilon^2 / (k^2 ln(2k/delta)) for k counters
+# that change.
+_PAPER_FACTOR = 90
+
+
+@lru_cache(maxsize=64)
+def _pair(balls: int, hit: float, rows: int) -> RepeatedPair:
+    return RepeatedPair(GridBallsPair(balls, hit), rows)
+
+
+@lru_cache(maxsize=64)
+def _coins_for(honest: int, privacy: Privacy, rows: int, columns: int) -> tuple[int, float]:
+    """The fewest coins in a row, and their smallest probability, that hide a user's move in all rows."""
+    # Losses add up like variances: so many times as many balls, or a little less.
+    guess = rows * smallest_blanket(privacy) * columns / honest
+
+    def enough(mean: float) -> bool:
+        coins = max(1, math.ceil(mean))
+        return _pair(honest * coins, mean / coins / columns, rows).delta(privacy.epsilon) <= privacy.delta
+
+    mean = smallest_near(enough, guess)
+    return max(1, math.ceil(mean)), mean / max(1, math.ceil(mean))
+
+
+def paper_sketch(users: int, bins: int, privacy: Privacy) -> tuple[int, int, float]:
+    """The paper's own rows, columns and noise in each cell, for the two counters a row that a replacement changes.
+
+    >>> rows, columns, noise = paper_sketch(10**5, 1000, Privacy(1, 1e-6))
+    >>> rows, columns, round(noise / 1e6, 1)
+    (18, 200000, 2.1)
+    """
+    rows = math.ceil(math.log2(2 * bins / COLLISIONS))
+    changed = 2 * rows
+    noise = _PAPER_FACTOR * changed**2 * math.log(2 * changed / privacy.delta) / privacy.epsilon**2
+    return rows, 2 * users, noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch(HashedRowsPlan):
+    """In each of `rows` rows a user sends its category's column and, at random, up to `coins` drawn uniformly.
+
+    The adversary sees how many messages name each column of each row. A category's answer is the smallest of its cells,
+    each less its share of the row's decoys, whose number is seen. For domains far larger than the number of users.
+
+    Reference: Ghazi, Golowich, Kumar, Pagh, Velingker 2021, private Count-Min; [004] Table 5, [36]. Decoys in place of
+    a coin for every cell: the same noise, and the adversary learns no more than how many they are.
+
+    >>> plan = Sketch.plan(users=3000, privacy=Privacy(4, 1e-4), categories=10**6)
+    >>> plan.rows, plan.collision_probability <= 0.01
+    (9, True)
+    """
+
+    method: ClassVar[str] = "sketch"
+
+    coins: int
+    probability: float
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+        hash_seed: int = 0,
+    ) -> Self:
+        """The number of rows with about the fewest messages."""
+        check_users(users)
+        domain, honest = as_categories(categories), honest_users(users, honest_fraction)
+        if constants == "paper":
+            rows, columns, noise = paper_sketch(users, domain.size, privacy)
+            mean = noise * columns / honest
+            coins, probability = math.ceil(mean), mean / math.ceil(mean)
+        else:
+            blanket = smallest_blanket(privacy)
+
+            def draft(rows: int) -> Draft:
+                columns = columns_for(users, domain.size, rows)
+                decoys = rows * blanket * columns / honest
+                return Draft(rows, columns, rows * (1 + decoys), rows * (1 + max(1, math.ceil(decoys))))
+
+            best = fewest_messages(map(draft, row_numbers()), max_messages)
+            rows, columns = best.rows, best.columns
+            coins, probability = _coins_for(honest, privacy, rows, columns)
+        check_messages(rows * (1 + coins * probability), rows * (1 + coins))
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            categories=domain,
+            rows=rows,
+            columns=columns,
+            hash_seed=hash_seed,
+            coins=coins,
+            probability=probability,
+        )
+
+    def _check_noise(self) -> None:
+        self._check_rows()
+        if self.columns < 2:
+            raise ParameterError("columns", self.columns, "must be at least 2", "make the plan again")
+        if not 1 <= self.coins <= LARGEST_COINS:
+            raise ParameterError("coins", self.coins, f"must lie in 1..{LARGEST_COINS}", "make the plan again")
+        if not 0 < self.probability <= 1:
+            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {
+            "law": "blanket",
+            "coins": self.coins,
+            "probability": self.probability,
+            "rows": self.rows,
+            "columns": self.columns,
+            "hash_seed": self.hash_seed,
+        }
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(
+            coins=whole_number(noise, "coins"),
+            probability=real_number(noise, "probability"),
+            rows=whole_number(noise, "rows"),
+            columns=whole_number(noise, "columns"),
+            hash_seed=whole_number(noise, "hash_seed"),
+            **common,
+        )
+
+    @property
+    def cell_mean(self) -> float:
+        """Decoys of all users in one cell, on average."""
+        return self.users * self.coins * self.probability / self.columns
+
+    @property
+    def _cell_error(self) -> float:
+        return math.sqrt(self.cell_mean * (1 - 1 / self.columns))
+
+    @property
+    def paper_standard_error(self) -> float | None:
+        rows, _, noise = paper_sketch(self.users, self.bins, self.privacy)
+        return math.sqrt(rows * noise * self.users / self.honest_users)
+
+    def _l_inf_error(self) -> float:
+        allowed = 1 - CONFIDENCE - self.collision_probability
+        if allowed <= 0:
+            return float(self.users)
+        # No cell may say too little; too much only matters in the one row where a category is alone.
+        return balls_bound(
+            self.users * self.coins,
+            self.probability,
+            self.columns,
+            above=min(self.bins, self.rows * self.columns),
+            below=self.rows * min(self.bins, self.columns),
+            allowed=allowed,
+        )
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return self.rows * (1 + self.coins * self.probability)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.rows * (1 + self.coins)
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def bits_per_message(self) -> int:
+        return (self.alphabet_size - 1).bit_length()
+
+    @property
+    def influence(self) -> float:
+        return float(self.messages_per_user_max)
+
+    @property
+    def lying_client(self) -> str:
+        return (
+            f"moves a bin by at most {self.messages_per_user_max}, its messages, if all of them go to the row that "
+            "decides"
+        )
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> RepeatedPair:
+        return _pair(honest * self.coins, self.probability / self.columns, self.rows)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), f"two bins of balls in {self.rows} rows, composed"),
+            DeltaTerm("sampling", 0.0, "coins and decoys are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "The hash functions are public and each row has decoys of its own: in every row the user's message moves "
+            "from one column to another, or stays, among balls thrown uniformly."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"probability": part * self.probability}
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        cells = self._virtual(values)
+        extra = bernoulli(self.probability, cells.size * self.coins, bits=bits).reshape(cells.size, self.coins)
+        sizes = 1 + extra.sum(axis=1, dtype=np.int64)
+        payloads = uniform_below(self.columns, int(sizes.sum()), bits=bits).astype(kind)
+        payloads[np.cumsum(sizes) - sizes] = cells
+        row = np.arange(cells.size) % self.rows
+        payloads += np.repeat((row * self.columns).astype(kind), sizes)
+        return Reports(payloads, sizes.reshape(-1, self.rows).sum(axis=1))
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < self.alphabet_size]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
+        tables = [self._centred(row) for row in seen.reshape(self.rows, -1)]
+        return self._estimate(self._smallest(tables), dropped=len(batch) - known.size)
+
+    def _centred(self, seen: Codes) -> Floats:
+        return np.asarray(seen - np.float64((int(seen.sum()) - self.users) / self.columns))
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        codes, tables = self._all_values(values), []
+        for row in range(self.rows):
+            decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
+            thrown = uniform_below(self.columns, decoys, bits=bits).astype(np.int64)
+            every = np.concatenate((self.hashes.cells(codes, row), thrown))
+            tables.append(self._centred(np.bincount(every, minlength=self.columns)))
+        return self._estimate(self._smallest(tables), simulated=not bits.is_secure)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category's cells, in all rows together, and how many the second's."""
+        return self._summed(reports.payloads.astype(np.int64), reports, trials)

@@ -1,0 +1,266 @@
+"""Histogram by parallel ZSUM: a category that nobody has is answered with exactly 0."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.accounting.two_bins import TwoBinsPair
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.fields import real_number
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.blanket import smallest_blanket
+from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
+from shuffledp.protocols.histogram.cut import (
+    check_messages,
+    deviations_at,
+    failure_of_each,
+    mean_squares_when_cut,
+    table_of,
+)
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial
+from shuffledp.sampling.uniform import smallest_width
+
+# Coins tossed at a time.
+_BLOCK = 1 << 22
+# Balcer, Cheu 2020: n (1 - r) epsilon^2 / ln(2/delta), for one bin.
+_PAPER_FACTOR = 50
+
+
+@lru_cache(maxsize=256)
+def _pair(honest: int, silence: float) -> TwoBinsPair:
+    return TwoBinsPair(ShiftPair(Binomial(honest, silence)))
+
+
+@lru_cache(maxsize=256)
+def _smallest_silence(honest: int, privacy: Privacy) -> float:
+    """The rarest silences that hide two bins' move."""
+
+    def enough(silence: float) -> bool:
+        return silence >= 0.5 or _pair(honest, silence).delta(privacy.epsilon) <= privacy.delta
+
+    if _pair(honest, 0.5).delta(privacy.epsilon) > privacy.delta:
+        raise InfeasibleError(
+            "users",
+            honest,
+            "are too few for one coin a category each to hide a user's move",
+            "take more users, a larger epsilon or delta, or the method decoys",
+        )
+    return min(0.5, smallest_real(enough, 0.0, smallest_blanket(privacy) / honest, relative=1e-7))
+
+
+def paper_silence(honest: int, privacy: Privacy) -> float | None:
+    """The paper's own silences, with half of epsilon and of delta for each of two bins; None outside its theorem.
+
+    >>> round(10**5 * paper_silence(10**5, Privacy(1, 1e-6)))
+    3040
+    """
+    epsilon, delta = privacy.epsilon / 2, privacy.delta / 2
+    silence = _PAPER_FACTOR * math.log(2 / delta) / (epsilon**2 * honest)
+    return silence if epsilon <= 1 and silence <= 0.5 else None
+
+
+@lru_cache(maxsize=256)
+def _mean_squares(users: int, silence: float) -> Floats:
+    law = Binomial(users, silence)
+    return mean_squares_when_cut(table_of(law), law.mean)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramZSum(HistogramPlan):
+    """Each user sends its category and, for every category, that one unless a rare coin says no.
+
+    The adversary sees how many messages name each category. At most n of them are noise, so more prove a user, and
+    otherwise the answer is 0: categories that nobody has are always answered exactly, but small ones are lost.
+
+    Reference: [004] section 3.2, Theorem 12 (Balcer, Cheu 2020), accounted for on two bins at once.
+
+    >>> plan = HistogramZSum.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1000)
+    >>> round(100_000 * plan.silence, 1), plan.messages_per_user_max
+    (42.7, 1001)
+    """
+
+    method: ClassVar[str] = "zsum"
+    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
+    keeps_zero: ClassVar[bool] = True
+    is_unbiased: ClassVar[bool] = False
+
+    silence: float
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+    ) -> Self:
+        """The rarest silences that hide which of two bins a user is in."""
+        check_users(users)
+        domain = as_categories(categories)
+        check_messages(domain.size + 1.0, domain.size + 1)
+        honest = honest_users(users, honest_fraction)
+        silence = paper_silence(honest, privacy) if constants == "paper" else _smallest_silence(honest, privacy)
+        if silence is None:
+            raise InfeasibleError(
+                "constants",
+                "paper",
+                "are proved for epsilon <= 2 and 400 ln(4/delta)/epsilon^2 users or more only",
+                "use exact constants",
+            )
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            constants=constants,
+            categories=domain,
+            silence=silence,
+        )
+
+    def _check_noise(self) -> None:
+        if not 0 < self.silence <= 0.5:
+            raise ParameterError("silence", self.silence, "must lie in (0, 1/2]", "make the plan again")
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "binomial", "silence": self.silence}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(silence=real_number(noise, "silence"), **common)
+
+    @property
+    def _silences(self) -> Binomial:
+        """Noise messages that are missing in one bin."""
+        return Binomial(self.users, self.silence)
+
+    @property
+    def standard_error(self) -> float:
+        """The root mean square error of the worst count, which is one that is cut about half of the time."""
+        return math.sqrt(float(_mean_squares(self.users, self.silence).max()))
+
+    def standard_errors_for(self, values: ArrayLike) -> Floats:
+        return deviations_at(self.true_value(values), _mean_squares(self.users, self.silence))
+
+    @property
+    def paper_standard_error(self) -> float | None:
+        silence = paper_silence(self.honest_users, self.privacy)
+        return None if silence is None else math.sqrt(float(_mean_squares(self.users, silence).max()))
+
+    @property
+    def _noisy_bins(self) -> int:
+        """A bin that nobody is in is answered exactly."""
+        return min(self.bins, self.users)
+
+    @property
+    def l2_error(self) -> float:
+        return math.sqrt(self._noisy_bins) * self.standard_error
+
+    def _l_inf_error(self) -> float:
+        # Answered with 0, a count is at most the silences S; otherwise the error is their mean less S.
+        law, each = self._silences, failure_of_each(self._noisy_bins)
+        return float(smallest_integer(lambda a: law.sf(a) + law.cdf(math.ceil(law.mean - a) - 1) <= each, 0))
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return 1 + self.bins * (1 - self.silence)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return 1 + self.bins
+
+    @property
+    def bits_per_message(self) -> int:
+        return max(1, (self.bins - 1).bit_length())
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.bins
+
+    @property
+    def influence(self) -> float:
+        return self.messages_per_user_max + self._silences.mean
+
+    @property
+    def lying_client(self) -> str:
+        return (
+            f"moves a bin by its messages, at most {self.messages_per_user_max}, and may lift one from 0 over the cut "
+            f"at about {self._silences.mean:.3g}"
+        )
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> TwoBinsPair:
+        return _pair(honest, self.silence)
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the curve of two bins, composed exactly"),
+            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "The view is each category's number of messages. With everybody else's category known, the user's is one "
+            "message in one of two bins, each with its own silences of all honest users; the others' bins are noise "
+            "alone."
+        )
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"silence": (1 - math.sqrt(1 - 4 * part * self.silence * (1 - self.silence))) / 2}
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        codes = self.check_values(values)
+        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        every = np.arange(self.bins, dtype=kind)
+        rows = max(1, _BLOCK // self.bins)
+        payloads, sizes = [], []
+        for start in range(0, codes.size, rows):
+            own = codes[start : start + rows, np.newaxis]
+            sent = np.ones((own.size, self.messages_per_user_max), dtype=np.bool_)
+            silent = bernoulli(self.silence, own.size * self.bins, bits=bits)
+            np.logical_not(silent.reshape(own.size, self.bins), out=sent[:, 1:])
+            messages = np.concatenate((own.astype(kind), np.broadcast_to(every, (own.size, self.bins))), axis=1)
+            payloads.append(messages[sent])
+            sizes.append(sent.sum(axis=1, dtype=np.int64))
+        return Reports(np.concatenate(payloads), np.concatenate(sizes))
+
+    def analyze(self, batch: Batch) -> VectorEstimate:
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < self.bins]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.bins)
+        return self._cut(seen, dropped=len(batch) - known.size)
+
+    def _cut(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+        value = np.where(seen > self.users, seen - self.users + self._silences.mean, 0.0)
+        return self._estimate(value, dropped=dropped, simulated=simulated)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        counts = self.counts(self._all_values(values))
+        silences = binomial(self.users, self.silence, self.bins, bits=bits)
+        return self._cut(counts + self.users - silences, simulated=not bits.is_secure)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category, and how many the second."""
+        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
