@@ -60,7 +60,7 @@ def method_row(setting: Setting, method: str) -> Row:
         x.append(1 / epsilon)
         points.append(measured)
         bounds.append(plan.standard_error)
-        if factor == 1 and not plan.is_unbiased:
+        if factor == 1 and plan.keeps_zero:
             notes.append(
                 "A small sum is answered 0: the error claimed is of sums that are large enough to be told from it."
             )

@@ -140,7 +140,7 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
         f"Of {d:,.0f} categories the shuffle model counts those in use to within {errors[0]}, which grows like "
         f"d^{distinct.lines[0].power}, a curator to within {errors[1]}, like d^{distinct.lines[1].power}. Users for a "
         f"uniformity test grow like d^{tests.lines[0].power} and, with a curator, d^{tests.lines[2].power}. Among "
-        f"{n:,.0f} parities the hidden one takes {users[1]} users to find in the shuffle model, {users[0]} in the local "
-        f"one and {users[2]} with a curator."
+        f"{n:,.0f} parities the hidden one takes {users[1]} users to find in the shuffle model, {users[0]} in the "
+        f"local one and {users[2]} with a curator."
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

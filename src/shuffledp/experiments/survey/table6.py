@@ -35,7 +35,7 @@ def sides(setting: Setting, axes: int) -> tuple[int, ...]:
     """The values of an axis that are tried."""
     if axes == 1:
         return setting.pick((4, 8, 16), (2**8, 2**12, 2**16), (2**8, 2**10, 2**12, 2**14, 2**16))
-    return setting.pick((3, 5, 8), (2**4, 2**6, 2**8), (2**4, 2**5, 2**6, 2**7, 2**8))
+    return setting.pick((2, 4, 6), (2**4, 2**6, 2**8), (2**4, 2**5, 2**6, 2**7, 2**8))
 
 
 def users_of(setting: Setting) -> int:
