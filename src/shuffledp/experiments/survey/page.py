@@ -175,7 +175,7 @@ def panels(table: Table) -> list[LinePanel | BarPanel]:
     for (name, against), lines in groups.items():
         shown = [line for line in lines if all(point.value > 0 for point in line.points)]
         if shown:
-            title = name or f"{shown[0].measures} against {against}"
+            title = name or f"against {against}"
             drawn.append(
                 LinePanel(
                     title=title,

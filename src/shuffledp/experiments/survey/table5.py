@@ -87,7 +87,7 @@ def _worst(setting: Setting, plan: HistogramPlan) -> tuple[Measured | None, str 
     cost = plan.users * plan.messages_per_user_mean + plan.bins
     # Reading a large domain takes as long as making the messages, where categories are hashed.
     most = max(3, setting.pick(10**4, 4 * 10**6, 10**8) // plan.bins)
-    runs = min(setting.pick(10, 30, 200), most, int(setting.pick(2e7, 1.5e8, 3e9) / cost))
+    runs = min(setting.pick(10, 30, 200), most, int(setting.pick(2e7, 4e8, 4e9) / cost))
     if runs < 2:
         return None, None
     counts = _counts(plan.users, plan.bins)

@@ -148,7 +148,7 @@ def method_row(setting: Setting, method: str) -> Row:
         bounds.append(2**axes * plan.errors.prefix_bound)
     assert plan is not None
     numbers: tuple[Cell, ...] = (points[-1], bounds[-1], plan.messages_per_user_mean, plan.bits_per_message)
-    against = "values" if axes == 1 else "values of either of two axes"
+    against = "values" if axes == 1 else "values of either axis"
     return Row(
         name=method,
         survey={},
