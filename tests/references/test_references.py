@@ -26,5 +26,11 @@ def test_randomized_response_is_exactly_private(epsilon: float, delta: float) ->
     assert (1 - lie) - np.exp(epsilon) * lie == pytest.approx(delta, abs=1e-12)
 
 
+def test_a_curator_takes_bytes_that_add_up_to_nothing() -> None:
+    curator, generator = CuratorDiscreteLaplace(privacy=Privacy(1, 1e-6)), np.random.default_rng(1)
+    values = [curator.sample_estimate(np.zeros(5, dtype=np.uint8), generator=generator).value for _ in range(50)]
+    assert min(values) < 0 < max(values)
+
+
 def test_a_large_epsilon_does_not_overflow() -> None:
     assert 0 < LocalRandomizedResponse(users=10**9, privacy=Privacy(100, 1e-6)).standard_error < 1e-10

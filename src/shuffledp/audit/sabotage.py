@@ -16,6 +16,7 @@ from shuffledp.protocols.binary_sum.shares import Shares
 from shuffledp.protocols.binary_sum.zsum import ZSum
 from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
+from shuffledp.protocols.distinct_elements import Parities
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.bits import VectorBits
@@ -33,7 +34,7 @@ def sabotaged(plan: Plan, part: float) -> Plan:
 
 
 def _quieter(plan: Plan, part: float) -> dict[str, Any]:
-    if isinstance(plan, HistogramPlan | RangesPlan):
+    if isinstance(plan, HistogramPlan | Parities | RangesPlan):
         return plan.quieter(part)
     if isinstance(plan, Coins):
         needed = smallest_fair_coins(plan.privacy) / plan.honest_users / plan.bits_per_user / 4

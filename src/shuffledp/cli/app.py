@@ -6,6 +6,7 @@ import typer
 
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
+from shuffledp.cli.compare import compare
 from shuffledp.cli.counter import count, plan_counter
 from shuffledp.cli.demo import demo
 from shuffledp.cli.doctor import doctor
@@ -55,6 +56,7 @@ app.command("quantile")(quantile)
 app.command("heavy-hitters")(heavy_hitters)
 app.command("explain")(explain)
 app.command("protocols")(protocols)
+app.command("compare")(compare)
 app.command("audit")(audit)
 app.command("amplify")(amplify)
 app.command("keys")(keys)

@@ -82,10 +82,11 @@ def plan_options(plan: "Plan", max_messages: int | None = None, domain: str | No
 
 def value_options(plan: "Plan", domain: str | None = None) -> str:
     """The options that say which values there are."""
+    from shuffledp.protocols.distinct_elements import Parities
     from shuffledp.protocols.histogram.base import HistogramPlan
     from shuffledp.protocols.ranges.base import RangesPlan
 
-    if isinstance(plan, HistogramPlan):
+    if isinstance(plan, HistogramPlan | Parities):
         from shuffledp.cli.domains import domain_options
 
         return domain_options(plan.categories, domain)

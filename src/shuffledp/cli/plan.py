@@ -98,6 +98,38 @@ def plan_histogram(
     _plan("histogram", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json, **given)
 
 
+@plan_app.command("distinct-elements")
+def plan_distinct_elements(
+    domain: options.Domain = None,
+    categories: options.Count = None,
+    other: options.Other = None,
+    users: options.Users = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    method: options.Method = "auto",
+    honest_fraction: options.HonestFraction = 1.0,
+    max_messages: options.MaxMessages = None,
+    constants: options.Constants = options.ConstantsChoice.exact,
+    out: Out = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """How many of the categories anybody has at all: noise, messages and error."""
+    given = {"domain": domain, "categories": categories, "other": other}
+    _plan(
+        "distinct-elements",
+        users,
+        epsilon,
+        delta,
+        method,
+        honest_fraction,
+        max_messages,
+        constants,
+        out,
+        as_json,
+        **given,
+    )
+
+
 def _plan(
     protocol: str,
     users: int | None,

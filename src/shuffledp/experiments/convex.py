@@ -204,12 +204,17 @@ def convex_rates(
 def measure(task: ConvexTask) -> ExcessRow:
     """The mean of runs, each beside its twin, with noise and with the same noise mirrored."""
     setting = next(each for each in SETTINGS if (each.name, each.solver) == (task.setting, task.solver))
+    return excess_at(setting, task, Privacy(setting.epsilon, DELTA))
+
+
+def excess_at(setting: Setting, task: ConvexTask, privacy: Privacy) -> ExcessRow:
+    """The same at any privacy."""
     world = setting.world
     problem = Problem.of(
         world.loss,
         world.domain,
         users=task.users,
-        privacy=Privacy(setting.epsilon, DELTA),
+        privacy=privacy,
         visits=setting.visits,
         rounds=ROUNDS_ASKED_ONCE if setting.visits == 1 else ROUNDS_ASKED_OFTEN,
     )

@@ -9,12 +9,13 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import SCHEMA, Plan
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.distinct_elements import DistinctElements
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.vector_sum import VectorSum
 
 PROTOCOLS: dict[str, Any] = {
-    family.protocol: family for family in (BinarySum, BoundedSum, VectorSum, Histogram, Ranges)
+    family.protocol: family for family in (BinarySum, BoundedSum, VectorSum, Histogram, Ranges, DistinctElements)
 }
 
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"

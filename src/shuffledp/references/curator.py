@@ -36,7 +36,7 @@ class CuratorDiscreteLaplace:
         stop = 1 - self.noise.p
         noise = int(generator.geometric(stop)) - int(generator.geometric(stop))
         return Estimate(
-            value=float(np.sum(values) + noise),
+            value=float(np.sum(values)) + noise,
             standard_error=self.standard_error,
             bound=float(self.noise.deviation_quantile(0.05)),
             confidence=0.95,

@@ -8,6 +8,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.distinct_elements import Parities
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
@@ -29,14 +30,14 @@ def synthetic_values(plan: Plan, *, seed: int | None = None) -> Any:
         return synthetic_reals(plan.users, plan.low, plan.high, seed=seed)
     if isinstance(plan, VectorSumPlan):
         return synthetic_vectors(plan.users, plan.dimension, plan.radius, seed=seed)
-    if isinstance(plan, HistogramPlan):
-        return synthetic_codes(plan.users, plan.bins, seed=seed)
     if isinstance(plan, RangesPlan):
-        return _range_codes(plan, seed=seed)
+        return synthetic_points(plan, seed=seed)
+    if isinstance(plan, HistogramPlan | Parities):
+        return synthetic_codes(plan.users, plan.bins, seed=seed)
     raise ParameterError("protocol", plan.protocol, "has no synthetic data", "name a file")
 
 
-def _range_codes(plan: RangesPlan, *, seed: int | None = None) -> Any:
+def synthetic_points(plan: RangesPlan, *, seed: int | None = None) -> Any:
     """Codes around a place in each axis's lower half, with a long tail upwards."""
     generator = np.random.default_rng(seed)
     columns = []

@@ -1,0 +1,156 @@
+"""What a table's measurement is: numbers with intervals, lines with fitted exponents, rows as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Model = Literal["local", "shuffle", "central"]
+MODELS: tuple[Model, ...] = ("local", "shuffle", "central")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A number with its 95% interval, and how many runs it is from.
+
+    >>> str(Measured(value=5.84, low=5.5, high=6.2, runs=200))
+    '5.84 (5.50 to 6.20)'
+    """
+
+    value: float
+    low: float
+    high: float
+    runs: int
+
+    def __str__(self) -> str:
+        return f"{figure(self.value)} ({figure(self.low)} to {figure(self.high)})"
+
+
+def figure(number: float) -> str:
+    """Three digits, and thousands with commas.
+
+    >>> figure(12345.6), figure(0.01234), figure(5.0), figure(0)
+    ('12,346', '0.0123', '5.00', '0')
+    """
+    if number == 0:
+        return "0"
+    size = abs(number)
+    if size >= 100:
+        return f"{number:,.0f}"
+    if size >= 0.001:
+        return f"{number:.{2 if 1 <= size < 10 else 1 if size >= 10 else 3 if size >= 0.1 else 4}f}"
+    return f"{number:.2e}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponent:
+    """The slope of a straight line through logarithms, with Student's 95% interval, beside the survey's."""
+
+    value: float
+    low: float
+    high: float
+    claimed: float | None
+    """None where the survey gives no power, but a constant or a logarithm."""
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One protocol's error or sample size against one quantity."""
+
+    model: Model
+    name: str
+    against: str
+    x: tuple[float, ...]
+    points: tuple[Measured, ...]
+    exponent: Exponent | None = None
+    measures: str = "error"
+    bounds: tuple[float, ...] = ()
+    """What is proved of each point; empty where nothing is."""
+
+    @property
+    def power(self) -> str:
+        """The fitted exponent in a sentence."""
+        return "?" if self.exponent is None else f"{self.exponent.value:.2f}"
+
+    def at(self, x: float) -> Measured:
+        """The point measured at x."""
+        return self.points[self.x.index(x)]
+
+
+Cell = Measured | float | int | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a table: what the survey says, and what was measured here."""
+
+    name: str
+    survey: Mapping[str, str]
+    """Column of the survey's table, and its O() or Omega()."""
+    source: str = ""
+    cells: Mapping[str, Cell] | None = None
+    lines: tuple[Line, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of the survey, measured."""
+
+    number: int
+    title: str
+    how: str
+    """What was measured and how, in a few sentences."""
+    rows: tuple[Row, ...]
+    sees: str
+    """What one sees, from the numbers themselves."""
+    bars: tuple[tuple[str, str, str], ...] = ()
+    """For the picture: a title, the cell that was measured and the cell that is claimed, method by method."""
+
+
+def document(table: Table) -> dict[str, Any]:
+    """A table as JSON: no NaN, no Infinity."""
+    return {
+        "number": table.number,
+        "title": table.title,
+        "how": table.how,
+        "sees": table.sees,
+        "rows": [_row(row) for row in table.rows],
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "source": row.source,
+        "survey": dict(row.survey),
+        "cells": {name: _cell(cell) for name, cell in (row.cells or {}).items()},
+        "lines": [_line(line) for line in row.lines],
+        "notes": list(row.notes),
+    }
+
+
+def _cell(cell: Cell) -> Any:
+    return _measured(cell) if isinstance(cell, Measured) else cell
+
+
+def _measured(point: Measured) -> dict[str, Any]:
+    return {"value": point.value, "low": point.low, "high": point.high, "runs": point.runs}
+
+
+def _line(line: Line) -> dict[str, Any]:
+    exponent = line.exponent
+    return {
+        "model": line.model,
+        "name": line.name,
+        "measures": line.measures,
+        "against": line.against,
+        "x": list(line.x),
+        "points": [_measured(point) for point in line.points],
+        "bounds": list(line.bounds),
+        "exponent": None
+        if exponent is None
+        else {"value": exponent.value, "low": exponent.low, "high": exponent.high, "claimed": exponent.claimed},
+    }

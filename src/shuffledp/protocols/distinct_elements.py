@@ -1,0 +1,338 @@
+"""Distinct elements: how many categories anybody has at all, from one noisy parity a category."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.pairs import FinitePair
+from shuffledp.errors import BrokenBatchError, DataError, ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.base import Constants, Plan, check_users
+from shuffledp.protocols.choosing import Choice, choose
+from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation
+from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.histogram.categories import AnyCategories, Categories, Codes, Integers, as_categories
+from shuffledp.protocols.labels import check_every_share, label_bits, labelled_reports, labels_of
+from shuffledp.protocols.splitting import Splitting, add_up
+from shuffledp.randomness import RandomBits
+from shuffledp.references.curator import CuratorDiscreteLaplace
+from shuffledp.sampling.bernoulli import bernoulli
+from shuffledp.sampling.coins import binomial, coin_bits
+
+# Of delta, what the noise may take; the rest is for the shares.
+_NOISE_PART = 0.5
+
+
+@lru_cache(maxsize=256)
+def _pair(odd: float) -> FinitePair:
+    """The parities of two bins: the one that the user is in is a fair coin, the other, if empty, is odd with `odd`."""
+    fair, noisy = np.array([0.5, 0.5]), np.array([1 - odd, odd])
+    words = f"P = (Z, E), Q = (E, Z), where Z is a fair coin and E is 1 with probability {odd:.8g}"
+    return FinitePair(p=np.outer(fair, noisy).ravel(), q=np.outer(noisy, fair).ravel(), words=words)
+
+
+def parity_mixing(honest: int, shares: int) -> float:
+    """What permuted shares of a parity show beyond it: E[2^(c-1)] <= E[q^(c-1)] for every modulus q >= 2.
+
+    The recursion of `mixing_distance` has no negative term if q >= n - 1, so the smallest such q bounds 2.
+
+    >>> parity_mixing(1000, 7) < 1e-6
+    True
+    """
+    return mixing_distance(honest, shares, max(2, honest - 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parities(Plan):
+    """For every category a user sends a bit in shares modulo 2: a fair coin for its own, for others a rare 1.
+
+    The adversary sees, up to a stated distance, one parity a category: a fair coin if anybody has it, else 1 with a
+    probability below 1/2. Their number, centred and scaled, is the number of categories that anybody has.
+
+    Reference: [004] Table 3; Balcer, Cheu, Joseph, Mao 2021, with the noise and the shares from the exact curve.
+
+    >>> plan = Parities.plan(users=1000, privacy=Privacy(1, 1e-6), categories=100)
+    >>> round(plan.standard_error, 1), plan.shares
+    (21.6, 7)
+    """
+
+    protocol: ClassVar[str] = "distinct-elements"
+    method: ClassVar[str] = "parities"
+    theory_page: ClassVar[str] = "docs/theory/survey-tables.md"
+    domain_names: ClassVar[tuple[str, ...]] = ("categories",)
+    is_labelled: ClassVar[bool] = True
+    is_pure: ClassVar[bool] = False
+    keeps_zero: ClassVar[bool] = False
+
+    categories: Categories
+    probability: float
+    shares: int
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        users: int,
+        privacy: Privacy,
+        categories: AnyCategories,
+        honest_fraction: float = 1.0,
+        constants: Constants = "exact",
+        max_messages: int | None = None,
+    ) -> Self:
+        """The rarest 1 whose parity over the honest users hides a fair coin, and the fewest shares."""
+        check_users(users)
+        only_exact(constants)
+        honest = honest_users(users, honest_fraction)
+        odd = _smallest_odd(privacy)
+        # Rounded up: the honest users' parity must not be odd more rarely than asked for.
+        probability = min(0.5, -math.expm1(math.log1p(-2 * odd) / honest) / 2 * (1 + 1e-12)) if odd < 0.5 else 0.5
+        left = privacy.delta - _pair(_odd(probability, honest)).delta(privacy.epsilon)
+        distance = left * (1 - 1e-9) / (2 * (1 + math.exp(privacy.epsilon)))
+        return cls(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            categories=as_categories(categories),
+            probability=probability,
+            shares=smallest_messages(honest, max(2, honest - 1), distance),
+        )
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    def _check_domain(self) -> None:
+        object.__setattr__(self, "categories", as_categories(self.categories))
+
+    def _check_noise(self) -> None:
+        if not 0 < self.probability <= 0.5:
+            raise ParameterError("probability", self.probability, "must lie in (0, 1/2]", "make the plan again")
+        if not 1 <= self.shares <= MOST_SHARES:
+            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
+
+    @property
+    def bins(self) -> int:
+        """How many categories there are."""
+        return self.categories.size
+
+    @property
+    def domain(self) -> dict[str, Any]:
+        return {"categories": self.categories.document()}
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"law": "parity", "probability": self.probability, "shares": self.shares}
+
+    @classmethod
+    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
+        return cls(probability=real_number(noise, "probability"), shares=whole_number(noise, "shares"), **common)
+
+    @property
+    def odd(self) -> float:
+        """The probability of an odd parity where nobody is, when everybody follows the protocol."""
+        return _odd(self.probability, self.users)
+
+    @property
+    def standard_error(self) -> float:
+        return self._error_with(min(self.bins, self.users))
+
+    def _error_with(self, distinct: int) -> float:
+        variance = distinct / 4 + (self.bins - distinct) * self.odd * (1 - self.odd)
+        return math.sqrt(variance) / (0.5 - self.odd)
+
+    def standard_errors_for(self, values: ArrayLike) -> float:
+        return self._error_with(int(self.true_value(values)))
+
+    @property
+    def error_bound(self) -> float:
+        """The error is at most this with probability CONFIDENCE, whatever the data: Hoeffding over the bins."""
+        return rounding_deviation(self.bins, 1 - CONFIDENCE) / (0.5 - self.odd)
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return float(self.messages_per_user_max)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        return self.bins * self.shares
+
+    @property
+    def bits_per_message(self) -> int:
+        return 1 + label_bits(self.bins)
+
+    @property
+    def alphabet_size(self) -> int:
+        return 2
+
+    @property
+    def local_epsilon(self) -> float:
+        return math.log((1 - self.probability) / self.probability)
+
+    @property
+    def local_delta(self) -> float:
+        return 0.0
+
+    def reference(self) -> dict[str, float | None]:
+        return {
+            "paper_standard_error": None,
+            "central_standard_error": CuratorDiscreteLaplace(privacy=self.privacy).standard_error,
+            "local_standard_error": None,
+        }
+
+    @property
+    def question(self) -> str:
+        return f"count the categories, of {self.bins:,}, that any of {self.users:,} users has"
+
+    @property
+    def title(self) -> str:
+        return "A private number of distinct elements"
+
+    # --- privacy -----------------------------------------------------------------------------
+
+    def pair(self, honest: int) -> FinitePair:
+        return _pair(_odd(self.probability, honest))
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        distance = parity_mixing(honest, self.shares)
+        return (
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of two bins' parities"),
+            DeltaTerm(
+                "transport",
+                delta_of_distance(math.exp(epsilon), 2 * distance),
+                f"(1 + e^epsilon) times two bins' {distance:.3g}, what shuffled shares show beyond their parity",
+            ),
+            DeltaTerm("sampling", 0.0, "coins and shares are drawn exactly"),
+        )
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Up to the transport term a bin shows its parity only: a fair coin if anybody honest has the "
+            "category, else "
+            "the parity of all honest users' rare ones. Replacing a user's category changes at most the bin it leaves "
+            "and the one it joins, most if nobody else is in them."
+        )
+
+    @property
+    def influence(self) -> float:
+        return self.bins / (0.5 - self.odd)
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves the number by at most {self.influence:,.4g}: it can turn every parity around"
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    @property
+    def _splitting(self) -> Splitting:
+        return Splitting(self.shares, 1, 0, 1)
+
+    def check_values(self, values: ArrayLike) -> Codes:
+        """The codes as whole numbers in 0..bins-1."""
+        array = np.asarray(values)
+        if array.dtype.kind not in "bui":
+            problem = "must be codes of categories"
+            raise DataError("values", f"dtype {array.dtype}", problem, "encode them: plan.categories.encode(x)")
+        return Integers(0, self.bins - 1).encode(array)
+
+    def true_value(self, values: ArrayLike) -> float:
+        return float(np.unique(self.check_values(values)).size)
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        codes = self.check_values(values)
+        rare = bernoulli(self.probability, codes.size * self.bins, bits=bits).reshape(codes.size, self.bins)
+        sent = rare.astype(np.int64)
+        sent[np.arange(codes.size), codes] = coin_bits(0.5, codes.size, bits=bits)
+        return labelled_reports(self._splitting.split(sent, bits=bits), self.bins)
+
+    def analyze(self, batch: Batch) -> Estimate:
+        self.check_reports(batch.reports)
+        expected = self.users * self.shares
+        if len(batch) != expected * self.bins or (batch.payloads > 1).any():
+            raise BrokenBatchError(
+                f"messages must be {expected * self.bins} bits, got {len(batch)}: "
+                "a share was lost or altered, the batch is void; a second try costs its privacy again."
+            )
+        labels = labels_of(batch)
+        check_every_share(labels, self.bins, expected)
+        return self._estimate(int((add_up(batch.payloads, labels, self.bins) & np.uint64(1)).sum()))
+
+    def _estimate(self, odd_bins: int, *, simulated: bool = False) -> Estimate:
+        return Estimate(
+            value=(odd_bins - self.bins * self.odd) / (0.5 - self.odd),
+            standard_error=self.standard_error,
+            bound=self.error_bound,
+            confidence=CONFIDENCE,
+            simulated=simulated,
+        )
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        codes = self.check_values(values)
+        self.check_reports(codes.size)
+        distinct = int(np.unique(codes).size)
+        fair, rare = (
+            int(binomial(count, chance, 1, bits=bits)[0])
+            for count, chance in ((distinct, 0.5), (self.bins - distinct, self.odd))
+        )
+        return self._estimate(fair + rare, simulated=not bits.is_secure)
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    @property
+    def neighbours(self) -> tuple[Codes, Codes, Codes]:
+        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
+        return first, second, others
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The parities of the first two categories: all that is left of the shares but for the transport term."""
+        shares = reports.payloads.reshape(trials, -1, self.bins, self.shares)[:, :, :2]
+        return np.asarray(shares.sum(axis=(1, 3), dtype=np.int64) & 1)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        """Fields of a twin with this part of an empty bin's variance, for the audit: it protects nobody."""
+        odd = _odd(self.probability, self.honest_users)
+        quiet = (1 - math.sqrt(1 - 4 * part * odd * (1 - odd))) / 2
+        return {"probability": -math.expm1(math.log1p(-2 * quiet) / self.honest_users) / 2}
+
+
+class DistinctElements:
+    """Counts the categories that anybody has, with nobody trusted.
+
+    >>> DistinctElements.plan(users=500, privacy=Privacy(1, 1e-6), categories=20).method
+    'parities'
+    """
+
+    protocol = "distinct-elements"
+    methods: ClassVar[dict[str, Any]] = {Parities.method: Parities}
+    asks_for: tuple[str, ...] = ("categories",)
+
+    @classmethod
+    def plan(cls, *, method: str = "auto", max_messages: int | None = None, **asked: Any) -> Parities:
+        """The plan of the only method there is."""
+        return cls.choose(method=method, max_messages=max_messages, **asked).plan
+
+    @classmethod
+    def choose(cls, *, method: str = "auto", max_messages: int | None = None, **asked: Any) -> Choice[Parities]:
+        """The smallest standard error among the methods that keep to the limits, and why."""
+        return choose(cls.methods, method, max_messages, asked)
+
+
+def _odd(probability: float, users: int) -> float:
+    """The probability that so many rare ones add up to an odd number: (1 - (1 - 2p)^n) / 2."""
+    return 0.5 if probability >= 0.5 else -math.expm1(users * math.log1p(-2 * probability)) / 2
+
+
+@lru_cache(maxsize=256)
+def _smallest_odd(privacy: Privacy) -> float:
+    """The rarest odd parity of an empty bin that hides a fair coin in it; about 1 / (1 + e^epsilon)."""
+    allowed = _NOISE_PART * privacy.delta
+    return smallest_real(lambda odd: odd >= 0.5 or _pair(odd).delta(privacy.epsilon) <= allowed, 0.0, 0.1)
