@@ -127,7 +127,7 @@ def _lines(table: Table) -> str:
     for row in table.rows:
         for line in row.lines:
             chosen = _some(len(line.x))
-            points = "; ".join(f"{figure(line.x[i])}: {line.points[i]}" for i in chosen)
+            points = "; ".join(f"{line.x[i]:,g}: {line.points[i]}" for i in chosen)
             fit = line.exponent
             said = "–" if fit is None or fit.claimed is None else f"{fit.claimed:.2f}"
             body.append(

@@ -7,6 +7,7 @@ at 1. One round: nobody knows where to look in the second permutation before the
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.errors import InfeasibleError
 from shuffledp.experiments.pointers import measured_success
 from shuffledp.experiments.survey.measuring import Setting
 from shuffledp.protocols.pointer_chasing import PointerChasing, universe_size
@@ -26,7 +27,10 @@ def shuffle_successes(setting: Setting, method: str, length: int, users: int, ru
 
     Reference: [004] Theorem 18 (Balcer, Cheu 2020).
     """
-    plan = PointerChasing.plan(users=users, privacy=setting.privacy, length=length, method=method)
+    try:
+        plan = PointerChasing.plan(users=users, privacy=setting.privacy, length=length, method=method)
+    except InfeasibleError:
+        return 0  # too few to be private by this method
     return measured_success(plan, runs=runs, seed=setting.number("pointers", method, length, users))
 
 
