@@ -315,3 +315,9 @@ def test_a_file_whose_method_has_another_number_of_axes_is_refused_in_a_sentence
     for method in methods:
         with pytest.raises(ParameterError, match=r"^domain must be"):
             plan_from_document(document | {"method": method})
+
+
+def test_a_domain_wider_than_the_largest_number_is_refused() -> None:
+    """Its cells would be made of infinities: every value's code came out below 0."""
+    with pytest.raises(ParameterError, match=r"^domain must have a finite width"):
+        Axis(-1.7e308, 1.7e308, 10)
