@@ -123,3 +123,12 @@ def test_what_is_no_randomizer_is_refused(matrix, users: int) -> None:
         BlanketCurve(matrix, users)
     with pytest.raises(ParameterError):
         BlanketCurve([[math.nan, 0.5], [0.5, 0.5]], 3)
+
+
+def test_values_almost_all_far_below_zero_are_bounded_by_their_positive_parts() -> None:
+    """Just below a randomizer's own epsilon: tilting would need numbers beyond the largest float."""
+    values, masses = np.array([1e-9, -1.0, -3e3]), np.array([1e-3, 0.5, 0.499])
+    for times in (2, 100, 5000):
+        bound = expected_positive_part(values, masses, times)
+        # Only if all are the first is the sum positive.
+        assert times * 1e-9 * 1e-3**times <= bound <= times * 1.001e-12

@@ -59,6 +59,19 @@ def test_private_alone_needs_no_crowd() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InfeasibleError):
         smallest_spurious(Privacy(0.1, 1e-9), 20, 0.85)
-    for kept, spurious, users in ((0.5, 0.6, 10), (0.8, 0.3, 10), (0.5, 0.0, 10), (0.5, 0.2, 1)):
+    for kept, spurious, users in ((0.5, 0.6, 10), (0.8, 0.3, 10), (0.5, 0.0, 10), (0.5, 0.2, 0)):
         with pytest.raises(ParameterError):
             ShuffledRowsCurve(kept, spurious, users)
+
+
+def test_a_row_without_a_crowd_has_its_own_curve() -> None:
+    """One user: the sum over the two bits' outcomes, exactly; with 20% less of a spurious rate it is more."""
+    kept, spurious, epsilon = 0.6, 0.1, 1.0
+    outcomes = [(a, b) for a in (0, 1) for b in (0, 1)]
+    laws = [
+        [(h if a else 1 - h) * (g if b else 1 - g) for a, b in outcomes]
+        for h, g in ((kept, spurious), (spurious, kept))
+    ]
+    exact = sum(max(0.0, p - math.exp(epsilon) * q) for p, q in zip(*laws, strict=True))
+    assert ShuffledRowsCurve(kept, spurious, 1).delta(epsilon) == pytest.approx(exact, rel=1e-6)
+    assert ShuffledRowsCurve(kept, 0.8 * spurious, 1).delta(epsilon) > 1.01 * exact

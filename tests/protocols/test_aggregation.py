@@ -135,3 +135,10 @@ def test_bad_parameters_are_named(make, parameter: str) -> None:
     with pytest.raises(ParameterError) as told:
         make()
     assert told.value.parameter == parameter
+
+
+def test_an_altered_sum_with_more_messages_than_64_bits_count_is_refused() -> None:
+    shuffler = ShufflerFromAggregator(alphabet_size=2, largest_count=(1 << 63) - 1)
+    digit = shuffler.largest_count - 1
+    with pytest.raises(BrokenBatchError, match="must be at most"):
+        shuffler.batch(digit * shuffler.base + digit, reports=2, bits=RandomBits.seeded(1))

@@ -113,3 +113,24 @@ def test_refusals_are_one_sentence() -> None:
         search.as_bytes([1, 2])
     with pytest.raises(ParameterError):
         search_heavy_hitters(search, ["a"], bits=RandomBits.seeded(1))
+
+
+def test_strings_with_zeros_or_half_characters_are_other_at_every_level() -> None:
+    """NumPy ends strings by zeros: cut after one, "a\\0b" looked like "a" and was reported as such."""
+    search = HeavyHitters(users=20_000, privacy=TARGET, length=2, top=2, alphabet=b"abc")
+    state = search.start()
+    assert search.encode(state, ["", "a", "\0a", "\ud800", "é", "a\0b"]).tolist() == [0, 1, 4, 4, 4, 1]
+    second = search.tell(state, VectorEstimate(value=np.eye(5)[1] * 1e4, standard_error=1, bound=10, confidence=0.95))
+    assert second.candidates == (b"a", b"aa", b"ab", b"ac")
+    assert search.encode(second, np.array([b"a", b"ab", b"a\0b", b"\0", b"abcdef"])).tolist() == [0, 2, 4, 4, 2]
+    people = np.array([b"a\0b"] * 20_000)
+    assert search_heavy_hitters(search, people, bits=RandomBits.seeded(1), fast=True) == ()
+    assert np.array_equal(search.as_bytes(search.as_bytes(people)), search.as_bytes(people))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("alphabet", "abc"), ("alphabet", bytes(range(1, 256))), ("top", 1.5), ("length", 2.5)]
+)
+def test_what_is_no_alphabet_or_no_number_is_refused(field: str, value: object) -> None:
+    with pytest.raises(ParameterError, match=f"^{field} must be"):
+        HeavyHitters(**{"users": 20_000, "privacy": TARGET, "length": 2, field: value})  # type: ignore[arg-type]

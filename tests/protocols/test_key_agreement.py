@@ -204,3 +204,9 @@ def test_bad_plans_are_named(wrong: dict, parameter: str) -> None:
     with pytest.raises(ParameterError) as told:
         KeyAgreement.plan(**wrong)
     assert told.value.parameter == parameter
+
+
+@pytest.mark.parametrize("field", ["key_bits", "repetitions"])
+def test_half_a_bit_is_refused(field: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{field} must be a whole number"):
+        KeyAgreement(**{"users": 3, "key_bits": 2, "repetitions": 5, field: 2.5})  # type: ignore[arg-type]

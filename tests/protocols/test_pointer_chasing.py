@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.experiments.pointers import fewest_users, interval, measured_local_success, measured_success
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram import Histogram
@@ -73,3 +73,12 @@ def test_an_interval_holds_what_it_should() -> None:
 def test_what_cannot_be_is_refused(call) -> None:
     with pytest.raises(ParameterError):
         call()
+
+
+def test_parts_that_are_neither_and_permutations_of_another_length_are_refused() -> None:
+    plan = PointerChasing.plan(users=300, privacy=TARGET, length=3, method="decoys")
+    for parts in ([0, 1, 2], [0, -1], [0.9, 0.2]):
+        with pytest.raises(DataError, match=r"^parts"):
+            plan.values([1, 2, 3], [2, 1, 3], parts)
+    with pytest.raises(ParameterError, match=r"^permutation"):
+        plan.values([1, 2], [2, 1], [0, 1])

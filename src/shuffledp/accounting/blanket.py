@@ -135,7 +135,11 @@ def expected_positive_part(values: Floats, masses: Floats, times: int, largest_t
     total = float(np.sum(summed[np.mod(index, size)] * weights)) + rounding + beyond
     # Grid points, exponents and moments are off by a few units in the last place, times the number of terms.
     slack = times * 1e-15 * float(np.abs(values).max())
-    return math.exp(times * log_moment) * total * (1 + RELATIVE_ERROR + times * _FFT_ERROR) + slack
+    # The sum of the positive parts is never less; values that are almost all negative have no digits to tilt.
+    crude = times * float(masses @ np.maximum(values, 0.0)) * (1 + RELATIVE_ERROR)
+    if not total > 0 or times * log_moment + math.log(total) > math.log(crude):
+        return crude
+    return min(crude, math.exp(times * log_moment) * total * (1 + RELATIVE_ERROR + times * _FFT_ERROR) + slack)
 
 
 def _log_moment(values: Floats, masses: Floats, tilt: float) -> float:

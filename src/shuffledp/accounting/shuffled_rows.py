@@ -36,8 +36,8 @@ class ShuffledRowsCurve:
                 f"must lie in (0, {1 - self.kept:g}] and below kept {self.kept:g}",
                 "rows with as many wrong ones as right ones say nothing",
             )
-        if self.users < 2:
-            raise ParameterError("users", self.users, "must be >= 2", "one report hides among nobody")
+        if self.users < 1:
+            raise ParameterError("users", self.users, "must be >= 1", "count the honest ones")
 
     @property
     def local_epsilon(self) -> float:

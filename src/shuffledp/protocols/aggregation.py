@@ -165,7 +165,7 @@ class ShufflerFromAggregator:
     def batch(self, total: int, *, reports: int, bits: RandomBits) -> Batch:
         """What a shuffler would have released: the messages in a uniformly random order."""
         counts = self.histogram(total)
-        if int(counts.sum()) > self.largest_count:
+        if sum(counts.tolist()) > self.largest_count:
             raise BrokenBatchError(f"messages must be at most {self.largest_count}: a number was lost or altered.")
         width = smallest_width(max(1, (self.alphabet_size - 1).bit_length()))
         messages = np.repeat(np.arange(self.alphabet_size), counts).astype(f"u{width // 8}")

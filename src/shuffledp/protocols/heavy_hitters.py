@@ -95,16 +95,24 @@ class HeavyHitters:
 
     def __post_init__(self) -> None:
         check_users(self.users)
+        for name in ("length", "top", "keep"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | None):
+                raise ParameterError(name, value, "must be a whole number", "leave it out")
         if not 1 <= self.length <= LONGEST:
             raise ParameterError("length", self.length, f"must lie in 1..{LONGEST}", "8 bytes tell most names apart")
         if self.top < 1:
             raise ParameterError("top", self.top, "must be >= 1", "10 is a common choice")
+        if not isinstance(self.alphabet, bytes):
+            raise ParameterError("alphabet", self.alphabet, "must be bytes", "encode it: text.encode()")
         symbols = set(self.alphabet)
-        if not symbols or 0 in symbols or len(symbols) != len(self.alphabet):
-            raise ParameterError("alphabet", self.alphabet, "must be different bytes, none 0", "list the symbols once")
+        if not 1 <= len(symbols) <= 254 or 0 in symbols or len(symbols) != len(self.alphabet):
+            raise ParameterError(
+                "alphabet", self.alphabet, "must be different bytes, at most 254 and none 0", "list the symbols once"
+            )
         if self.keep is not None and self.keep < self.top:
             raise ParameterError("keep", self.keep, f"must be at least the {self.top} asked for", "leave it out")
-        if self.group_size(1) < 1:
+        if self.group_size(self.length) < 1:
             raise InfeasibleError("users", self.users, f"must be at least {self.length}", "one a level at least")
         plan = self.ask(self.start())
         if 2 * plan.error_bound > plan.users:
@@ -189,12 +197,23 @@ class HeavyHitters:
     # --- the clients' side -------------------------------------------------------------------
 
     def as_bytes(self, strings: ArrayLike) -> Strings:
-        """Strings as the search sees them: UTF-8, cut after `length` bytes."""
+        """Strings as the search sees them: UTF-8, cut after `length` bytes.
+
+        A byte 0 before the end of a string becomes another byte that is not in the alphabet: NumPy ends strings by
+        zeros, and a cut after one would leave another string.
+        """
         array = np.asarray(strings)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "US":
             raise DataError("strings", f"{array.dtype} of shape {array.shape}", "must be a column of text", "pass one")
-        encoded = np.char.encode(array, "utf-8") if array.dtype.kind == "U" else array
-        return encoded.astype(f"S{self.length}")
+        # Half a surrogate pair is no text, but its owner has a string all the same: one with other bytes.
+        encoded = np.char.encode(array, "utf-8", "surrogatepass") if array.dtype.kind == "U" else array
+        cut = encoded.astype(f"S{self.length}")
+        letters = np.ascontiguousarray(encoded).view(np.uint8).reshape(encoded.size, -1)[:, : self.length]
+        zeros = (letters == 0) & (np.arange(letters.shape[1]) < np.char.str_len(encoded)[:, np.newaxis])
+        if zeros.any():
+            other = next(byte for byte in range(1, 256) if byte not in self.alphabet)
+            cut.view(np.uint8).reshape(cut.size, -1)[:, : letters.shape[1]][zeros] = other
+        return cut
 
     def encode(self, state: SearchState, strings: ArrayLike) -> NDArray[np.int64]:
         """Each string's candidate at this level; the last code is "other"."""

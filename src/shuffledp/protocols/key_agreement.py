@@ -76,6 +76,10 @@ class KeyAgreement:
     def __post_init__(self) -> None:
         if isinstance(self.users, bool) or not isinstance(self.users, int) or self.users < 2:
             raise ParameterError("users", self.users, "must be a whole number >= 2", "a key needs two people")
+        for name in ("key_bits", "repetitions"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ParameterError(name, value, "must be a whole number", "plan again")
         if self.repetitions < self.key_bits or self.key_bits < 1:
             raise ParameterError(
                 "repetitions", self.repetitions, f"must be at least the {self.key_bits} bits of a key", "plan again"

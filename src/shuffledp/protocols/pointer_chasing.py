@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -110,8 +110,16 @@ class PointerChasing:
 
     def values(self, first: Sequence[int], second: Sequence[int], parts: ArrayLike) -> NDArray[np.int64]:
         """Codes of users who hold the first permutation where `parts` is 0 and the second where it is 1."""
+        for permutation in (first, second):
+            if len(permutation) != self.length:
+                raise ParameterError(
+                    "permutation", list(permutation), f"must have the plan's length {self.length}", "plan again"
+                )
+        which = np.asarray(parts)
+        if which.dtype.kind not in "bui" or not np.isin(which, (0, 1)).all():
+            raise DataError("parts", f"{which.dtype} of shape {which.shape}", "must be 0 or 1", "pass one a user")
         codes = np.array([encode(1, first), encode(2, second)], dtype=np.int64)
-        return codes[np.asarray(parts, dtype=np.int64)]
+        return codes[which.astype(np.int64)]
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         """The clients' side."""

@@ -32,7 +32,9 @@ def collision_scores(*, users: int, throws: int, probability: float, law: Floats
         seen = generator.multinomial(users, law, here) + generator.multinomial(decoys, np.full(bins, 1 / bins))
         total = (users + decoys).astype(np.float64)
         squares = np.square(seen.astype(np.float64)).sum(axis=1)
-        spread = np.sqrt(2 * total * (total - 1) / bins * (1 - 1 / bins))
+        # Operation by operation what the test computes: scores are discrete, and ties must stay ties.
+        share = 1 / bins
+        spread = np.sqrt(2 * total * (total - 1) * share * (1 - share))
         pieces.append((squares - total - total * (total - 1) / bins) / spread)
     return np.concatenate(pieces)
 

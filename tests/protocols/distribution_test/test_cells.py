@@ -1,5 +1,7 @@
 """Cells for a claimed distribution: exactly uniform if it is true, and a declared part of the distance if not."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,16 @@ def test_what_is_no_distribution_is_refused_by_its_value(claim, bins: int, said:
     with pytest.raises(ParameterError) as caught:
         check_claim(claim, bins)
     assert caught.value.parameter == "against" and said in str(caught.value)
+
+
+def test_cells_of_a_few_hundred_uneven_categories_are_made_at_once() -> None:
+    """Against plain fractions, category by category; comparing fractions took seconds where this takes none."""
+    claim = np.random.default_rng(1).dirichlet(np.ones(300))
+    cells = Cells.of((claim / claim.sum()).tolist())
+    exact = [Fraction(value) for value in (claim / claim.sum()).tolist()]
+    total, mixed = sum(exact), Fraction(cells.mixed, 8)
+    wanted = [((1 - mixed) * share / total + mixed / 300) * cells.size * GRAINS for share in exact]
+    assert all(abs(weight - value) < 1 for weight, value in zip(cells.weights, wanted, strict=True))
+    assert sum(cells.weights) == cells.size * GRAINS
+    off = sum(abs(weight - value) for weight, value in zip(cells.weights, wanted, strict=True))
+    assert cells.rounding >= off / (2 * cells.size * GRAINS)

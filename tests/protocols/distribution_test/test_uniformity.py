@@ -14,7 +14,7 @@ from shuffledp.protocols.distribution_test.base import _null_scores
 from shuffledp.protocols.distribution_test.moments import balls_moments
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.randomness import RandomBits
-from shuffledp.references.null_laws import hard_law
+from shuffledp.references.null_laws import collision_scores, hard_law
 from shuffledp.simulation.distribution_tests import simulate_test
 from shuffledp.testing.statistics import assert_mean, assert_same_law
 
@@ -168,3 +168,32 @@ def test_batches_of_another_size_and_bad_values_are_refused() -> None:
             plan.randomize(bad, bits=RandomBits.seeded(1))
     broken = np.append(reports.payloads, np.array([200], reports.payloads.dtype))
     assert plan.analyze(Batch(broken, 300)).dropped == 1
+
+
+@pytest.mark.parametrize(("users", "bins"), [(2, 2), (20, 5), (50, 7)])
+def test_equal_counts_have_equal_scores_as_simulated_and_as_seen(users: int, bins: int) -> None:
+    """Scores are discrete: a last digit more than the simulated score of the same counts would reject a whole atom."""
+    throws, generator = 40, np.random.default_rng(1)
+    plan = UniformityTest.plan(users=users, privacy=TARGET, categories=bins, distance=0.3, method="decoys")
+    for seed in range(300):
+        law = np.eye(bins)[0]
+        # All users in the first bin and one seed: the decoys are those that the simulation draws.
+        (score,) = collision_scores(users=users, throws=throws, probability=0.5, law=law, runs=1, seed=seed)
+        generator = np.random.default_rng(seed)
+        decoys = generator.binomial(throws, 0.5, 1)
+        seen = generator.multinomial(users, law, 1) + generator.multinomial(decoys, np.full(bins, 1 / bins))
+        assert plan.analyze(Batch(np.repeat(np.arange(bins), seen[0]).astype(np.uint8), users)).score == score
+
+
+@pytest.mark.parametrize(("epsilon", "users", "honest"), [(8, 100, 1.0), (10, 5000, 1.0), (20, 20, 1.0), (1, 3, 0.4)])
+def test_rows_that_are_private_alone_need_no_crowd(epsilon: float, users: int, honest: float) -> None:
+    asked = {"users": users, "privacy": Privacy(epsilon, 1e-6), "categories": 5, "distance": 0.3}
+    plan = UniformityTest.plan(**asked, method="rows", honest_fraction=honest)
+    assert plan.proved_delta <= 1e-6
+
+
+@pytest.mark.parametrize("honest", [0, -1, 2, float("nan")])
+@pytest.mark.parametrize("method", ["auto", "decoys", "compressed", "rows"])
+def test_a_fraction_that_is_none_is_refused_in_a_sentence(honest: float, method: str) -> None:
+    with pytest.raises(ParameterError, match=r"^honest_fraction must lie in"):
+        UniformityTest.plan(**SMALL, method=method, honest_fraction=honest)

@@ -16,6 +16,7 @@ from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.ranges.axes import Axis, as_axes
@@ -306,3 +307,17 @@ def test_a_message_that_is_dropped_widens_what_it_can_have_moved() -> None:
         found = plan.analyze(Batch(broken, 300))
         assert found.dropped == 1 and found.bound == pytest.approx(whole.bound + plan.range_reach)
         assert np.abs(np.cumsum(found.value) - prefixes).max() <= plan.errors.reach
+
+
+@pytest.mark.parametrize(("domain", "methods"), [(20, ("grid",)), ([4, 6], ("tree", "dyadic"))])
+def test_a_file_whose_method_has_another_number_of_axes_is_refused_in_a_sentence(domain, methods) -> None:
+    document = Ranges.plan(users=1000, privacy=Privacy(1, 1e-6), domain=domain, branching=3).document()
+    for method in methods:
+        with pytest.raises(ParameterError, match=r"^domain must be"):
+            plan_from_document(document | {"method": method})
+
+
+def test_a_domain_wider_than_the_largest_number_is_refused() -> None:
+    """Its cells would be made of infinities: every value's code came out below 0."""
+    with pytest.raises(ParameterError, match=r"^domain must have a finite width"):
+        Axis(-1.7e308, 1.7e308, 10)

@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.shuffled_rows import smallest_spurious
+from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.shuffled_rows import ShuffledRowsCurve, smallest_spurious
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import check_users
@@ -137,6 +137,7 @@ class UniformityTest:
 
 def _common(*, against: Sequence[float] | None, **asked: Any) -> dict[str, Any]:
     """The fields that all methods share."""
+    check_honest_fraction(asked["honest_fraction"])
     check_claim_numbers(asked["categories"].size, asked["distance"], asked["false_alarm"])
     return {**asked, "cells": None if against is None else _cells(check_claim(against, asked["categories"].size))}
 
@@ -156,7 +157,7 @@ def _by_rows(common: dict[str, Any]) -> RowsTest:
     """Among a few probabilities to keep the own bit, that with the largest signal for its noise."""
     honest, bins = honest_users(common["users"], common["honest_fraction"]), _cells_of(common)
     # Rows that are private alone, for crowds too small for anything else.
-    alone = 1 / (1 + math.exp(-common["privacy"].epsilon / 2))
+    alone = _kept_alone(common["privacy"].epsilon)
     found = {alone: 1 - alone}
     for kept in KEPT:
         with suppress(InfeasibleError):
@@ -168,6 +169,14 @@ def _by_rows(common: dict[str, Any]) -> RowsTest:
 
     best = max(found, key=strength)
     return RowsTest(**common, kept=best, spurious=found[best])
+
+
+def _kept_alone(epsilon: float) -> float:
+    """How often bits may be right in rows that are private without a crowd, rounded down."""
+    kept = 1 / (1 + math.exp(-epsilon / 2 * (1 - 1e-11)))
+    while ShuffledRowsCurve(kept, 1 - kept, 1).delta(epsilon) > 0:
+        kept = math.nextafter(kept, 0.5)
+    return kept
 
 
 def _cells_of(common: dict[str, Any]) -> int:

@@ -39,6 +39,8 @@ class Axis:
                 raise ParameterError(name, value, "must be a whole number", "give steps to put reals on a grid")
         if self.steps is not None and (isinstance(self.steps, bool) or not isinstance(self.steps, int)):
             raise ParameterError("steps", self.steps, "must be a whole number", "1024 cells suit most quantiles")
+        if not math.isfinite(self.high - self.low):
+            raise ParameterError("domain", f"{self.low}:{self.high}", "must have a finite width", "change the unit")
         if not self.low < self.high:
             raise ParameterError("domain", f"{self.low}:{self.high}", "must have LOW < HIGH", "swap the two")
         if not 2 <= self.size <= LARGEST_AXIS:

@@ -120,8 +120,8 @@ class Grid(RangesPlan):
         raise InfeasibleError("max_messages", max_messages, "is too few for this domain", "allow more, or wider steps")
 
     def _check_domain(self) -> None:
+        _check_sides(tuple(axis.size for axis in as_axes(self.axes)))
         super(Grid, self)._check_domain()
-        _check_sides(tuple(axis.size for axis in self.axes))
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:

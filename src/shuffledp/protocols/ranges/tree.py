@@ -86,6 +86,10 @@ class Tree(RangesPlan):
             "max_messages", max_messages, "is too few for this domain", "allow more, or take wider steps"
         )
 
+    def _check_domain(self) -> None:
+        _one_axis(self.axes)
+        super(Tree, self)._check_domain()
+
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:
         return tuple((level,) for level in range(1, self.trees[0].depth + 1))
