@@ -37,6 +37,14 @@ def test_the_curve_is_exact(users: int, probability: float, epsilon: float) -> N
         assert exact * (1 - 1e-9) <= atoms.hockey_stick(epsilon) <= 1.02 * exact
 
 
+@pytest.mark.parametrize("epsilon", [36.0, 40.0, 100.0])
+def test_what_only_one_side_can_show_counts_at_any_epsilon(epsilon: float) -> None:
+    # Nobody but a user in the first bin makes it fuller than its coins: rounding took that for a tie.
+    for coins in (1, 2, 10, 20):
+        exact = 1 - (1 - 0.5**coins) ** 2
+        assert OptInPair(coins, 1.0).delta(epsilon) == pytest.approx(exact, rel=1e-6)
+
+
 @pytest.mark.parametrize("coins", [40, 160, 1000])
 def test_a_certain_number_is_two_bins_of_fair_coins(coins: int) -> None:
     two_bins = TwoBinsPair(ShiftPair(Binomial(coins, 0.5))).delta(0.5)

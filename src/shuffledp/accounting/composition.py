@@ -228,7 +228,7 @@ def _suitable_grid(atoms: Sequence[tuple[Atoms, int]]) -> float:
     deviations, span, largest = [], 0.0, 0.0
     for side, times in [(side, times) for pair, times in atoms for side in (pair, pair.reversed())]:
         p = np.exp(side.log_p)
-        likely = (p > _UNLIKELY / p.size) & np.isfinite(side.log_q)
+        likely = (p > _UNLIKELY / max(1, p.size)) & np.isfinite(side.log_q)
         if not likely.any():
             continue
         losses, p = side.log_p[likely] - side.log_q[likely], p[likely] / p[likely].sum()

@@ -59,6 +59,9 @@ class FlippedRowsPair(DominatingPair):
     def reverse(self, epsilon: float) -> float:
         return self.forward(epsilon)
 
+    def delta(self, epsilon: float) -> float:
+        return min(1.0, self.forward(epsilon))
+
     def atoms(self) -> Atoms:
         one, none, outside = self._column
         log_one, log_none = np.log(one), np.log(none)

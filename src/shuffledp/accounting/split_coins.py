@@ -11,6 +11,9 @@ from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw, Poisson
 from shuffledp.accounting.pairs import RELATIVE_ERROR, WINDOW_TAIL, Atoms, DominatingPair, bounded_exp
 from shuffledp.errors import ParameterError
 
+# Numbers of coins that a curve is asked at; where there are more they are taken in groups.
+_MOST_TOTALS = 1 << 12
+
 
 class MixedCoinsPair(DominatingPair):
     """(1 + A, B) against (A, 1 + B), where the total T = A + B has any law and A ~ Bin(T, 1/2) given T.
@@ -34,8 +37,15 @@ class MixedCoinsPair(DominatingPair):
         totals = np.arange(low, high + 1, dtype=np.float64)
         return totals, np.exp(law.log_pmf(totals)), law.cdf(low - 1) + law.sf(high)
 
-    def forward(self, epsilon: float) -> float:
+    @cached_property
+    def _grouped(self) -> tuple[Floats, Floats, float]:
+        """The same with few numbers: more coins are a post-processing of fewer, so the smallest stands for a group."""
         totals, weights, outside = self._totals
+        starts = np.arange(0, totals.size, -(-totals.size // _MOST_TOTALS))
+        return totals[starts], np.add.reduceat(weights, starts), outside
+
+    def forward(self, epsilon: float) -> float:
+        totals, weights, outside = self._grouped
         # Bin(T, 1/2) at k over its shift is (T - k + 1) / k: above e^eps exactly below this k.
         last = np.ceil((totals + 1) / (1 + bounded_exp(epsilon))) - 1
         p = _fair_cdf(last, totals)
@@ -45,6 +55,9 @@ class MixedCoinsPair(DominatingPair):
 
     def reverse(self, epsilon: float) -> float:
         return self.forward(epsilon)
+
+    def delta(self, epsilon: float) -> float:
+        return min(1.0, self.forward(epsilon))
 
     def atoms(self) -> Atoms:
         totals, weights, outside = self._totals

@@ -155,7 +155,8 @@ def _two_bins_of_coins(epsilon: float, most: int) -> Floats:
     # For 1 <= b <= N: a/(N - a + 1) above e^epsilon b/(N - b + 1), exactly for the a above this.
     with np.errstate(divide="ignore"):
         bar = (n + 1) / (1 + np.maximum(n - b + 1, 0) / (bounded_exp(epsilon) * b))
-    first = np.minimum(np.floor(bar).astype(np.int64), most)
+    # a = N + 1 never happens under Q, however large epsilon: rounding must not lift the bar to it.
+    first = np.minimum(np.floor(bar).astype(np.int64), n)
     p = masses[:, 1:-1] * np.take_along_axis(at_least, first, axis=1)
     q = bounded_exp(epsilon) * masses[:, :-2] * np.take_along_axis(at_least, first + 1, axis=1)
     terms = np.where(b <= n, np.maximum(p - q, 0.0) + RELATIVE_ERROR * (p + q), 0.0)

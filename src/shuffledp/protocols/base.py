@@ -66,7 +66,7 @@ class Plan(ABC):
         self._check_domain()
         self._check_noise()
         proved = self.guarantee().delta
-        if proved > self.privacy.delta:
+        if not proved <= self.privacy.delta:  # what is no number proves nothing
             raise InfeasibleError(
                 "noise",
                 json.dumps(self.noise),

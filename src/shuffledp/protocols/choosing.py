@@ -84,7 +84,8 @@ def choose(
 def _rank(plan: Plan, error: float) -> tuple[float, float, float]:
     """By error in steps of 2%, then by messages, then by what one lying client can do."""
     influence = cast(_HasInfluence, plan).influence
-    steps = round(math.log(error) / math.log(1.02))
+    # Where almost nothing is asked for the error may be 0: the first step.
+    steps = round(math.log(error) / math.log(1.02)) if error > 0 else -math.inf
     return steps, plan.messages_per_user_mean, math.inf if influence is None else influence
 
 

@@ -25,6 +25,12 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 
 LARGEST_COINS = 1 << 20
+# What curves leave out of their windows is added to delta: no noise reaches a smaller one.
+_SMALLEST_DELTA = 1e-28
+# Balls beyond which nobody would send so many messages: an epsilon of about 3e-4.
+_LARGEST_RATE = 1e9
+# Where the limit of rare messages asks for no larger probability, the messages need no more coins.
+_RARE = 0.25
 
 
 @lru_cache(maxsize=256)
@@ -36,8 +42,15 @@ def smallest_blanket(privacy: Privacy) -> float:
     >>> round(smallest_blanket(Privacy(1, 1e-6)), 1)
     42.7
     """
-    rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= privacy.delta, 0.0, 1.0, relative=1e-9)
-    return rate / 2
+    if privacy.delta < _SMALLEST_DELTA:
+        raise InfeasibleError(
+            "delta", privacy.delta, f"must be >= {_SMALLEST_DELTA:g} for this method", "choose a larger delta"
+        )
+
+    def enough(rate: float) -> bool:
+        return SplitCoinsPair(rate).delta(privacy.epsilon) <= privacy.delta
+
+    return smallest_real(enough, 0.0, 1.0, relative=1e-9, limit=_LARGEST_RATE) / 2
 
 
 _pair = lru_cache(maxsize=256)(BallsPair)
@@ -74,10 +87,12 @@ class BlanketPlan(HistogramPlan):
                 return True
             return BallsPair(honest * coins, probability * hit).delta(privacy.epsilon) <= privacy.delta
 
+        limit = smallest_blanket(privacy) / (honest * hit)
         # Two sets of half the messages each need a little more than the limit of rare ones.
-        while BallsPair(honest * coins, hit).delta(privacy.epsilon) > privacy.delta:
+        while limit > _RARE * coins and BallsPair(honest * coins, hit).delta(privacy.epsilon) > privacy.delta:
             coins += 1
-        return coins, min(1.0, smallest_real(enough, 0.0, 1.0, relative=1e-9))
+        # Asked from the limit of rare messages on: far above it there would be very many outcomes.
+        return coins, min(1.0, smallest_real(enough, 0.0, min(1.0, limit / coins), relative=1e-9))
 
     @property
     @abstractmethod

@@ -28,7 +28,7 @@ from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
 from shuffledp.protocols.histogram.bounds import largest_deviation
 from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
-from shuffledp.protocols.histogram.cut import check_messages
+from shuffledp.protocols.histogram.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
@@ -43,6 +43,7 @@ _PAPER_PART, _PAPER_DECAY = 0.1, 0.2
 # Of the smallest error, what may be given up for fewer messages.
 _GIVEN_UP = 0.1
 _CUT_PART = 1e-3
+_SMALLEST_SHAPE, _LARGEST_SHAPE = 1e-6, 1e5
 
 
 @lru_cache(maxsize=64)
@@ -66,7 +67,10 @@ def _flood(privacy: Privacy, part: float, decay: float) -> tuple[float, float, f
         return TwoBinsPair(CorrelatedPair(ratio, shape, flood_ratio)).delta(privacy.epsilon) <= target
 
     try:
-        return ratio, smallest_real(enough, 0.0, 1.0, relative=1e-4, limit=1e5), flood_ratio
+        # A large delta may need no flood at all; its smallest shape is not sought for ever.
+        if enough(_SMALLEST_SHAPE):
+            return ratio, _SMALLEST_SHAPE, flood_ratio
+        return ratio, smallest_real(enough, 0.0, 1.0, relative=1e-4, limit=_LARGEST_SHAPE), flood_ratio
     except InfeasibleError:
         return None
 
@@ -139,11 +143,13 @@ class HistogramCorrelated(HistogramPlan):
         for name in ("ratio", "flood_ratio"):
             if not 0 < getattr(self, name) < 1:
                 raise ParameterError(name, getattr(self, name), "must lie strictly between 0 and 1", "plan again")
-        if not 0 < self.flood_shape < math.inf:
-            raise ParameterError("flood_shape", self.flood_shape, "must be > 0", "make the plan again")
+        if not 0 < self.flood_shape <= _LARGEST_SHAPE:
+            problem = f"must be > 0 and at most {_LARGEST_SHAPE:g}"
+            raise ParameterError("flood_shape", self.flood_shape, problem, "make the plan again")
         for name in ("most_noise", "most_pairs"):
-            if getattr(self, name) < 0:
-                raise ParameterError(name, getattr(self, name), "must be >= 0", "make the plan again")
+            if not 0 <= getattr(self, name) <= LARGEST_MOST:
+                problem = f"must lie in 0..{LARGEST_MOST}"
+                raise ParameterError(name, getattr(self, name), problem, "make the plan again")
 
     @property
     def noise(self) -> dict[str, Any]:

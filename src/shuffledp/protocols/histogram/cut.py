@@ -31,17 +31,17 @@ def table_of(law: Binomial) -> Floats:
     return np.exp(law.log_pmf(np.arange(high + 1, dtype=np.float64)))
 
 
-def mean_squares_when_cut(masses: Floats, centre: float) -> Floats:
+def mean_squares_when_cut(masses: Floats, squares: Floats) -> Floats:
     """E[error^2] for true counts 0, 1, ..., masses.size; larger ones are like the last.
 
-    The noise takes S away, with these masses, and `centre` is added again; but a count c with S >= c is answered with
-    0, and its error is c: E = sum over S < c of (centre - S)^2 P[S] + c^2 P[S >= c].
+    The noise takes S away, with these masses, and something is added again, so that the mean squared error given S is
+    `squares`; but a count c with S >= c is answered with 0, and its error is c: E = sum over S < c of squares P[S] +
+    c^2 P[S >= c].
 
-    >>> mean_squares_when_cut(np.array([0.5, 0.5]), 0.5).tolist()
+    >>> mean_squares_when_cut(np.array([0.5, 0.5]), np.array([0.25, 0.25])).tolist()
     [0.0, 0.625, 0.25]
     """
-    silences = np.arange(masses.size, dtype=np.float64)
-    below = np.concatenate(([0.0], np.cumsum((centre - silences) ** 2 * masses)))
+    below = np.concatenate(([0.0], np.cumsum(squares * masses)))
     at_least = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
     return np.asarray(below + np.arange(masses.size + 1, dtype=np.float64) ** 2 * at_least)
 

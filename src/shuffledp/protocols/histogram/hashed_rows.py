@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.errors import InfeasibleError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Reports
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.cut import LARGEST_MEAN, LARGEST_MOST
@@ -99,6 +99,8 @@ class HashedRowsPlan(HistogramPlan):
 
     def _check_rows(self) -> None:
         _ = self.hashes
+        if self.rows > _MOST_ROWS:
+            raise ParameterError("rows", self.rows, f"must be at most {_MOST_ROWS}", "make the plan again")
 
     @property
     def collision_probability(self) -> float:

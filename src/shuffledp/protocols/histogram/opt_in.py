@@ -67,15 +67,15 @@ def opting_law(users: int, probability: float) -> tuple[Floats, Floats, float]:
 
 @lru_cache(maxsize=64)
 def cut_mean_squares(users: int, probability: float) -> Floats:
-    """E[error^2] for counts 0, 1, ...; the tails that are off take away as silences do, with half of |H| as centre."""
-    numbers, weights, _ = opting_law(users, probability)
-    total = np.zeros(int(numbers[-1]) + 2)
-    for number, weight in zip(numbers.astype(int).tolist(), weights.tolist(), strict=True):
-        if number:
-            squares = mean_squares_when_cut(table_of(Binomial(number, 0.5)), number / 2)
-            total[: squares.size] += weight * squares
-            total[squares.size :] += weight * squares[-1]
-    return total
+    """E[error^2] for counts 0, 1, ...; the tails that are off take away as silences do, with half of |H| as centre.
+
+    B tails are Bin(users, p/2), and given B the A heads Bin(users - B, p/(2 - p)): |H|/2 - B = (A - B)/2.
+    """
+    masses = table_of(Binomial(users, probability / 2))
+    tails = np.arange(masses.size, dtype=np.float64)
+    heads = probability / (2 - probability)
+    squares = (users - tails) * heads * (1 - heads) + ((users - tails) * heads - tails) ** 2
+    return mean_squares_when_cut(masses, squares / 4)
 
 
 def cut_bound(users: int, probability: float, bins: int, allowed: float) -> float:

@@ -52,16 +52,19 @@ def _smallest_silence(honest: int, privacy: Privacy) -> float:
     """The rarest silences that hide two bins' move."""
 
     def enough(silence: float) -> bool:
-        return silence >= 0.5 or _pair(honest, silence).delta(privacy.epsilon) <= privacy.delta
-
-    if _pair(honest, 0.5).delta(privacy.epsilon) > privacy.delta:
+        if _pair(honest, min(0.5, silence)).delta(privacy.epsilon) <= privacy.delta:
+            return True
+        if silence < 0.5:
+            return False
         raise InfeasibleError(
             "users",
             honest,
             "are too few for one coin a category each to hide a user's move",
             "take more users, a larger epsilon or delta, or the method decoys",
         )
-    return min(0.5, smallest_real(enough, 0.0, smallest_blanket(privacy) / honest, relative=1e-7))
+
+    # Asked from the limit of rare silences on: far above it there would be very many outcomes.
+    return min(0.5, smallest_real(enough, 0.0, min(0.5, smallest_blanket(privacy) / honest), relative=1e-7))
 
 
 def paper_silence(honest: int, privacy: Privacy) -> float | None:
@@ -78,7 +81,8 @@ def paper_silence(honest: int, privacy: Privacy) -> float | None:
 @lru_cache(maxsize=256)
 def _mean_squares(users: int, silence: float) -> Floats:
     law = Binomial(users, silence)
-    return mean_squares_when_cut(table_of(law), law.mean)
+    masses = table_of(law)
+    return mean_squares_when_cut(masses, (law.mean - np.arange(masses.size, dtype=np.float64)) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
