@@ -55,7 +55,7 @@ def uniformity(
     as_json: options.AsJson = False,
 ) -> None:
     """Test whether people's categories are uniform, or follow a given distribution, with errors declared beforehand."""
-    from shuffledp.cli.domains import parse_domain, read_codes
+    from shuffledp.cli.domains import parse_domain, read_codes, refuse_data
     from shuffledp.errors import ParameterError
     from shuffledp.protocols.distribution_test import UniformityTest
     from shuffledp.randomness import RandomBits
@@ -65,6 +65,8 @@ def uniformity(
         raise ParameterError(
             "file", file, "or --users-needed must be given, one of them", "name a file, or ask for the users"
         )
+    if file is not None:
+        refuse_data(domain, file)
     categories = parse_domain(domain)
     _, privacy = options.target(1, epsilon, delta)
     asked: dict[str, Any] = {

@@ -84,7 +84,8 @@ def choose(
 def _rank(plan: Plan, error: float) -> tuple[float, float, float]:
     """By error in steps of 2%, then by messages, then by what one lying client can do."""
     influence = cast(_HasInfluence, plan).influence
-    steps = round(math.log(error) / math.log(1.02))
+    # At a large epsilon a method may have no error at all: nothing is better.
+    steps = -math.inf if error <= 0 else round(math.log(error) / math.log(1.02))
     return steps, plan.messages_per_user_mean, math.inf if influence is None else influence
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.pairs import WINDOW_TAIL
 from shuffledp.accounting.split_coins import BallsPair, SplitCoinsPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
@@ -36,6 +37,10 @@ def smallest_blanket(privacy: Privacy) -> float:
     >>> round(smallest_blanket(Privacy(1, 1e-6)), 1)
     42.7
     """
+    if privacy.delta < WINDOW_TAIL:
+        # The accountant leaves out as much: no number of messages would be seen to reach it.
+        problem, way_out = f"must be >= {WINDOW_TAIL:g} for this method", "choose a larger delta"
+        raise InfeasibleError("delta", privacy.delta, problem, way_out)
     rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= privacy.delta, 0.0, 1.0, relative=1e-9)
     return rate / 2
 
