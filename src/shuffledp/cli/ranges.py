@@ -219,8 +219,8 @@ def quantile(
         return
     shown = [
         ("asked", asked(plan)),
-        ("each user sends", f"{what_a_user_sends(plan)}, {plan.messages_per_user_mean:.3g} on average"),
-        ("all ranks within", f"{ranges.prefix_bound / people:.3%} with {estimate.confidence:.0%} confidence"),
+        ("each user sends", f"{what_a_user_sends(plan)}, {plan.messages_per_user_mean:,.4g} on average"),
+        ("all ranks within", f"{min(1.0, ranges.prefix_bound / people):.3%} with {estimate.confidence:.0%} confidence"),
         ("ran", f"{'its own law, no messages made' if fast else 'message by message'} in {seconds:.2f} s"),
     ]
     if estimate.simulated:
@@ -229,7 +229,7 @@ def quantile(
         shown.append(("clipped", f"{clipped:,} values were brought into the domain"))
     if out is not None:
         shown.append(("picture", str(out)))
-    show(facts(f"Private quantiles: ranges by {plan.method}", shown), _table(rows))
+    show(facts(f"Private quantiles: ranges by {plan.method}", shown), quantile_table(rows))
     same = f"{plan.domain_options} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
     same += "" if max_messages is None else f" --max-messages {max_messages}"
     data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
@@ -343,7 +343,8 @@ def _comparison(plan: "RangesPlan") -> "Table":
     return table
 
 
-def _table(rows: list[dict[str, Any]]) -> "Table":
+def quantile_table(rows: list[dict[str, Any]]) -> "Table":
+    """Quantiles with their intervals, and the truth where it is shown."""
     from rich import box
     from rich.table import Table
 
