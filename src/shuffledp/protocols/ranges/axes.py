@@ -58,7 +58,10 @@ class Axis:
             shown = f"{array.dtype} of shape {array.shape}"
             raise DataError("values", shown, "must be a column of numbers", "pass one a user")
         bad = ~((array >= self.low) & (array <= self.high))
-        problem, way_out = f"must lie in the domain {self}", "widen the domain, or bring them into it (quantile: --clip)"
+        problem, way_out = (
+            f"must lie in the domain {self}",
+            "widen the domain, or bring them into it (quantile: --clip)",
+        )
         if self.steps is None and array.dtype.kind == "f" and not bad.any():
             bad, problem = array != np.floor(array), "must be a whole number"
             way_out = "put reals on a grid (--steps)"
