@@ -333,3 +333,29 @@ def test_a_plan_of_very_many_cells(asked) -> None:
     assert found["categories"] == {"kind": "hashed", "cells": 100_000, "salt": "x"}
     plan = Histogram.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=100_000, method="decoys")
     assert found["l_inf_error"] == plan.error_bound
+
+
+def test_names_are_words_not_markup_nor_formulas(run, tmp_path) -> None:
+    names = ["[bold]x[/bold]", "[/]", ":smile:", "$\\frac$", "a\nb", 'say "hi"', "日本"]
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    data, domain, picture = tmp_path / "data.csv", tmp_path / "names.csv", tmp_path / "chart.png"
+    data.write_text("c\n" + "\n".join(quoted * 100) + "\n")
+    domain.write_text("\n".join(quoted) + "\n")
+    words = ["histogram", str(data), "--domain", str(domain), "--epsilon", "1", "--delta", "1e-4", "--method", "decoys"]
+    code, out, err = run(*words, "-o", str(picture))
+    assert (code, err.strip()) == (0, "") and picture.stat().st_size > 1000
+    assert all(name in out for name in names if "\n" not in name)
+
+
+def test_extreme_targets_end_with_an_answer_or_a_sentence(run, tmp_path) -> None:
+    data, names = tmp_path / "data.csv", tmp_path / "names.txt"
+    data.write_text("c\n" + "a\nb\n" * 500)
+    words = ["histogram", str(data), "--domain", "a,b", "--json"]
+    code, out, _ = run(*words, "--epsilon", "20", "--delta", "1e-6")
+    assert code == 0 and json.loads(out)["bound"] >= 0
+    code, out, _ = run(*words, "--epsilon", "1", "--delta", "1e-200", "--method", "decoys")
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "delta"
+    names.write_text("a\nb\n")
+    target = ["--users", "1000", "--epsilon", "1", "--delta", "1e-6", "--method", "decoys"]
+    code, _, err = run("plan", "histogram", "--domain", str(names), *target, "-o", str(names))
+    assert code == 2 and "own file" in err and names.read_text() == "a\nb\n"

@@ -114,3 +114,34 @@ def test_frequent_strings(run, people) -> None:
     few.write_text("fruit\n" + "fig\n" * 40)
     code, _, err = run("heavy-hitters", str(few), "--length", "4", *TARGET)
     assert code == 2 and "users" in err and len(err.strip().splitlines()) == 1
+
+
+def test_the_truth_is_shown_only_where_it_is_asked_for(run, people) -> None:
+    words = ["quantile", str(people), "--column", "age", "--domain", "0:60", "--clip", *TARGET, "--fast"]
+    document = json.loads(run(*words, "--json")[1])
+    assert document["clipped"] is None and not document["simulated"]
+    assert all(row["truth"] is None and row["rank_error"] is None for row in document["quantiles"])
+    _, out, _ = run(*words)
+    assert "truth" not in out and "clipped" not in out
+    document = json.loads(run(*words, "--with-truth", "--json")[1])
+    assert document["clipped"] > 0 and document["quantiles"][0]["truth"] is not None
+    words = ["heavy-hitters", str(people), "--column", "fruit", "--top", "2", "--length", "3", *TARGET, "--fast"]
+    words += ["--alphabet", "abcdefghijklmnopqrstuvwxyz"]
+    document = json.loads(run(*words, "--json")[1])
+    assert document["cut"] is None and document["true_top"] is None
+    assert document["found"] and all(row["truth"] is None for row in document["found"])
+    _, out, _ = run(*words)
+    assert "truth" not in out and "missed" not in out and "cut" not in out
+
+
+def test_a_device_of_a_live_task_reports_values_not_codes() -> None:
+    from shuffledp import Privacy, RandomBits, Ranges
+    from shuffledp.errors import DataError
+    from shuffledp.service.crypto import PrivateKey
+    from shuffledp.service.task import Task
+
+    plan = Ranges.plan(users=60, privacy=Privacy(4, 1e-2), domain=(10, 25), branching=4)
+    task = Task.create(plan, PrivateKey.generate().public, bits=RandomBits.secure())
+    assert task.encode([10, 25]).tolist() == [0, 15]
+    with pytest.raises(DataError, match="domain 10:25, got 9"):
+        task.check_value(9)

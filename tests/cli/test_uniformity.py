@@ -119,3 +119,33 @@ def test_pointer_chasing_is_measured(run) -> None:
     assert all(row["success"] >= 2 / 3 and row["success_low"] < row["success"] for row in document["rows"])
     assert "Theorem 17" in run("experiment", "pointer-chasing", "--lengths", "2", "--runs", "3")[1]
     assert run("experiment", "pointer-chasing", "--lengths", "x")[0] == 2
+
+
+def test_a_claim_by_names_and_with_a_mark_in_front(run, people, tmp_path) -> None:
+    words = ["test-uniform", people, "--column", "colour", "--domain", "red,green,blue,pink", *TARGET, "--seed", "2"]
+    plain, named = tmp_path / "plain.txt", tmp_path / "named.csv"
+    plain.write_text("\ufeff0.1\r\n0.2\r\n0.3\r\n0.4\r\n", encoding="utf-8")
+    named.write_text("colour,probability\npink,0.4\nblue,0.3\ngreen,0.2\nred,0.1\n")
+    seen = [json.loads(run(*words, "--against", str(claim), "--json")[1]) for claim in (plain, named)]
+    assert seen[0] == seen[1] and seen[0]["rejected"] is False
+    for text, problem in (
+        ("red,1\nred,0\n", "once"),
+        ("red,0.5\n0.5\n", "every line"),
+        ("red,0.5\nteal,0.5\n", "teal"),
+    ):
+        named.write_text(text)
+        code, _, err = run(*words, "--against", str(named))
+        assert code == 2 and problem in err and len(err.strip().splitlines()) == 1
+
+
+def test_the_domain_is_not_the_data_and_nothing_is_ignored(run, people, tmp_path) -> None:
+    alone = tmp_path / "alone.csv"
+    alone.write_text("c\n" + "\n".join(f"n{place}" for place in range(50)) + "\n")
+    code, _, err = run("test-uniform", str(alone), "--column", "c", "--domain", str(alone), *TARGET)
+    assert code == 2 and "must not be read from the data" in err
+    code, _, err = run("test-uniform", "--users-needed", "--column", "c", "--domain", "0:9", *TARGET)
+    assert code == 2 and "column" in err
+    code, out, _ = run(
+        "test-uniform", people, "--column", "colour", "--domain", "red,green", "--other", "rest", *TARGET
+    )
+    assert code == 0 and "verdict" in out

@@ -119,17 +119,23 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
 def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
     """One name a line, without a header; of a CSV file a name may be in quotes."""
     import csv
+    import io
 
     from shuffledp.errors import DataError, ParameterError
 
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError:
         raise ParameterError(parameter, str(path), "must be a file that can be read", "check its permissions") from None
     except UnicodeDecodeError:
         raise DataError(parameter, str(path), "must be UTF-8 text, one name a line", "save it so") from None
     is_csv = path.suffix.lower() == ".csv"
-    rows = list(csv.reader(lines)) if is_csv else [[line.strip()] for line in lines]
+    # Quotes may hold a line's end, which stays in the name as it does in data.
+    lines = csv.reader(io.StringIO(text, newline="")) if is_csv else ([line.strip()] for line in text.splitlines())
+    try:
+        rows = list(lines)
+    except csv.Error as broken:
+        raise DataError(parameter, str(path), f"must be a CSV file ({broken})", "write one name a line") from None
     while rows and not any(rows[-1]):
         rows.pop()
     if not rows:

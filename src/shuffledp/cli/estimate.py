@@ -49,6 +49,8 @@ def estimate(
         return
     if task.categories is not None and newest.get("estimate") is not None:
         _tell_categories(task, newest)
+    if newest.get("estimate") is not None:
+        _tell_quantiles(task, newest)
     _tell(task, newest)
     if releases is not None:
         _tell_history(releases)
@@ -108,6 +110,30 @@ def _tell_categories(task: "Task", newest: dict[str, Any]) -> None:
         in_order=categories.kind in ("integers", "dates"),
     )
     show(category_table(read))
+
+
+def _tell_quantiles(task: "Task", newest: dict[str, Any]) -> None:
+    """Of all ranges of one axis: quantiles by their values."""
+    import numpy as np
+
+    from shuffledp.cli.ranges import quantile_table
+    from shuffledp.estimates import VectorEstimate
+    from shuffledp.protocols.ranges.tree import Tree
+
+    if not isinstance(task.plan, Tree):
+        return
+    estimate = VectorEstimate(
+        value=np.asarray(newest["estimate"], dtype=np.float64),
+        standard_error=newest["standard_error"],
+        bound=newest["bound"],
+        confidence=newest["confidence"],
+        dropped=int(newest.get("dropped") or 0),
+    )
+    ranges = task.plan.ranges(estimate)
+    found = [ranges.quantile(rank) for rank in (0.25, 0.5, 0.75)]
+    show(
+        quantile_table([{"q": q.q, "value": q.value, "lower": q.lower, "upper": q.upper, "truth": None} for q in found])
+    )
 
 
 def _tell_history(releases: list[dict[str, Any]]) -> None:

@@ -38,8 +38,8 @@ def experiment_secure_sum(
         print_json(_document(plan, run, seed))
         return
     show(_rounds(plan, run), _coalitions(plan))
-    typer.echo(
-        "A demonstration: everybody must follow the protocol and stay until the end, one dropout voids the sum, and\n"
+    show(
+        "A demonstration: everybody must follow the protocol and stay until the end, one dropout voids the sum, and "
         "messages grow with the square of the users. For work, `shuffledp plan binary-sum` needs one round."
     )
     same = f"--epsilon {epsilon:g} --delta {delta:g} --seed {seed}"

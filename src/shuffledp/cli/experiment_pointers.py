@@ -39,13 +39,14 @@ def experiment_pointers(
         print_json({"schema": 1, "runs": runs, "seed": seed, "rows": [asdict(row) for row in rows]})
         return
     show(_table(rows, runs))
-    typer.echo(
-        "Every one-round local protocol needs a number of users that grows at least like l ([004] Theorem 17);\n"
+    show(
+        "Every one-round local protocol needs a number of users that grows at least like l ([004] Theorem 17); "
         "with a shuffler it need not grow at all (Theorem 18). Epsilon 1, delta 1e-6.\n"
-        "A guess is right once in l times. Messages: a user's, on average. Local: the part of local runs that are\n"
+        "A guess is right once in l times. Messages: a user's, on average. Local: the part of local runs that are "
         "right with as many users."
     )
-    next_steps([("more runs", f"experiment pointer-chasing --lengths {lengths} --runs {4 * runs}")])
+    again = f"experiment pointer-chasing --lengths {lengths} --runs {4 * runs}"
+    next_steps([("more runs", again + ("" if method == "decoys" else f" --method {method}"))])
 
 
 def _table(rows: "list[PointerRow]", runs: int) -> Any:

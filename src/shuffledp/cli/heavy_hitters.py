@@ -21,6 +21,9 @@ Alphabet = Annotated[
 Keep = Annotated[int | None, typer.Option("--keep", help="Prefixes that survive a level, at most.", metavar="N")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimates from their own law, without messages.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
+WithTruth = Annotated[
+    bool, typer.Option("--with-truth", help="Show the true counts, too: for trying it out. --seed does the same.")
+]
 
 
 def heavy_hitters(
@@ -35,10 +38,11 @@ def heavy_hitters(
     honest_fraction: options.HonestFraction = 1.0,
     max_messages: options.MaxMessages = None,
     fast: Fast = False,
+    with_truth: WithTruth = False,
     seed: Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """The most frequent strings of a file's column, each user in one group of a prefix tree, beside the truth."""
+    """The most frequent strings of a file's column, each user in one group of a prefix tree."""
     import numpy as np
 
     from shuffledp.protocols.heavy_hitters import PRINTABLE, HeavyHitters
@@ -72,6 +76,8 @@ def heavy_hitters(
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
     found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
     seconds = time.perf_counter() - started
+    # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
+    shows_truth = with_truth or seed is not None
     names, counts = np.unique(strings, return_counts=True)
     truth = {name.decode(errors="replace"): int(count) for name, count in zip(names, counts, strict=True)}
     rows = [
@@ -83,7 +89,7 @@ def heavy_hitters(
             "noise_bound": each.noise_bound,
             "sampling_bound": each.sampling_bound,
             "confidence": each.confidence,
-            "truth": truth.get(each.string, 0),
+            "truth": truth.get(each.string, 0) if shows_truth else None,
         }
         for each in found
     ]
@@ -98,11 +104,11 @@ def heavy_hitters(
                 "delta": privacy.delta,
                 "length": length,
                 "top": top,
-                "cut": cut,
+                "cut": cut if shows_truth else None,
                 "users_a_level": search.group_size(1),
                 "messages_per_user_max": most,
                 "found": rows,
-                "true_top": [{"string": name, "count": count} for name, count in true_top],
+                "true_top": [{"string": name, "count": count} for name, count in true_top] if shows_truth else None,
                 "fidelity": "law" if fast else "messages",
                 "simulated": not bits.is_secure,
                 "seconds": seconds,
@@ -114,7 +120,7 @@ def heavy_hitters(
 
     table = Table(title="Frequent strings", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("string")
-    for heading in ("count", "interval", "noise", "sampling", "truth"):
+    for heading in ("count", "interval", "noise", "sampling", *(("truth",) if shows_truth else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
@@ -123,17 +129,20 @@ def heavy_hitters(
             f"{row['lower']:,.0f} .. {row['upper']:,.0f}",
             f"±{row['noise_bound']:,.0f}",
             f"±{row['sampling_bound']:,.0f}",
-            f"{row['truth']:,}",
+            *((f"{row['truth']:,}",) if shows_truth else ()),
         )
     missed = [name for name, _ in true_top if name not in {row["string"] for row in rows}]
+    of_these = ", ".join(missed) or "none"
     facts_rows = [
         ("asked", f"the {top} most frequent of {people:,} users' strings"),
         ("privacy", f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}: everybody reports once, at one level"),
         ("groups", f"{search.group_size(1):,} users at each of {length} levels, up to {most} messages each"),
         ("intervals", "noise fails in at most 5% of runs, sampling in at most 5%; counts are scaled to all users"),
-        ("found", f"{len(rows)}; of the true top {len(true_top)}, missed: {', '.join(missed) or 'none'}"),
+        ("found", f"{len(rows)}" + (f"; of the true top {len(true_top)}, missed: {of_these}" if shows_truth else "")),
         ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),
     ]
-    if cut:
+    if not bits.is_secure:
+        facts_rows.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
+    if cut and shows_truth:
         facts_rows.append(("cut", f"{cut:,} strings were longer than {length} bytes"))
     show(facts("Frequent strings, privately", facts_rows), table)

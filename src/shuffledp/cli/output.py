@@ -58,7 +58,8 @@ def show(*renderables: Any) -> None:
     """Print tables and text."""
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=False)
+    # People's own words come out as they are: a category named [bold] or :smile: is no markup.
+    console = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)
     for renderable in renderables:
         console.print(renderable)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shuffledp.cli import options
+from shuffledp.cli import domains, options
 from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
 from shuffledp.cli.progress import working
 
@@ -148,6 +148,11 @@ def _plan(
         _only_privacy(honest_fraction, max_messages, constants)
         _compare(protocol, users, epsilon, delta, domain, out, as_json)
         return
+    typed = given.get("domain")
+    if out is not None and typed is not None and domains.is_same_file(out, Path(typed)):
+        from shuffledp.errors import ParameterError
+
+        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
     with working("comparing the methods", shown=not as_json and protocol == "histogram"):
         choice = options.chosen(
             protocol=protocol,

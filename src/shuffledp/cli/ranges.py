@@ -26,9 +26,12 @@ Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to
 File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy.", metavar="FILE", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
 Quantiles = Annotated[str, typer.Option("--quantiles", help="Ranks between 0 and 1.", metavar="Q,Q,...")]
-Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the domain, and count them.")]
+Clip = Annotated[bool, typer.Option("--clip", help="Bring values outside the domain to its nearest end.")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
+WithTruth = Annotated[
+    bool, typer.Option("--with-truth", help="Show the true quantiles, too: for trying it out. --seed does the same.")
+]
 Picture = Annotated[
     Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
 ]
@@ -91,7 +94,7 @@ def plan_ranges(
     show(facts(f"{plan.title}: ranges by {plan.method}", rows), _comparison(plan))
     same = f"{plan.domain_options} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
     same += "" if max_messages is None else f" --max-messages {max_messages}"
-    steps_next = [("why it is private", f"explain --plan {out or 'plan.json'}")]
+    steps_next = [] if out is None else [("why it is private", f"explain --plan {out}")]
     if len(plan.axes) == 1:
         steps_next.insert(0, ("quantiles of your own data", f"quantile YOUR.csv --column C {same}"))
     if out is None:
@@ -113,11 +116,14 @@ def quantile(
     max_messages: options.MaxMessages = None,
     clip: Clip = False,
     fast: Fast = False,
+    with_truth: WithTruth = False,
     seed: Seed = None,
     out: Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column, each with an interval that holds the true one."""
+    import shlex
+
     import numpy as np
 
     from shuffledp.errors import ParameterError
@@ -156,6 +162,8 @@ def quantile(
         estimate = simulate(plan, codes, bits=bits, fast=fast, progress=progress)
     ranges = plan.ranges(estimate)
     seconds = time.perf_counter() - started
+    # The truth is nobody's to see unless somebody asks for it: without it, what is printed and drawn is private.
+    shows_truth = with_truth or seed is not None
     true_shares = np.cumsum(plan.true_value(codes)) / people
     found = [(ranges.quantile(rank), _truth(axis, codes, true_shares, rank)) for rank in ranks]
     rows = []
@@ -167,8 +175,8 @@ def quantile(
                 "value": each.value,
                 "lower": each.lower,
                 "upper": each.upper,
-                "truth": true,
-                "rank_error": _rank_error(true_shares, code, each.q),
+                "truth": true if shows_truth else None,
+                "rank_error": _rank_error(true_shares, code, each.q) if shows_truth else None,
             }
         )
     if out is not None:
@@ -181,7 +189,7 @@ def quantile(
             bound=ranges.prefix_bound / people,
             confidence=estimate.confidence,
             title=f"{people:,} users, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}",
-            truth=true_shares,
+            truth=true_shares if shows_truth else None,
             quantiles=[(each.q, each.value, each.lower, each.upper) for each, _ in found],
         )
     if as_json:
@@ -200,7 +208,7 @@ def quantile(
                 "confidence": estimate.confidence,
                 "messages_per_user_mean": plan.messages_per_user_mean,
                 "messages_per_user_max": plan.messages_per_user_max,
-                "clipped": clipped,
+                "clipped": clipped if shows_truth else None,
                 "fidelity": "law" if fast else "messages",
                 "simulated": estimate.simulated,
                 "seconds": seconds,
@@ -211,20 +219,23 @@ def quantile(
         return
     shown = [
         ("asked", asked(plan)),
-        ("each user sends", f"{what_a_user_sends(plan)}, {plan.messages_per_user_mean:.3g} on average"),
-        ("all ranks within", f"{ranges.prefix_bound / people:.3%} with {estimate.confidence:.0%} confidence"),
+        ("each user sends", f"{what_a_user_sends(plan)}, {plan.messages_per_user_mean:,.4g} on average"),
+        ("all ranks within", f"{min(1.0, ranges.prefix_bound / people):.3%} with {estimate.confidence:.0%} confidence"),
         ("ran", f"{'its own law, no messages made' if fast else 'message by message'} in {seconds:.2f} s"),
     ]
-    if clipped:
+    if estimate.simulated:
+        shown.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
+    if clipped and shows_truth:
         shown.append(("clipped", f"{clipped:,} values were brought into the domain"))
     if out is not None:
         shown.append(("picture", str(out)))
-    show(facts(f"Private quantiles: ranges by {plan.method}", shown), _table(rows))
+    show(facts(f"Private quantiles: ranges by {plan.method}", shown), quantile_table(rows))
     same = f"{plan.domain_options} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
     same += "" if max_messages is None else f" --max-messages {max_messages}"
+    data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
     next_steps(
         [
-            ("see the distribution", f"quantile {file} {f'--column {column} ' if column else ''}{same} -o cdf.png"),
+            *([("see the distribution", f"quantile {data} {same} -o cdf.png")] if out is None else []),
             ("keep the plan", f"plan ranges --users {people} {same} -o plan.json"),
         ]
     )
@@ -332,19 +343,20 @@ def _comparison(plan: "RangesPlan") -> "Table":
     return table
 
 
-def _table(rows: list[dict[str, Any]]) -> "Table":
+def quantile_table(rows: list[dict[str, Any]]) -> "Table":
+    """Quantiles with their intervals, and the truth where it is shown."""
     from rich import box
     from rich.table import Table
 
     table = Table(title="Quantiles", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for heading in ("rank", "value", "interval", "truth", "rank error"):
+    shows_truth = any(row["truth"] is not None for row in rows)
+    for heading in ("rank", "value", "interval", *(("truth", "rank error") if shows_truth else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             f"{row['q']:g}",
             f"{row['value']:,.6g}",
             f"{row['lower']:,.6g} .. {row['upper']:,.6g}",
-            f"{row['truth']:,.6g}",
-            f"{row['rank_error']:.4%}",
+            *((f"{row['truth']:,.6g}", f"{row['rank_error']:.4%}") if shows_truth else ()),
         )
     return table

@@ -170,9 +170,11 @@ def _number(text: str, parameter: str, where: str) -> Any:
 def _read_file(task: "Task", file: Path, column: str | None, columns: str | None) -> Any:
     from shuffledp.continual.plan import CounterPlan
     from shuffledp.errors import ParameterError
+    from shuffledp.protocols.ranges.base import RangesPlan
 
     plan = task.plan
     is_vector = plan.domain.kind == "vectors" if isinstance(plan, CounterPlan) else plan.protocol == "vector-sum"
+    is_vector = is_vector or (isinstance(plan, RangesPlan) and len(plan.axes) > 1)
     if is_vector:
         from shuffledp.tables.matrices import read_matrix
 

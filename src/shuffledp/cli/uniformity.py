@@ -10,6 +10,7 @@ from shuffledp.cli.output import facts, next_steps, print_json, show
 
 if TYPE_CHECKING:
     from shuffledp.protocols.distribution_test import DistributionTest, TestedClaim
+    from shuffledp.protocols.histogram.categories import Categories
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of categories.", metavar="C")]
@@ -21,7 +22,9 @@ Distance = Annotated[
 ]
 Against = Annotated[
     Path | None,
-    typer.Option("--against", help="A file of probabilities, one a category; uniform if left out.", metavar="FILE"),
+    typer.Option(
+        "--against", help="A file of probabilities, one a category or NAME,P; uniform if left out.", metavar="FILE"
+    ),
 ]
 Method = Annotated[str, typer.Option("--method", help="auto, decoys, compressed or rows.", metavar="M")]
 FalseAlarm = Annotated[
@@ -42,6 +45,7 @@ def uniformity(
     distance: Distance,
     file: File = None,
     column: Column = None,
+    other: options.Other = None,
     against: Against = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -55,7 +59,9 @@ def uniformity(
     as_json: options.AsJson = False,
 ) -> None:
     """Test whether people's categories are uniform, or follow a given distribution, with errors declared beforehand."""
-    from shuffledp.cli.domains import parse_domain, read_codes
+    import shlex
+
+    from shuffledp.cli.domains import domain_options, parse_domain, read_codes, refuse_data
     from shuffledp.errors import ParameterError
     from shuffledp.protocols.distribution_test import UniformityTest
     from shuffledp.randomness import RandomBits
@@ -65,13 +71,18 @@ def uniformity(
         raise ParameterError(
             "file", file, "or --users-needed must be given, one of them", "name a file, or ask for the users"
         )
-    categories = parse_domain(domain)
+    for name, value in (("column", column), ("seed", seed)):
+        if users_needed and value is not None:
+            raise ParameterError(name, value, "is for a file's data", "leave it out, or --users-needed")
+    if file is not None:
+        refuse_data(domain, file)
+    categories = parse_domain(domain, other)
     _, privacy = options.target(1, epsilon, delta)
     asked: dict[str, Any] = {
         "privacy": privacy,
         "categories": categories,
         "distance": distance,
-        "against": None if against is None else _probabilities(against),
+        "against": None if against is None else _probabilities(against, categories),
         "method": method,
         "false_alarm": false_alarm,
         "honest_fraction": honest_fraction,
@@ -89,7 +100,10 @@ def uniformity(
         print_json({**plan.document(), **_document(verdict), "users_needed": needed})
         return
     _tell(plan, verdict, needed, miss)
-    same = f"test-uniform --domain {domain} --distance {distance} --epsilon {epsilon} --delta {delta}"
+    same = (
+        f"test-uniform {domain_options(categories, domain)} --distance {distance} --epsilon {epsilon} --delta {delta}"
+    )
+    same += "" if against is None else f" --against {shlex.quote(str(against))}"
     next_steps([("how many users it takes", f"{same} --users-needed")])
 
 
@@ -141,22 +155,43 @@ def _costs(plan: "DistributionTest") -> list[tuple[str, str]]:
     ]
 
 
-def _probabilities(file: Path) -> list[float]:
-    """A column of numbers, with or without a name above it."""
+def _probabilities(file: Path, categories: "Categories") -> list[float]:
+    """A column of numbers in the domain's order, or of names and numbers in any; with or without names above."""
+    import csv
+
     from shuffledp.errors import DataError, ParameterError
 
+    way_out = "write a probability a line, or a name, a comma and its probability"
     try:
-        lines = file.read_text(encoding="utf-8").split()
-    except (FileNotFoundError, IsADirectoryError):
-        raise ParameterError("against", file, "must be a file that exists", "write a probability a line") from None
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError:
+        raise ParameterError("against", file, "must be a file that exists and can be read", way_out) from None
     except UnicodeDecodeError:
-        raise DataError("against", file, "must be a text file", "write a probability a line") from None
-    numbers: list[float] = []
-    for place, line in enumerate(lines):
+        raise DataError("against", file, "must be a text file", way_out) from None
+    plain: list[float] = []
+    named: dict[str, float] = {}
+    for place, row in enumerate(csv.reader(text.splitlines()), 1):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if not cells:
+            continue
         try:
-            numbers.append(float(line.rstrip(",")))
+            number = float(cells[-1])
         except ValueError:
-            if place > 0:
-                problem = "must be a probability"
-                raise DataError("against", f"{line} in line {place + 1}", problem, "one a line, no words") from None
-    return numbers
+            if plain or named or place > 1:
+                raise DataError("against", f"{cells[-1]} in line {place}", "must be a probability", way_out) from None
+            continue
+        if len(cells) > 2 or (plain and named) or (len(cells) == 1 and named) or (len(cells) == 2 and plain):
+            problem = "must have a probability, or a name and one, in every line"
+            raise DataError("against", f"{len(cells)} cells in line {place}", problem, way_out)
+        if len(cells) == 1:
+            plain.append(number)
+        elif cells[0] in named:
+            raise DataError("against", f"{cells[0]} twice", "must name every category once", "remove one of them")
+        else:
+            named[cells[0]] = number
+    if not named:
+        return plain
+    names = categories.names()
+    if strange := [name for name in named if name not in set(names)]:
+        raise DataError("against", strange[0], "must name categories of the domain", "add it to --domain, or remove it")
+    return [named.get(name, 0.0) for name in names]

@@ -122,5 +122,7 @@ def _sides(ticks: int) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Long names lose their middle: they differ at their ends."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
+    """Long names lose their middle: they differ at their ends. They are words, never formulas, of one line."""
+    words = " ".join(name.split())
+    short = words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 13]}…{words[-12:]}"
+    return short.replace("$", r"\$")

@@ -1,6 +1,7 @@
 """Error, and what it costs, against the number of users, one line a method."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,5 +99,7 @@ def save_figure(figure: Any, path: Path) -> None:
     """Write the picture, whole or not at all."""
     check_picture_path(path)
     kind = path.suffix.lower().lstrip(".")
-    with whole_file(path) as file:
+    with whole_file(path) as file, warnings.catch_warnings():
+        # A letter that the font has not is drawn as a box: a warning a letter on the screen would help nobody.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else None)

@@ -41,7 +41,7 @@ def draw_running_count(
     several = len(drawn) > 1
     lines = []
     for column in drawn:
-        line = axes.plot(when[shown], value[shown, column], linewidth=1.5, label=names[column])[0]
+        line = axes.plot(when[shown], value[shown, column], linewidth=1.5, label=_word(names[column]))[0]
         edges = (value[shown, column] - bound, value[shown, column] + bound)
         band = {"alpha": 0.13 if several else 0.25, "linewidth": 0, "color": line.get_color()}
         axes.fill_between(when[shown], *edges, **band, label=None if several else f"{confidence:.0%} band")
@@ -115,3 +115,8 @@ def _furthest(values: NDArray[np.float64]) -> list[int]:
     last = values[-1]
     chosen = np.argsort(-np.abs(last), kind="stable")[:MOST_LINES]
     return sorted((int(column) for column in chosen), key=lambda column: -last[column])
+
+
+def _word(name: str) -> str:
+    """A name as a legend shows it: no formula, of one line, and not hidden by an underscore in front."""
+    return (" " if name.startswith("_") else "") + " ".join(name.split()).replace("$", r"\$")

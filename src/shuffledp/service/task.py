@@ -25,6 +25,7 @@ from shuffledp.protocols.base import Plan
 from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.categories import Categories as NamedCategories
+from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, binding
@@ -158,10 +159,12 @@ class Task:
         return [_only(report) for report in reports]
 
     def encode(self, values: ArrayLike) -> NDArray[Any]:
-        """People's own values as the plan takes them, on their own device: categories by name become codes."""
+        """People's own values as the plan takes them, on their own device: names and values of an axis become codes."""
         plan = self.plan
         if isinstance(plan, HistogramPlan):
             return plan.categories.encode(values)
+        if isinstance(plan, RangesPlan):
+            return plan.encode(values)
         if isinstance(plan, CounterPlan) and isinstance(plan.domain, Categories):
             return plan.domain.codes(values)
         return np.asarray(values)

@@ -60,12 +60,16 @@ class Axis:
             shown = f"{array.dtype} of shape {array.shape}"
             raise DataError("values", shown, "must be a column of numbers", "pass one a user")
         bad = ~((array >= self.low) & (array <= self.high))
-        problem = f"must lie in the domain {self}"
+        problem, way_out = (
+            f"must lie in the domain {self}",
+            "widen the domain, or bring them into it (quantile: --clip)",
+        )
         if self.steps is None and array.dtype.kind == "f" and not bad.any():
             bad, problem = array != np.floor(array), "must be a whole number"
+            way_out = "put reals on a grid (--steps)"
         if bad.any():
             row = int(bad.argmax())
-            raise DataError("values", f"{array[row]} in row {row + 1}", problem, "widen the domain, or use --steps")
+            raise DataError("values", f"{array[row]} in row {row + 1}", problem, way_out)
         if self.steps is None:
             return array.astype(np.int64) - int(self.low)
         cells = np.floor((array - self.low) / (self.high - self.low) * self.steps).astype(np.int64)
