@@ -265,7 +265,7 @@ class DistributionTest(ABC):
     def _verdict(self, total: float, moments: Moments, *, dropped: int) -> TestedClaim:
         score = total / moments.deviation
         null = _null_scores(self)
-        # As extreme as one of R + 1 draws, the data's own among them: valid on average over the simulations of the null.
+        # As extreme as one of R + 1 draws, the data's own among them: valid on average over the null's simulations.
         extreme = null.size - int(np.searchsorted(null, score, side="left"))
         return TestedClaim(
             statistic=self.bins * total / moments.signal,
