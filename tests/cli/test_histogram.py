@@ -119,11 +119,9 @@ def test_a_plan_is_kept_read_and_made_again(run, asked, tmp_path: Path) -> None:
 
 def test_the_other_commands_take_histograms(run, asked) -> None:
     same = ["histogram", *PLAN[2:], *COLOURS]
-    listed = asked("protocols", *same)
-    assert {row["method"] for row in listed["protocols"]} == set(Histogram.methods)
-    assert listed["categories"]["names"] == NAMES
     code, out, _ = run("protocols", *same)
     assert code == 0 and "worst category" in out and "--domain red,green,blue" in out
+    assert all(method in out for method in Histogram.methods)
     explained = asked("explain", *same, "--method", "decoys")
     assert explained["delta_proved"] <= 1e-6 and explained["lying_client"]
     small = ["histogram", "--users", 30, "--epsilon", 1, "--delta", 1e-3, "--categories", 3, "--method", "decoys"]

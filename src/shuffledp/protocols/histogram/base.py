@@ -18,6 +18,7 @@ from shuffledp.protocols.histogram.categories import Categories, Codes, Integers
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
+from shuffledp.sampling.uniform import smallest_width
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +67,12 @@ class HistogramPlan(Plan):
     @property
     def l2_error(self) -> float:
         """The root of the mean squared length of the error, at most."""
-        return math.sqrt(self.bins) * self.standard_error
+        return math.sqrt(self._noisy_bins) * self.standard_error
+
+    @property
+    def _noisy_bins(self) -> int:
+        """How many bins may be off: where zero is kept, one that nobody is in is answered exactly."""
+        return min(self.bins, self.users) if self.keeps_zero else self.bins
 
     @property
     @abstractmethod
@@ -75,6 +81,19 @@ class HistogramPlan(Plan):
 
     def further_numbers(self) -> dict[str, Any]:
         return {"l_inf_error": self.error_bound, "l2_error": self.l2_error}
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.bins
+
+    @property
+    def bits_per_message(self) -> int:
+        return max(1, (self.alphabet_size - 1).bit_length())
+
+    @property
+    def _kind(self) -> str:
+        """The narrowest dtype that holds a message."""
+        return f"u{smallest_width(self.bits_per_message) // 8}"
 
     @property
     def paper_standard_error(self) -> float | None:
@@ -126,6 +145,13 @@ class HistogramPlan(Plan):
     def true_value(self, values: ArrayLike) -> Floats:
         return self.counts(self.check_values(values)).astype(np.float64)
 
+    def _tallied(self, batch: Batch) -> tuple[Codes, int]:
+        """How often each message of the alphabet came in a whole batch, and how many messages were not of it."""
+        self.check_reports(batch.reports)
+        known = batch.payloads[batch.payloads < self.alphabet_size]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
+        return seen, len(batch) - known.size
+
     @abstractmethod
     def analyze(self, batch: Batch) -> VectorEstimate: ...
 
@@ -158,6 +184,10 @@ class HistogramPlan(Plan):
     def neighbours(self) -> tuple[Codes, Codes, Codes]:
         first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
         return first, second, others
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category, and how many the second."""
+        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
 
     @abstractmethod
     def quieter(self, part: float) -> dict[str, Any]:

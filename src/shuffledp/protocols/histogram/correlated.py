@@ -33,7 +33,6 @@ from shuffledp.protocols.polya import pure_ratio
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
 from shuffledp.sampling.sparse import SparseNegativeBinomial, sparse_negative_binomial
-from shuffledp.sampling.uniform import smallest_width
 
 # Parts of epsilon that may go to the flood, and how fast it may decay: 1 is about the fewest messages in all, faster
 # decay has fewer from one user at most. The paper's are 0.1 and 0.2.
@@ -200,10 +199,6 @@ class HistogramCorrelated(HistogramPlan):
         return 1 + self.most_noise + 2 * self.most_pairs
 
     @property
-    def bits_per_message(self) -> int:
-        return (2 * self.bins - 1).bit_length()
-
-    @property
     def alphabet_size(self) -> int:
         return 2 * self.bins
 
@@ -260,7 +255,7 @@ class HistogramCorrelated(HistogramPlan):
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
-        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        kind = self._kind
         noise, flood = self._laws
         singles, places, lengths = noise.sample(codes.size, bits=bits)
         lengths = _within(singles, lengths, self.most_noise)
@@ -280,11 +275,9 @@ class HistogramCorrelated(HistogramPlan):
         return Reports(np.repeat(messages[order], times[order]), sizes)
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads < 2 * self.bins]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=2 * self.bins)
+        seen, dropped = self._tallied(batch)
         value = (seen[1::2] - seen[::2]).astype(np.float64)
-        return self._estimate(value, dropped=len(batch) - known.size)
+        return self._estimate(value, dropped=dropped)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         counts = self.counts(self._all_values(values))

@@ -40,7 +40,6 @@ from shuffledp.protocols.histogram.opt_in import (
 )
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial, fair_coin_sums
-from shuffledp.sampling.uniform import smallest_width
 
 
 @lru_cache(maxsize=64)
@@ -202,10 +201,6 @@ class CountMin(HashedRowsPlan):
         return self.rows * (self.columns + 1)
 
     @property
-    def bits_per_message(self) -> int:
-        return (self.alphabet_size - 1).bit_length()
-
-    @property
     def influence(self) -> float:
         return self.messages_per_user_max + self.opted_mean
 
@@ -240,18 +235,16 @@ class CountMin(HashedRowsPlan):
     # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        kind = self._kind
         cells = self._virtual(values)
         messages, sizes, owner = opt_in_messages(cells, self.columns, self.probability, bits=bits, kind=kind)
         messages += (owner % self.rows * (self.columns + 1)).astype(kind)
         return Reports(messages, sizes.reshape(-1, self.rows).sum(axis=1))
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads < self.alphabet_size]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size).reshape(self.rows, -1)
-        tables = [cut_counts(row[:-1], int(row[-1])) for row in seen]
-        return self._estimate(self._smallest(tables), dropped=len(batch) - known.size)
+        seen, dropped = self._tallied(batch)
+        tables = [cut_counts(row[:-1], int(row[-1])) for row in seen.reshape(self.rows, -1)]
+        return self._estimate(self._smallest(tables), dropped=dropped)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         codes, tables = self._all_values(values), []

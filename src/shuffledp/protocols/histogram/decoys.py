@@ -5,20 +5,19 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.histogram.base import counted_in_runs
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.histogram.bounds import balls_bound
 from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial
-from shuffledp.sampling.uniform import smallest_width, uniform_below
+from shuffledp.sampling.uniform import uniform_below
 
 # Luo, Wang, Yi 2022: random messages in each bucket, times epsilon^2 / ln(2/delta).
 _PAPER_FACTOR = 32
@@ -83,18 +82,6 @@ class Decoys(BlanketPlan):
     def _l_inf_error(self) -> float:
         return balls_bound(self.users * self.coins, self.probability, self.bins)
 
-    @property
-    def bits_per_message(self) -> int:
-        return max(1, (self.bins - 1).bit_length())
-
-    @property
-    def alphabet_size(self) -> int:
-        return self.bins
-
-    @property
-    def _kind(self) -> str:
-        return f"u{smallest_width(self.bits_per_message) // 8}"
-
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
         sizes = self._sizes(codes.size, bits)
@@ -103,10 +90,8 @@ class Decoys(BlanketPlan):
         return Reports(payloads, sizes)
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads < self.bins]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.bins)
-        return self._centred(seen, dropped=len(batch) - known.size)
+        seen, dropped = self._tallied(batch)
+        return self._centred(seen, dropped=dropped)
 
     def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         decoys = int(seen.sum()) - self.users
@@ -117,10 +102,6 @@ class Decoys(BlanketPlan):
         decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
         thrown = uniform_below(self.bins, decoys, bits=bits)
         return self._centred(seen + self.counts(thrown.astype(np.int64)), simulated=not bits.is_secure)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages name the first category, and how many the second."""
-        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
 
 
 def paper_blanket(privacy: Privacy) -> float:

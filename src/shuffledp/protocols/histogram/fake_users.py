@@ -21,12 +21,11 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.subset import rare_events
-from shuffledp.sampling.uniform import smallest_width
 
 # Rows that real users' own add a tenth to.
 _FAKE_ROWS = 10
@@ -158,14 +157,6 @@ class FakeUsers(HistogramPlan):
         return self.cap
 
     @property
-    def bits_per_message(self) -> int:
-        return max(1, (self.bins - 1).bit_length())
-
-    @property
-    def alphabet_size(self) -> int:
-        return self.bins
-
-    @property
     def _message_influence(self) -> float:
         return 1 / (1 - 2 * self.flip)
 
@@ -217,7 +208,7 @@ class FakeUsers(HistogramPlan):
         kept[user[own]] = 0
         user, column = user[~own], column[~own]
         sizes = kept + np.bincount(user, minlength=codes.size)
-        payloads = np.empty(int(sizes.sum()), dtype=f"u{smallest_width(self.bits_per_message) // 8}")
+        payloads = np.empty(int(sizes.sum()), dtype=self._kind)
         starts = np.cumsum(sizes) - sizes
         # A user's own one comes first, the ones made by flips after it.
         payloads[np.arange(user.size) + np.cumsum(kept)[user]] = column
@@ -228,9 +219,8 @@ class FakeUsers(HistogramPlan):
         return Reports(payloads, sizes)
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads < self.bins]
-        return self._centred(self.counts(known.astype(np.int64, copy=False)), dropped=len(batch) - known.size)
+        seen, dropped = self._tallied(batch)
+        return self._centred(seen, dropped=dropped)
 
     def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         expected = self.flip * self.users * (self.fake_rows + 1)
@@ -243,10 +233,6 @@ class FakeUsers(HistogramPlan):
         user, column, own = self._flips(codes, bits)
         seen = self.counts(codes) + self.counts(column[~own]) - self.counts(codes[user[own]])
         return self._centred(seen, simulated=not bits.is_secure)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages name the first category, and how many the second."""
-        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
 
 
 @lru_cache(maxsize=256)

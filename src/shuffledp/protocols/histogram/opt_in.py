@@ -21,14 +21,13 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.cut import check_messages, deviations_at, mean_squares_when_cut, table_of
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial, coin_bits, fair_coin_sums
-from shuffledp.sampling.uniform import smallest_width
 
 # Coins tossed at a time.
 _BLOCK = 1 << 24
@@ -189,15 +188,6 @@ class OptIn(HistogramPlan):
     def standard_errors_for(self, values: ArrayLike) -> Floats:
         return deviations_at(self.true_value(values), cut_mean_squares(self.users, self.probability))
 
-    @property
-    def _noisy_bins(self) -> int:
-        """A bin that nobody is in is answered exactly."""
-        return min(self.bins, self.users)
-
-    @property
-    def l2_error(self) -> float:
-        return math.sqrt(self._noisy_bins) * self.standard_error
-
     def _l_inf_error(self) -> float:
         return cut_bound(self.users, self.probability, self._noisy_bins, 1 - CONFIDENCE)
 
@@ -208,10 +198,6 @@ class OptIn(HistogramPlan):
     @property
     def messages_per_user_max(self) -> int:
         return self.bins + 2
-
-    @property
-    def bits_per_message(self) -> int:
-        return self.bins.bit_length()
 
     @property
     def alphabet_size(self) -> int:
@@ -253,16 +239,13 @@ class OptIn(HistogramPlan):
     # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        kind = f"u{smallest_width(self.bits_per_message) // 8}"
         codes = self.check_values(values)
-        messages, sizes, _ = opt_in_messages(codes, self.bins, self.probability, bits=bits, kind=kind)
+        messages, sizes, _ = opt_in_messages(codes, self.bins, self.probability, bits=bits, kind=self._kind)
         return Reports(messages, sizes)
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads <= self.bins]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.bins + 1)
-        return self._cut(seen[:-1], int(seen[-1]), dropped=len(batch) - known.size)
+        seen, dropped = self._tallied(batch)
+        return self._cut(seen[:-1], int(seen[-1]), dropped=dropped)
 
     def _cut(self, seen: Codes, opted: int, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         return self._estimate(cut_counts(seen, opted), dropped=dropped, simulated=simulated)
@@ -272,10 +255,6 @@ class OptIn(HistogramPlan):
         opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
         noise = fair_coin_sums(opted, self.bins, bits=bits)
         return self._cut(counts + noise, opted, simulated=not bits.is_secure)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages name the first category, and how many the second."""
-        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
 
 
 def cut_counts(seen: Codes, opted: int) -> Floats:

@@ -36,7 +36,7 @@ from shuffledp.protocols.histogram.hashed_rows import (
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
-from shuffledp.sampling.uniform import smallest_width, uniform_below
+from shuffledp.sampling.uniform import uniform_below
 
 # Ghazi, Golowich, Kumar, Pagh, Velingker 2021: noise in a cell, times epsilon^2 / (k^2 ln(2k/delta)) for k counters
 # that change.
@@ -211,10 +211,6 @@ class Sketch(HashedRowsPlan):
         return self.rows * self.columns
 
     @property
-    def bits_per_message(self) -> int:
-        return (self.alphabet_size - 1).bit_length()
-
-    @property
     def influence(self) -> float:
         return float(self.messages_per_user_max)
 
@@ -249,7 +245,7 @@ class Sketch(HashedRowsPlan):
     # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        kind = self._kind
         cells = self._virtual(values)
         extra = bernoulli(self.probability, cells.size * self.coins, bits=bits).reshape(cells.size, self.coins)
         sizes = 1 + extra.sum(axis=1, dtype=np.int64)
@@ -260,11 +256,9 @@ class Sketch(HashedRowsPlan):
         return Reports(payloads, sizes.reshape(-1, self.rows).sum(axis=1))
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads < self.alphabet_size]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
+        seen, dropped = self._tallied(batch)
         tables = [self._centred(row) for row in seen.reshape(self.rows, -1)]
-        return self._estimate(self._smallest(tables), dropped=len(batch) - known.size)
+        return self._estimate(self._smallest(tables), dropped=dropped)
 
     def _centred(self, seen: Codes) -> Floats:
         return np.asarray(seen - np.float64((int(seen.sum()) - self.users) / self.columns))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.dropouts import honest_users
@@ -21,7 +21,7 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.fields import real_number
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.cut import (
@@ -34,7 +34,6 @@ from shuffledp.protocols.histogram.cut import (
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
-from shuffledp.sampling.uniform import smallest_width
 
 # Coins tossed at a time.
 _BLOCK = 1 << 22
@@ -169,15 +168,6 @@ class HistogramZSum(HistogramPlan):
         silence = paper_silence(self.honest_users, self.privacy)
         return None if silence is None else math.sqrt(float(_mean_squares(self.users, silence).max()))
 
-    @property
-    def _noisy_bins(self) -> int:
-        """A bin that nobody is in is answered exactly."""
-        return min(self.bins, self.users)
-
-    @property
-    def l2_error(self) -> float:
-        return math.sqrt(self._noisy_bins) * self.standard_error
-
     def _l_inf_error(self) -> float:
         # Answered with 0, a count is at most the silences S; otherwise the error is their mean less S.
         law, each = self._silences, failure_of_each(self._noisy_bins)
@@ -190,14 +180,6 @@ class HistogramZSum(HistogramPlan):
     @property
     def messages_per_user_max(self) -> int:
         return 1 + self.bins
-
-    @property
-    def bits_per_message(self) -> int:
-        return max(1, (self.bins - 1).bit_length())
-
-    @property
-    def alphabet_size(self) -> int:
-        return self.bins
 
     @property
     def influence(self) -> float:
@@ -236,7 +218,7 @@ class HistogramZSum(HistogramPlan):
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
-        kind = f"u{smallest_width(self.bits_per_message) // 8}"
+        kind = self._kind
         every = np.arange(self.bins, dtype=kind)
         rows = max(1, _BLOCK // self.bins)
         payloads, sizes = [], []
@@ -251,10 +233,8 @@ class HistogramZSum(HistogramPlan):
         return Reports(np.concatenate(payloads), np.concatenate(sizes))
 
     def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
-        known = batch.payloads[batch.payloads < self.bins]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.bins)
-        return self._cut(seen, dropped=len(batch) - known.size)
+        seen, dropped = self._tallied(batch)
+        return self._cut(seen, dropped=dropped)
 
     def _cut(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         value = np.where(seen > self.users, seen - self.users + self._silences.mean, 0.0)
@@ -264,7 +244,3 @@ class HistogramZSum(HistogramPlan):
         counts = self.counts(self._all_values(values))
         silences = binomial(self.users, self.silence, self.bins, bits=bits)
         return self._cut(counts + self.users - silences, simulated=not bits.is_secure)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages name the first category, and how many the second."""
-        return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
