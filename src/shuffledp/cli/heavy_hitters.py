@@ -8,6 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, print_json, show
+from shuffledp.cli.progress import working
 
 File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy.", metavar="FILE", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of strings.", metavar="C")]
@@ -74,7 +75,8 @@ def heavy_hitters(
 
     started = time.perf_counter()
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
+    with working("asking level after level", shown=not as_json):
+        found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
     seconds = time.perf_counter() - started
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
     shows_truth = with_truth or seed is not None

@@ -8,6 +8,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.domains import domain_options
 from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.progress import working
 
 if TYPE_CHECKING:
     from shuffledp.privacy import Privacy
@@ -45,30 +46,31 @@ def protocols(
     family = PROTOCOLS[protocol]
     rows: list[dict[str, Any]] = []
     question = ""
-    for name in family.methods:
-        try:
-            plan = family.choose(users=people, privacy=privacy, method=name, **values).plan
-        except InfeasibleError as error:
-            rows.append({"method": name, "available": False, "why": f"{error.parameter} {error.problem}"})
-            continue
-        question = plan.question
-        left = {f"{fraction:g}": plan.epsilon_with(fraction) for fraction in _FRACTIONS}
-        rows.append(
-            {
-                "method": name,
-                "available": True,
-                "standard_error": plan.standard_error,
-                **plan.further_numbers(),
-                "messages_per_user_mean": plan.messages_per_user_mean,
-                "messages_per_user_max": plan.messages_per_user_max,
-                "bits_per_message": plan.bits_per_message,
-                "epsilon_at_honest_fraction": {k: v if math.isfinite(v) else None for k, v in left.items()},
-                "influence_of_a_lying_client": plan.influence,
-                "pure": getattr(plan, "is_pure", False),
-                "zero_kept": getattr(plan, "keeps_zero", False),
-                "local_epsilon": plan.local_epsilon,
-            }
-        )
+    with working("asking every method", shown=not as_json):
+        for name in family.methods:
+            try:
+                plan = family.choose(users=people, privacy=privacy, method=name, **values).plan
+            except InfeasibleError as error:
+                rows.append({"method": name, "available": False, "why": f"{error.parameter} {error.problem}"})
+                continue
+            question = plan.question
+            left = {f"{fraction:g}": plan.epsilon_with(fraction) for fraction in _FRACTIONS}
+            rows.append(
+                {
+                    "method": name,
+                    "available": True,
+                    "standard_error": plan.standard_error,
+                    **plan.further_numbers(),
+                    "messages_per_user_mean": plan.messages_per_user_mean,
+                    "messages_per_user_max": plan.messages_per_user_max,
+                    "bits_per_message": plan.bits_per_message,
+                    "epsilon_at_honest_fraction": {k: v if math.isfinite(v) else None for k, v in left.items()},
+                    "influence_of_a_lying_client": plan.influence,
+                    "pure": getattr(plan, "is_pure", False),
+                    "zero_kept": getattr(plan, "keeps_zero", False),
+                    "local_epsilon": plan.local_epsilon,
+                }
+            )
     if hasattr(family, "comparison"):
         rows.append(_comparison(family, people, privacy, values))
     measure = "l_inf_error" if protocol == "histogram" else "standard_error"

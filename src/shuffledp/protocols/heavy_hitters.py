@@ -20,9 +20,11 @@ from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.base import check_users
+from shuffledp.protocols.choosing import choose
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.histogram.buckets import Buckets
+from shuffledp.protocols.histogram.decoys import Decoys
 
 Strings = NDArray[np.bytes_]
 PRINTABLE = bytes(range(32, 127))
@@ -33,13 +35,17 @@ LONGEST = 64
 def _histogram(
     users: int, privacy: Privacy, categories: int, honest_fraction: float, max_messages: int | None
 ) -> HistogramPlan:
-    return Histogram.plan(
-        users=users,
-        privacy=privacy,
-        categories=categories,
-        honest_fraction=honest_fraction,
-        max_messages=max_messages,
-    )
+    """By the methods that send few messages whatever happens: a search asks for many histograms, one after another."""
+    asked = {
+        "users": users,
+        "privacy": privacy,
+        "categories": categories,
+        "honest_fraction": honest_fraction,
+        "max_messages": max_messages,
+    }
+    methods = {method.method: method for method in (Decoys, Buckets)}
+    plan: HistogramPlan = choose(methods, "auto", max_messages, asked, error=lambda each: each.error_bound).plan
+    return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
