@@ -133,9 +133,6 @@ class HashedRowsPlan(HistogramPlan):
         """The column of each user in each row, users first."""
         return self.hashes.all_cells(self.check_values(values)).reshape(-1)
 
-    def _row_of(self, virtual: NDArray[np.int64]) -> NDArray[np.int64]:
-        return virtual % self.rows
-
     def _smallest(self, tables: list[Floats]) -> Floats:
         """Of every category's cells."""
         value = np.empty(self.bins)
