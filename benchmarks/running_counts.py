@@ -9,9 +9,9 @@ from report import figure, report
 
 from shuffledp import Counter, Privacy, RandomBits
 from shuffledp.continual.certified import certify
-from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.reference import counter_reference
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.simulation.environments.hard_streams import hard_stream
 from shuffledp.simulation.environments.streams import synthetic_stream
 
@@ -66,10 +66,10 @@ def other_values() -> list[dict]:
     for name, plan, limit, most, least in (
         ("numbers", CounterPlan.plan_reals(**asked), 165, 1.65, 1e7),
         ("vectors, d 10", CounterPlan.plan_vectors(dimension=10, radius=1, **asked), 475, 2.2, 1e6),
-        ("20 categories", CounterPlan.plan(domain=Categories(20), **asked), 310, 2.05, 2e6),
+        ("20 categories", CounterPlan.plan(domain=OneHot(20), **asked), 310, 2.05, 2e6),
     ):
         curator = counter_reference(plan)["central_error_bound"]
-        note = f"{plan.noise.family}, k {plan.shufflers_used}, {plan.messages_per_user_mean:.0f} messages a user"
+        note = f"{plan.batch_noise.family}, k {plan.shufflers_used}, {plan.messages_per_user_mean:.0f} messages a user"
         rows.append(figure(f"bound, {name}, 1e6 users, k 4", plan.error_bound, "<=", limit, note))
         ratio = plan.error_bound / curator
         rows.append(figure(f"{name}: ours / the Gaussian curator's", ratio, "<=", most, f"curator {curator:.1f}"))

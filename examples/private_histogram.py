@@ -3,7 +3,7 @@
 import numpy as np
 
 from shuffledp import Histogram, Privacy, RandomBits, simulate
-from shuffledp.protocols.histogram.categories import Hashed, Names
+from shuffledp.protocols.domains.categories import Hashed, Names
 
 users, generator = 20_000, np.random.default_rng(1)
 privacy, bits = Privacy(epsilon=1, delta=1e-6), RandomBits.secure()

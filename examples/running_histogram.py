@@ -3,13 +3,13 @@
 import numpy as np
 
 from shuffledp import Counter, Privacy, RandomBits
-from shuffledp.continual.domains import Categories
+from shuffledp.protocols.domains.summed import OneHot
 
 users, pages = 20_000, 5
 visits = np.random.default_rng(1).choice(pages, size=users, p=[0.4, 0.3, 0.15, 0.1, 0.05])
 
 counter = Counter.of(
-    users=users, shufflers=3, privacy=Privacy(epsilon=1, delta=1e-6), domain=Categories(pages), confidence=0.95
+    users=users, shufflers=3, privacy=Privacy(epsilon=1, delta=1e-6), domain=OneHot(pages), confidence=0.95
 )
 estimates = counter.run(visits, bits=RandomBits.secure())
 

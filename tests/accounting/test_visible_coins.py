@@ -9,9 +9,10 @@ import pytest
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.accounting.two_bins import ReversedPair, TwoBinsPair
-from shuffledp.accounting.visible_coins import GridBallsPair, OptInPair, RepeatedPair
+from shuffledp.accounting.visible_coins import GridBallsPair, OptInPair
 from shuffledp.errors import ParameterError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from shuffledp.cli.domains import categories_for, domain_options, encode_texts, parse_domain, parse_names, read_codes
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.histogram.categories import Dates, Hashed, Integers, Names
+from shuffledp.protocols.domains.categories import Dates, Hashed, Integers, Names
 from shuffledp.tables.texts import Texts
 
 

@@ -11,13 +11,13 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.continual.counter import Counter, CounterState
-from shuffledp.continual.domains import Bits, Categories, Domain, Reals, Vectors
 from shuffledp.continual.noise import CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import UserView
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import Bits, OneHot, Reals, SummedDomain, Vectors
 from shuffledp.randomness import RandomBits
 from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
 
@@ -28,8 +28,8 @@ CASES = {
     "reals coins": (Reals(3), "coins"),
     "vectors skellam": (Vectors(3, 2.0, 16), "skellam"),
     "vectors coins": (Vectors(2, 1.0, 2), "coins"),
-    "categories laplace": (Categories(4), "laplace"),
-    "categories coins": (Categories(4), "coins"),
+    "categories laplace": (OneHot(4), "laplace"),
+    "categories coins": (OneHot(4), "coins"),
 }
 
 
@@ -38,18 +38,18 @@ def plan_of(case: str, **asked) -> CounterPlan:
     return CounterPlan.plan(users=400, shufflers=3, privacy=EASY, noise=noise, domain=domain, **asked)
 
 
-def data_for(domain: Domain, users: int = 400) -> np.ndarray:
+def data_for(domain: SummedDomain, users: int = 400) -> np.ndarray:
     rng = np.random.default_rng(7)
     if isinstance(domain, Vectors):
         directions = rng.normal(size=(users, domain.dimension))
         return domain.radius * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-    if isinstance(domain, Categories):
+    if isinstance(domain, OneHot):
         return rng.integers(domain.count, size=users)
     return rng.random(users)
 
 
-def true_sums(domain: Domain, values: np.ndarray) -> np.ndarray:
-    steps = np.eye(domain.count)[values] if isinstance(domain, Categories) else values
+def true_sums(domain: SummedDomain, values: np.ndarray) -> np.ndarray:
+    steps = np.eye(domain.count)[values] if isinstance(domain, OneHot) else values
     return np.cumsum(steps, axis=0)
 
 
@@ -75,7 +75,7 @@ def test_a_quieter_twin_cannot_be_made(case: str) -> None:
 @pytest.mark.parametrize("coins", [20, 60])
 def test_two_categories_by_exact_composition(batches: int, coins: int) -> None:
     """A replaced category is one step up here and one down there, in every batch: never more than is claimed."""
-    view = UserView.of(Categories(2), batches, Privacy(1, 1e-3))
+    view = UserView.of(OneHot(2), batches, Privacy(1, 1e-3))
     masses = np.exp(Binomial(coins, 0.5).log_pmf(np.arange(-1.0, coins + 2)))
     here, up = masses[1:], masses[:-1]
     first = np.outer(up, here).reshape(-1)
@@ -228,20 +228,20 @@ def test_a_lost_or_relabelled_message_voids_the_batch(case: str) -> None:
         (Vectors(2, 1.0, 4), [[0.6, 0.6], [0.9, 0.9]], "row 2"),
         (Vectors(2, 1.0, 4), [[0.5, float("inf")]], "finite"),
         (Vectors(2, 1.0, 4), [[0.5, 0.5, 0.5]], "2 columns"),
-        (Categories(3), [0, 3], "row 2"),
-        (Categories(3), [0.5], "row 1"),
-        (Categories(3), ["a"], "numbers"),
+        (OneHot(3), [0, 3], "row 2"),
+        (OneHot(3), [0.5], "row 1"),
+        (OneHot(3), ["a"], "numbers"),
         (Bits(), [0, 2], "row 2"),
     ],
 )
-def test_bad_values_are_named(domain: Domain, values: list, says: str) -> None:
+def test_bad_values_are_named(domain: SummedDomain, values: list, says: str) -> None:
     with pytest.raises(DataError, match=says):
         domain.check_values(values)
 
 
 def test_bad_domains_are_refused() -> None:
     with pytest.raises(ParameterError, match="categories"):
-        Categories(1)
+        OneHot(1)
     with pytest.raises(ParameterError, match="grid"):
         Reals(0)
     with pytest.raises(ParameterError, match="radius"):

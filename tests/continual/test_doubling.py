@@ -39,7 +39,7 @@ def test_a_user_is_in_as_many_batches_as_are_paid_for() -> None:
     assert sum(term.value for term in made.delta_terms(1.0)) <= 1e-6
     # Noise for one batch fewer, or a fifth less of its variance, would not be enough.
     assert calibrate("laplace", made.shufflers_used - 1, PRIVACY).delta(1.0, made.shufflers_used) > 1e-6
-    assert LaplaceNoise(made.epoch(3).inner.noise.ratio ** 1.12).delta(1.0, made.shufflers_used) > 1e-6
+    assert LaplaceNoise(made.epoch(3).inner.batch_noise.ratio ** 1.12).delta(1.0, made.shufflers_used) > 1e-6
     assert made.epoch(2).mechanism.distance <= made.epoch(2).inner.distance_per_batch
 
 
@@ -64,7 +64,7 @@ def test_messages_and_law_agree_and_the_noise_is_what_is_said() -> None:
     }
     assert_same_law(seen[True], seen[False])
     # Two past epochs: two noises.
-    deviation = np.sqrt(2) * made.epoch(0).inner.noise.law().standard_deviation
+    deviation = np.sqrt(2) * made.epoch(0).inner.batch_noise.law().standard_deviation
     assert_mean(np.array(seen[True]) - values.size, 0.0, deviation)
     assert_deviation(seen[True], deviation)
 

@@ -64,11 +64,11 @@ def test_laplace_takes_its_part_of_epsilon() -> None:
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made(family: str) -> None:
     plan = CounterPlan.plan(users=5000, shufflers=3, privacy=PRIVACY, noise=family)
     quieter = {
-        "laplace": lambda: LaplaceNoise(plan.noise.ratio**1.12),
-        "coins": lambda: CoinNoise(2 * int(0.4 * plan.noise.coins)),
-        "skellam": lambda: SkellamNoise(0.8 * plan.noise.variance),
+        "laplace": lambda: LaplaceNoise(plan.batch_noise.ratio**1.12),
+        "coins": lambda: CoinNoise(2 * int(0.4 * plan.batch_noise.coins)),
+        "skellam": lambda: SkellamNoise(0.8 * plan.batch_noise.variance),
     }[family]()
-    assert quieter.law().variance == pytest.approx(0.8 * plan.noise.law().variance, rel=0.02)
+    assert quieter.law().variance == pytest.approx(0.8 * plan.batch_noise.law().variance, rel=0.02)
     with pytest.raises(InfeasibleError, match="noise"):
         dataclasses.replace(plan, noise=quieter)
 

@@ -129,15 +129,15 @@ def test_the_bound_is_above_simulated_quantiles(users: int, shufflers: int, nois
     """3000 runs: they pass it no more often than 5% allow (false alarm 1e-9), and the bound is not far above."""
     plan = CounterPlan.plan(users=users, shufflers=shufflers, privacy=PRIVACY, noise=noise, estimator="combined")
     largest = _maxima(plan, 3000, RandomBits.seeded(1))
-    laws = combined_laws(plan.noise.law(), plan.budget, plan.shufflers_used)
+    laws = combined_laws(plan.batch_noise.law(), plan.budget, plan.shufflers_used)
     for failure in (0.5, 0.2, 0.05, 0.01):
         passed = int((largest > laws.bound(plan.budget, failure)).sum())
         assert stats.binom.sf(passed - 1, 3000, failure) > FALSE_ALARM
     assert plan.noise_bound <= 1.15 * np.quantile(largest, 0.95)
     # The wrong twin: the bound for 0.8 of the noise is passed too often.
-    law = plan.noise.law()
+    law = plan.batch_noise.law()
     quieter = (
-        DiscreteLaplace(plan.noise.ratio**1.25) if noise == "laplace" else Binomial(2 * int(0.32 * law.trials), 0.5)
+        DiscreteLaplace(plan.batch_noise.ratio**1.25) if noise == "laplace" else Binomial(2 * int(0.32 * law.trials), 0.5)
     )
     wrong = combined_laws(quieter, plan.budget, plan.shufflers_used).bound(plan.budget, 0.05)
     assert stats.binom.sf(int((largest > wrong).sum()) - 1, 3000, 0.05) < FALSE_ALARM
@@ -205,7 +205,7 @@ def test_nobody_joins_more_batches_than_there_are_shufflers(budget: int, shuffle
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made() -> None:
     plan = CounterPlan.plan(users=20_000, shufflers=3, privacy=PRIVACY, estimator="combined")
     with pytest.raises(InfeasibleError, match="noise"):
-        dataclasses.replace(plan, noise=LaplaceNoise(plan.noise.ratio**1.12))
+        dataclasses.replace(plan, noise=LaplaceNoise(plan.batch_noise.ratio**1.12))
 
 
 # --- the same estimates in three ways --------------------------------------------------------

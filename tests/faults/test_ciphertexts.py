@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, binding
@@ -232,7 +232,7 @@ PLANS: dict[str, Callable[[], Any]] = {
     "counter": lambda: CounterPlan.plan(users=24, shufflers=3, privacy=Privacy(8, 0.1), noise="coins"),
     "counter of shares": lambda: CounterPlan.plan(users=24, shufflers=1, privacy=Privacy(8, 0.1), noise="laplace"),
     "histogram": lambda: CounterPlan.plan(
-        users=24, shufflers=1, privacy=Privacy(8, 0.1), noise="coins", domain=Categories(3)
+        users=24, shufflers=1, privacy=Privacy(8, 0.1), noise="coins", domain=OneHot(3)
     ),
     "vectors": lambda: CounterPlan.plan_vectors(
         users=24, dimension=3, radius=1.0, shufflers=1, privacy=Privacy(8, 0.1), noise="skellam"

@@ -12,11 +12,11 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from shuffledp.continual.domains import Categories, Reals, Vectors
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.domains.summed import OneHot, Reals, Vectors
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
@@ -62,7 +62,7 @@ PLANS: dict[str, tuple[Callable[[], AnyPlan], list[Any]]] = {
         lambda: CounterPlan.plan(users=120, shufflers=2, privacy=Privacy(8, 1e-2), noise="coins", domain=VECTORS),
         [[0.0, 0.0], [1.0, 0.0], [0.0, -1.0], [-0.6, 0.8]],
     ),
-    "running histogram": (lambda: CounterPlan.plan(**COUNTER, domain=Categories(3)), [0, 1, 2]),
+    "running histogram": (lambda: CounterPlan.plan(**COUNTER, domain=OneHot(3)), [0, 1, 2]),
 }
 VECTORS = Vectors(2, 1.0, 2)
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from shuffledp import BinarySum, Privacy, VectorSum
-from shuffledp.continual.domains import Categories, Reals, Vectors
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError, RandomnessError
+from shuffledp.protocols.domains.summed import OneHot, Reals, Vectors
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client import AnswerError, Client, Outbox, ReportError, Sent, UnreachableError, making
 from shuffledp.service.client.outbox import REFUSED
@@ -219,7 +219,7 @@ def test_all_values_look_alike_on_the_wire(shuffler: Shuffler, task: Task) -> No
 @pytest.mark.parametrize("kind", ["bits", "reals", "vectors", "categories"])
 def test_reports_made_together_are_those_made_alone(kind: str) -> None:
     asked = {"users": 120, "shufflers": 2, "privacy": Privacy(8, 1e-2), "noise": "coins"}
-    domains = {"bits": None, "reals": Reals(3), "vectors": Vectors(2, 1.0, 2), "categories": Categories(3)}
+    domains = {"bits": None, "reals": Reals(3), "vectors": Vectors(2, 1.0, 2), "categories": OneHot(3)}
     counting = task_of(CounterPlan.plan(**asked, domain=domains[kind]))
     # Such that rounding leaves nothing to chance: then only coins differ.
     values = {

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from shuffledp import Histogram, Privacy
-from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
+from shuffledp.protocols.domains.categories import Names
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.histogram.categories import Names
 from shuffledp.randomness import RandomBits
 from shuffledp.service import crypto
 from shuffledp.service.task import Task
@@ -73,7 +73,7 @@ def test_a_running_histogram_by_names(
     make_task: Callable[..., Task], make_desks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crypto, "_SUITE", InTheClear())
-    plan = CounterPlan.plan(users=60, shufflers=2, privacy=Privacy(6, 1e-2), noise="coins", domain=Categories.of(NAMES))
+    plan = CounterPlan.plan(users=60, shufflers=2, privacy=Privacy(6, 1e-2), noise="coins", domain=OneHot.of(NAMES))
     task = make_task(plan)
     assert Task.from_text(task.text).plan == plan and task.categories == Names(tuple(NAMES))
     last = make_desks(task).run(VALUES)[-1]

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuffledp.continual.counter import Counter
-from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.schedules.combinatorial import slots
 from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
 from shuffledp.service.task import routing_of
@@ -25,7 +25,7 @@ COUNTERS: list[dict[str, Any]] = [
     {"users": 600, "shufflers": 3, "privacy": Privacy(4, 1e-2)},
     {"users": 1000, "shufflers": 4, "privacy": Privacy(1, 1e-6)},
     {"users": 500, "shufflers": 1, "privacy": Privacy(2, 1e-3)},
-    {"users": 400, "shufflers": 3, "privacy": Privacy(4, 1e-2), "domain": Categories(3)},
+    {"users": 400, "shufflers": 3, "privacy": Privacy(4, 1e-2), "domain": OneHot(3)},
     {"users": 400, "shufflers": 2, "privacy": Privacy(2, 1e-3), "honest_fraction": 0.7},
 ]
 

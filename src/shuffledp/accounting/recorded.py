@@ -8,6 +8,7 @@ from shuffledp.accounting.differences import PolyaDifference, Skellam
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw, Poisson
 from shuffledp.accounting.pairs import DominatingPair, ShiftPair
+from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
@@ -24,6 +25,7 @@ _CLAIM, _GAUSSIAN = "claim", "gaussian"
 # Beyond it the laws' own arithmetic, in doubles, is no longer exact.
 _LARGEST_WHOLE = 1 << 53
 _LARGEST_SHIFT = 1e3
+_MOST_TIMES = 1 << 20
 _RESTORE = "restore the file from a copy"
 
 
@@ -37,6 +39,9 @@ def pair_document(pair: DominatingPair) -> dict[str, Any] | None:
         return {"law": _CLAIM, "epsilon": pair.claim.epsilon, "delta": pair.claim.delta}
     if type(pair) is GaussianPair:
         return {"law": _GAUSSIAN, "shift": pair.shift}
+    if type(pair) is RepeatedPair:
+        once = pair_document(pair.pair)
+        return None if once is None else {**once, "times": pair.times}
     if type(pair) is not ShiftPair or type(pair.noise) not in _NAMES:
         return None
     parameters = {name: getattr(pair.noise, name) for name in _parameters(type(pair.noise))}
@@ -47,6 +52,11 @@ def pair_from_document(document: Any) -> DominatingPair:
     """The pair that a JSON object describes, or a DataError that names what is wrong with it."""
     if not isinstance(document, Mapping):
         raise DataError("pair", document, "must be an object", _RESTORE)
+    if "times" in document:
+        times = document["times"]
+        if isinstance(times, bool) or not isinstance(times, int) or not 2 <= times <= _MOST_TIMES:
+            raise DataError("pair.times", times, f"must be a whole number in 2..{_MOST_TIMES}", _RESTORE)
+        return RepeatedPair(pair_from_document({key: each for key, each in document.items() if key != "times"}), times)
     name = document.get("law")
     if name == _CLAIM:
         claim = _numbers(document, {"epsilon": float, "delta": float})

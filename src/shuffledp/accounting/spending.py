@@ -36,6 +36,7 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.recorded import pair_document
+from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.worst_case import ClaimPair, EitherOrder
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -188,10 +189,11 @@ class Spending:
 def grouped(pairs: Iterable[DominatingPair]) -> list[tuple[EitherOrder, int]]:
     """Each different pair, in either order, with the number of times that it is there."""
     counts: dict[str, tuple[DominatingPair, int]] = {}
-    for pair in pairs:
+    for each in pairs:
+        pair, more = (each.pair, each.times) if isinstance(each, RepeatedPair) else (each, 1)
         name = repr(pair_document(pair))
         first, times = counts.get(name, (pair, 0))
-        counts[name] = first, times + 1
+        counts[name] = first, times + more
     return [(EitherOrder(pair), times) for pair, times in counts.values()]
 
 

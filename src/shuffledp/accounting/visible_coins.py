@@ -11,11 +11,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw
 from shuffledp.accounting.pairs import RELATIVE_ERROR, WINDOW_TAIL, Atoms, DominatingPair, bounded_exp
 from shuffledp.accounting.split_coins import BallsPair
-from shuffledp.errors import ParameterError
 
 # Groups of numbers of coins, about; grid steps in one bin's loss's standard deviation.
 _GROUPS = 256
@@ -92,40 +90,6 @@ class GridBallsPair(BallsPair):
     def atoms(self) -> Atoms:
         """Of a pair that dominates this one by very little: see the module."""
         return self._atoms
-
-
-@dataclass(frozen=True, eq=False)
-class RepeatedPair(DominatingPair):
-    """A symmetric pair, independently several times: both directions are equal.
-
-    >>> once = OptInPair(10_000, 0.0153)
-    >>> RepeatedPair(once, 4).delta(2.0) < 1e-5 < RepeatedPair(once, 4).delta(1.0)
-    True
-    """
-
-    pair: DominatingPair
-    times: int
-
-    @cached_property
-    def _composition(self) -> Composition:
-        return Composition([(self.pair, self.times)])
-
-    def forward(self, epsilon: float) -> float:
-        return self.pair.delta(epsilon) if self.times == 1 else self._composition.delta(epsilon)
-
-    def reverse(self, epsilon: float) -> float:
-        return self.forward(epsilon)
-
-    def delta(self, epsilon: float) -> float:
-        return min(1.0, self.forward(epsilon))
-
-    def atoms(self) -> Atoms:
-        if self.times != 1:
-            raise ParameterError("times", self.times, "must be 1 for atoms", "compose the pair itself instead")
-        return self.pair.atoms()
-
-    def describe(self) -> str:
-        return f"{self.times} times over: {self.pair.describe()}"
 
 
 def _totals(law: IntegerLaw | int) -> tuple[Floats, Floats, float]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.coins import Coins, smallest_fair_coins
 from shuffledp.protocols.binary_sum.correlated import Correlated
 from shuffledp.protocols.binary_sum.poisson_bits import PoissonBits
@@ -18,6 +17,7 @@ from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
 from shuffledp.protocols.distinct_elements import Parities
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.bits import VectorBits
 from shuffledp.protocols.vector_sum.shares import VectorShares

@@ -4,19 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.audit.events import Finding, Tally, find
-from shuffledp.audit.sabotage import sabotaged
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.base import Plan
+from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 
 # Users randomized in all, both inputs together, unless the caller says otherwise; two messages count as one user.
 _EFFORT = 600_000_000
-_MESSAGES_PER_EFFORT = 2
 _MOST_TRIALS, _FEWEST_TRIALS = 20_000_000, 20_000
 # Users randomized at a time.
 _AT_A_TIME = 1 << 20
@@ -65,21 +60,19 @@ def audit_plan(
         raise ParameterError("confidence", confidence, "must lie in [0.5, 1)", "0.999 is a common choice")
     fraction = plan.honest_fraction if honest_fraction is None else honest_fraction
     honest = honest_users(plan.users, fraction)
-    effort = honest * max(1, plan.audited_messages // _MESSAGES_PER_EFFORT)
+    effort = plan.audited_effort(honest)
     wanted = max(_FEWEST_TRIALS, min(_MOST_TRIALS, _EFFORT // (2 * effort))) if trials is None else trials
     if wanted < 100:
         raise ParameterError("trials", wanted, "must be >= 100", "a hundred runs show nothing; take a million")
-    runs = plan if sabotage == 1 else sabotaged(plan, sabotage)
+    runs = plan if sabotage == 1 else plan.twin(sabotage)
     sides = []
-    *targets, other = plan.neighbours
-    for side, target in enumerate(targets):
-        values = np.concatenate((target, np.repeat(other, honest - 1, axis=0)))
+    for side in (0, 1):
 
         def tell(done: int, side: int = side) -> None:
             if progress is not None:
                 progress(side * wanted + done, 2 * wanted)
 
-        sides.append(_run(runs, values, wanted, bits, tell))
+        sides.append(_run(runs, side, wanted, honest, bits, tell))
     finding = find(sides[0], sides[1], delta=plan.privacy.delta, confidence=confidence)
     return AuditResult(
         epsilon_claimed=plan.privacy.epsilon,
@@ -92,13 +85,12 @@ def audit_plan(
     )
 
 
-def _run(plan: Plan, values: NDArray[np.generic], trials: int, bits: RandomBits, tell: Callable[[int], None]) -> Tally:
+def _run(plan: Plan, side: int, trials: int, honest: int, bits: RandomBits, tell: Callable[[int], None]) -> Tally:
     """What `trials` runs on one input show, as many at a time as fit; only tallies are kept."""
-    at_a_time = max(2, _AT_A_TIME // (len(values) * max(1, plan.audited_messages // _MESSAGES_PER_EFFORT)))
+    at_a_time = max(2, _AT_A_TIME // plan.audited_effort(honest))
     parts = []
     for start in range(0, trials, at_a_time):
         here = min(at_a_time, trials - start)
-        repeated = np.tile(values, (here, *[1] * (values.ndim - 1)))
-        parts.append(Tally.of(plan.summaries(plan.audited_reports(repeated, bits=bits), here)))
+        parts.append(Tally.of(plan.views(side, here, honest, bits=bits)))
         tell(start + here)
     return Tally.merge(parts)

@@ -29,7 +29,10 @@ def plan_facts(plan: "CounterPlan") -> list[tuple[str, str]]:
             else []
         ),
         *([("rounded", f"at random, once, to steps of {plan.domain.step:.4g}")] if plan.domain.rounds else []),
-        ("noise of a batch", f"{plan.noise.law(plan.surplus)}{' steps' if plan.domain.rounds else ''}{words.each}"),
+        (
+            "noise of a batch",
+            f"{plan.batch_noise.law(plan.surplus)}{' steps' if plan.domain.rounds else ''}{words.each}",
+        ),
         (
             "each user sends",
             f"{plan.messages_per_user_mean:.3g} messages on average, at most {plan.messages_per_user_max}, "

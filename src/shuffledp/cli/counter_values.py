@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from shuffledp.continual import domains
-    from shuffledp.continual.domains import Domain
     from shuffledp.continual.plan import CounterPlan
-    from shuffledp.protocols.histogram.categories import Categories as NamedCategories
+    from shuffledp.protocols.domains import summed as domains
+    from shuffledp.protocols.domains.domain import Categories as NamedCategories
+    from shuffledp.protocols.domains.summed import SummedDomain
 
 
 class Kind(StrEnum):
@@ -92,13 +92,13 @@ class AskedValues:
                 )
 
     @property
-    def running_domain(self) -> "domains.Categories":
+    def running_domain(self) -> "domains.OneHot":
         """The categories by name, or only how many there are."""
         from shuffledp.cli.domains import asked_categories
-        from shuffledp.continual import domains
+        from shuffledp.protocols.domains import summed as domains
 
         named = None if self.domain is None else asked_categories(self.domain, self.categories, self.other)
-        return domains.Categories(self.categories or 0) if named is None else domains.Categories.of(named)
+        return domains.OneHot(self.categories or 0) if named is None else domains.OneHot.of(named)
 
     def plan(self, **asked: Any) -> "CounterPlan":
         """The best plan for such values."""
@@ -144,7 +144,7 @@ def column_names(columns: str) -> list[str]:
     return [name.strip() for name in columns.split(",")]
 
 
-def coordinate_names(domain: "Domain", columns: str | None = None) -> list[str]:
+def coordinate_names(domain: "SummedDomain", columns: str | None = None) -> list[str]:
     """What a person calls the coordinates: a column's name, a vector's from 1, categories from 0."""
     if domain.kind == Kind.categories:
         named = named_categories(domain)
@@ -154,14 +154,14 @@ def coordinate_names(domain: "Domain", columns: str | None = None) -> list[str]:
     return [f"coordinate {number}" for number in range(1, domain.coordinates + 1)]
 
 
-def named_categories(domain: "Domain") -> "NamedCategories | None":
+def named_categories(domain: "SummedDomain") -> "NamedCategories | None":
     """What the coordinates are called, where that is known."""
-    from shuffledp.continual.domains import Categories
+    from shuffledp.protocols.domains.summed import OneHot
 
-    return domain.named if isinstance(domain, Categories) else None
+    return domain.named if isinstance(domain, OneHot) else None
 
 
-def estimate_columns(domain: "Domain") -> list[str]:
+def estimate_columns(domain: "SummedDomain") -> list[str]:
     """A table's columns of estimates: numbered as vectors' coordinates are, from 1, or as categories are, from 0."""
     if domain.coordinates == 1:
         return ["estimate"]
@@ -181,7 +181,7 @@ class Words:
     each: str = ""
 
 
-def words_for(domain: "Domain") -> Words:
+def words_for(domain: "SummedDomain") -> Words:
     """How the domain's running sum is spoken of."""
     if domain.kind == Kind.reals:
         return Words("running sum", "users' numbers in [0, 1]", "sum")
@@ -195,7 +195,7 @@ def words_for(domain: "Domain") -> Words:
     return Words("running count", "users", "count")
 
 
-def options_for(domain: "Domain") -> str:
+def options_for(domain: "SummedDomain") -> str:
     """The options that ask for this domain again, with a blank before them; none for bits."""
     asked = {
         Kind.bits: "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.histogram.categories import Categories, Codes
+    from shuffledp.protocols.domains.domain import Categories, Codes
     from shuffledp.tables.texts import Texts
 
 FROM_DATA = "data"
@@ -43,7 +43,7 @@ def parse_domain(text: str, other: str | None = None) -> "Categories":
     [2]
     """
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.histogram.categories import Dates, Integers
+    from shuffledp.protocols.domains.categories import Dates, Integers
 
     if text.startswith("hash:"):
         found: Categories = _hashed(text)
@@ -70,7 +70,7 @@ def _check_order(text: str, low: Any, high: Any) -> None:
 
 def _hashed(text: str) -> "Categories":
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.histogram.categories import Hashed
+    from shuffledp.protocols.domains.categories import Hashed
 
     cells, _, salt = text.removeprefix("hash:").partition(":")
     if not re.fullmatch(r"\d{1,18}", cells, re.ASCII):
@@ -80,7 +80,7 @@ def _hashed(text: str) -> "Categories":
 
 def _names(text: str, other: str | None) -> "Categories":
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.histogram.categories import Names
+    from shuffledp.protocols.domains.categories import Names
 
     if text == FROM_DATA:
         problem = f"cannot be read from data here ({_SECRET})"
@@ -156,7 +156,7 @@ def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
 def asked_categories(domain: str | None, categories: int | None, other: str | None) -> "Categories | None":
     """The domain that the options ask for, or None if none of them was given."""
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.histogram.categories import as_categories
+    from shuffledp.protocols.domains.categories import as_categories
 
     if domain is not None and categories is not None:
         raise ParameterError("categories", categories, "and --domain must not both be given", "leave one out")
@@ -291,7 +291,7 @@ def is_same_file(one: Path, another: Path) -> bool:
 
 def _occurring(file: Path, column: str | None) -> "Categories":
     """What occurs in a column: a range of whole numbers or dates, or names in order."""
-    from shuffledp.protocols.histogram.categories import Dates, Integers, Names
+    from shuffledp.protocols.domains.categories import Dates, Integers, Names
     from shuffledp.tables.texts import read_texts
 
     words = sorted(str(word) for word in read_texts(file, column).distinct)

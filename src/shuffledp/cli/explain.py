@@ -10,7 +10,7 @@ from shuffledp.cli.output import facts, print_json, show
 
 if TYPE_CHECKING:
     from shuffledp.continual.plan import CounterPlan
-    from shuffledp.protocols.base import Plan
+    from shuffledp.protocols.plan import Plan
 
 Protocol = Annotated[
     str | None, typer.Argument(help="What to compute, if there is no --plan.", metavar="[PROTOCOL]", show_default=False)

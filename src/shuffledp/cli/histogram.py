@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shuffledp.cli.histogram_output import Read
+    from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.histogram.base import HistogramPlan
-    from shuffledp.protocols.histogram.categories import Categories
 
 # More messages than this take a minute and a gigabyte: then the estimate comes from its own law.
 _MOST_MESSAGES = 20_000_000
@@ -228,7 +228,7 @@ def _candidates(names: str | None, categories: "Categories") -> "tuple[str, ...]
 
 def _hashed(categories: "Categories", candidates: "Sequence[str] | None") -> list[tuple[str, str]]:
     """What hashing adds to the error: names that share a cell are counted together."""
-    from shuffledp.protocols.histogram.categories import Hashed
+    from shuffledp.protocols.domains.categories import Hashed
 
     if not isinstance(categories, Hashed):
         return []
@@ -271,7 +271,7 @@ def _document(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from shuffledp.protocols.histogram.categories import Hashed
+    from shuffledp.protocols.domains.categories import Hashed
 
     in_use, categories = _names_in_use(candidates), plan.categories
     chance = categories.collision_probability(in_use - 1) if isinstance(categories, Hashed) else None
@@ -282,7 +282,7 @@ def _document(
         "users": plan.users,
         "epsilon": plan.privacy.epsilon,
         "delta": plan.privacy.delta,
-        **plan.domain,
+        **plan.domain_document,
         "histogram": read.rows(),
         "standard_error": estimate.standard_error,
         "bound": read.bound,

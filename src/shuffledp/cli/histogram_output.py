@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from shuffledp.estimates import VectorEstimate
-    from shuffledp.protocols.histogram.categories import Categories
+    from shuffledp.protocols.domains.domain import Categories
 
 TOP = 20
 _BAR = 16

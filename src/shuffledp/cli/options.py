@@ -10,8 +10,8 @@ from shuffledp.cli import domains
 
 if TYPE_CHECKING:
     from shuffledp.privacy import Privacy
-    from shuffledp.protocols.base import Plan
-    from shuffledp.protocols.choosing import Choice
+    from shuffledp.protocols.family import Choice
+    from shuffledp.protocols.plan import Plan
 
 
 class ConstantsChoice(StrEnum):
@@ -56,7 +56,7 @@ def domain_of(protocol: str, **given: Any) -> dict[str, Any]:
     if protocol not in PROTOCOLS:
         raise ParameterError("protocol", protocol, f"must be one of {', '.join(PROTOCOLS)}", "choose one of them")
     asked = {name: value for name, value in given.items() if value is not None}
-    needed = PROTOCOLS[protocol].asks_for
+    needed = [parameter.name for parameter in PROTOCOLS[protocol].domain]
     says_categories = ("domain", "categories", "other") if "categories" in needed else ()
     for name, value in asked.items():
         if name not in (*needed, *says_categories):

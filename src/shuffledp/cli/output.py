@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from shuffledp.protocols.base import Plan
     from shuffledp.protocols.histogram.base import HistogramPlan
+    from shuffledp.protocols.plan import Plan
 
 
 def plain(value: Any) -> Any:
@@ -93,7 +93,7 @@ def value_options(plan: "Plan", domain: str | None = None) -> str:
         return domain_options(plan.categories, domain)
     if isinstance(plan, RangesPlan):
         return plan.domain_options
-    return " ".join(f"--{name} {value!r}" for name, value in plan.domain.items())
+    return " ".join(f"--{name} {value!r}" for name, value in plan.domain_document.items())
 
 
 def asked(plan: "Plan") -> str:

@@ -10,8 +10,8 @@ from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_opti
 from shuffledp.cli.progress import working
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.base import Plan
-    from shuffledp.protocols.choosing import Choice
+    from shuffledp.protocols.family import Choice
+    from shuffledp.protocols.plan import Plan
 
 plan_app = typer.Typer(help="Plan a protocol: noise, messages and error, before any data.")
 
@@ -267,11 +267,9 @@ def _compare(
     if out is not None:
         raise ParameterError("out", out, "needs a method that can be run; gaussian is for comparison", "leave it out")
     people, privacy = options.target(users, epsilon, delta)
-    missing = [name for name in PROTOCOLS[protocol].asks_for[:2] if name not in domain]
-    if missing:
-        raise ParameterError(missing[0], None, "must be given", f"add --{missing[0]}")
+    family = PROTOCOLS[protocol]
+    document = family.comparisons["gaussian"](users=people, privacy=privacy, **family.read_domain(domain))
     domain.pop("rotation", None)
-    document = PROTOCOLS[protocol].comparison(users=people, privacy=privacy, **domain)
     if as_json:
         print_json(document)
         return

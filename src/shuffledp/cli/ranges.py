@@ -13,7 +13,7 @@ from shuffledp.cli.progress import users_reporting
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from shuffledp.protocols.ranges.axes import Axis
+    from shuffledp.protocols.domains.axes import Axis
     from shuffledp.protocols.ranges.base import RangesPlan
 
 Domain = Annotated[
@@ -201,7 +201,7 @@ def quantile(
                 "users": people,
                 "epsilon": privacy.epsilon,
                 "delta": privacy.delta,
-                **plan.domain,
+                **plan.domain_document,
                 "quantiles": rows,
                 "rank_bound": ranges.prefix_bound / people,
                 "rank_standard_error": plan.errors.prefix / people,
@@ -244,7 +244,7 @@ def quantile(
 def parsed_domain(text: str | None, steps: int | None) -> "tuple[Axis, ...]":
     """The axes that --domain and --steps describe; one read from the data is refused."""
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.ranges.axes import Axis, as_axes
+    from shuffledp.protocols.domains.axes import Axis, as_axes
 
     if text is None or text == "data":
         raise ParameterError(

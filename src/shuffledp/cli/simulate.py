@@ -23,9 +23,9 @@ from shuffledp.cli.output import (
 from shuffledp.cli.progress import users_reporting
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.base import Plan
+    from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.histogram.base import HistogramPlan
-    from shuffledp.protocols.histogram.categories import Categories
+    from shuffledp.protocols.plan import Plan
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
@@ -130,7 +130,7 @@ def simulate_command(
 
         values = synthetic_values(plan, seed=seed)
     elif plan.protocol == "ranges":
-        values = plan.encode(values)  # type: ignore[attr-defined]
+        values = plan.encode(values)
     if len(values) != plan.users:
         raise ParameterError(
             "rows",
@@ -154,7 +154,7 @@ def simulate_command(
         "users": plan.users,
         "epsilon": plan.privacy.epsilon,
         "delta": plan.privacy.delta,
-        **plan.domain,
+        **plan.domain_document,
         "estimate": _listed(estimate.value),
         "standard_error": estimate.standard_error,
         "bound": estimate.bound,
@@ -263,7 +263,7 @@ def _own_data(plan: "Plan", typed: str | None) -> str:
         return f"histogram YOUR.csv --column C {value_options(plan, typed)} --epsilon 1 --delta 1e-6 -o chart.png"
     if plan.protocol == "ranges":
         return f"quantile YOUR.csv --column C {value_options(plan, typed)} --epsilon 1 --delta 1e-6"
-    domain = " ".join(f"--{name} {value!r}" for name, value in plan.domain.items() if name != "dimension")
+    domain = " ".join(f"--{name} {value!r}" for name, value in plan.domain_document.items() if name != "dimension")
     what = "" if plan.protocol == "binary-sum" else f" --protocol {plan.protocol} {domain}"
     which = "--columns A,B,C" if plan.protocol == "vector-sum" else "--column C"
     return f"simulate YOUR.csv {which}{what} --epsilon 1 --delta 1e-6"

@@ -10,7 +10,7 @@ from shuffledp.cli.output import facts, next_steps, print_json, show
 
 if TYPE_CHECKING:
     from shuffledp.protocols.distribution_test import DistributionTest, TestedClaim
-    from shuffledp.protocols.histogram.categories import Categories
+    from shuffledp.protocols.domains.domain import Categories
 
 File = Annotated[Path | None, typer.Argument(help="CSV, Parquet or .npy.", metavar="[FILE]", show_default=False)]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of categories.", metavar="C")]

@@ -1,23 +1,25 @@
 """One batch of a running sum: what its users send and what its messages say."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
-from shuffledp.continual.domains import BITS, Domain
 from shuffledp.continual.noise import BatchNoise, CoinNoise
 from shuffledp.errors import BrokenBatchError, InfeasibleError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.labels import check_every_share, label_bits, labelled_reports, labels_of
-from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, add_up, modulus_bits_for
+from shuffledp.protocols.domains.summed import BITS, SummedDomain
+from shuffledp.protocols.labels import label_bits, labelled_reports, labels_of
+from shuffledp.protocols.learner import BatchMechanism
+from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import coin_bits
 
@@ -30,20 +32,15 @@ Total = Any
 _ROBUST = 0.8
 
 
-class BatchMechanism(ABC):
-    """The encoder and the size (E, m) of [000]: frozen, and the same for clients and server."""
+class SumBatch(BatchMechanism):
+    """A batch whose users add whole steps and noise: its sum is what it says."""
 
-    users: int
+    can_be_voided: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def messages_mean(self) -> float:
         """Messages a user sends on average."""
-
-    @property
-    @abstractmethod
-    def messages_max(self) -> int:
-        """Messages a user sends at most."""
 
     @property
     @abstractmethod
@@ -55,17 +52,24 @@ class BatchMechanism(ABC):
     def distance(self) -> float:
         """How far the shuffled messages are from showing nothing but the noisy sum."""
 
+    @property
     @abstractmethod
-    def randomize(self, steps: Steps, first_seat: int, *, bits: RandomBits) -> Reports:
-        """Reports of consecutive users, the first of whom has this seat in the batch, from 0."""
+    def influence(self) -> int | None:
+        """By how many steps one client that lies can move a coordinate; None if as far as it likes."""
 
     @abstractmethod
+    def read(self, tally: Tally) -> tuple[Total, int]:
+        """The sum plus noise of mean 0, in steps, and how many messages were missing or malformed."""
+
     def analyze(self, batch: Batch) -> Total:
-        """The sum plus noise of mean 0, in steps, or an error for a batch that was spoiled."""
-
-    def read(self, batch: Batch) -> tuple[Total, int]:
-        """The same, and how many messages were missing or malformed; each may move a coordinate by one step."""
-        return self.analyze(batch), 0
+        """The sum plus noise of mean 0, in steps, or an error for a batch that was spoiled or lost a message."""
+        total, dropped = self.read(self.tally(batch))
+        if dropped:
+            raise BrokenBatchError(
+                f"messages of {self.users} users must all be good, got {dropped} fewer: "
+                "one was lost or altered; the batch is void."
+            )
+        return total
 
 
 @lru_cache(maxsize=256)
@@ -74,8 +78,10 @@ def _spread(noise: BatchNoise, surplus: float, false_alarm: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareBatch(BatchMechanism):
+class ShareBatch(SumBatch):
     """Every user adds its part of the noise to its steps and sends that in shares modulo a power of two."""
+
+    can_be_voided: ClassVar[bool] = True
 
     users: int
     honest: int
@@ -85,7 +91,7 @@ class ShareBatch(BatchMechanism):
 
     @classmethod
     def of(
-        cls, users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: Domain = BITS
+        cls, users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: SummedDomain = BITS
     ) -> "ShareBatch":
         """As many shares as mix the honest users to within this distance, all coordinates together."""
         honest = honest_users(users, honest_fraction)
@@ -125,18 +131,20 @@ class ShareBatch(BatchMechanism):
         shares = self.splitting.split(steps + part.reshape(steps.shape), bits=bits)
         return Reports.of_equal_size(shares) if self.coordinates == 1 else labelled_reports(shares, self.coordinates)
 
-    def analyze(self, batch: Batch) -> Total:
-        each = self.users * self.splitting.shares
-        self.splitting.check_messages(batch.payloads, self.coordinates * each)
-        if self.coordinates == 1:
-            return int(self.splitting.decode(self.splitting.total(batch.payloads)))
-        labels = labels_of(batch)
-        check_every_share(labels, self.coordinates, each)
-        return self.splitting.decode(add_up(batch.payloads, labels, self.coordinates) & self.splitting.mask)
+    @property
+    def influence(self) -> None:
+        return None
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self.splitting.tally(batch, malformed, self.coordinates)
+
+    def read(self, tally: Tally) -> tuple[Total, int]:
+        sums = self.splitting.sums(tally, self.users * self.splitting.shares)
+        return (int(sums[0]) if self.coordinates == 1 else sums), 0
 
 
 @dataclass(frozen=True, slots=True)
-class CoinBatch(BatchMechanism):
+class CoinBatch(SumBatch):
     """Every user sends its steps as so many ones; fair coins, an even number a coordinate, are dealt out by seat."""
 
     users: int
@@ -147,7 +155,7 @@ class CoinBatch(BatchMechanism):
     """Bits that carry one number of steps."""
 
     @classmethod
-    def of(cls, users: int, honest_fraction: float, noise: CoinNoise, domain: Domain = BITS) -> "CoinBatch":
+    def of(cls, users: int, honest_fraction: float, noise: CoinNoise, domain: SummedDomain = BITS) -> "CoinBatch":
         """So many coins that the honest part of them is enough."""
         coins = total_coins(noise.coins, honest_fraction)
         if (users + 1) * coins >= 1 << 63:
@@ -190,30 +198,26 @@ class CoinBatch(BatchMechanism):
         keep = sent.reshape(-1)
         return Reports(every.payloads[keep], sizes, None if every.labels is None else every.labels[keep])
 
-    def analyze(self, batch: Batch) -> Total:
-        total, dropped = self.read(batch)
-        if dropped:
-            raise BrokenBatchError(
-                f"messages must be {self._expected * self.coordinates} good bits, got {dropped} fewer: "
-                "one was lost or altered; the batch is void."
-            )
-        return total
-
     @property
-    def _expected(self) -> int:
-        """Messages about one coordinate."""
-        return self.users * self.length + self.coins
+    def influence(self) -> int:
+        return self.messages_max
 
-    def read(self, batch: Batch) -> tuple[Total, int]:
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """Of each coordinate: how many messages are 0, and how many are 1."""
         labels = labels_of(batch)
         good = (batch.payloads <= 1) & (labels >= 0) & (labels < self.coordinates)
         seen = np.bincount(labels[good], minlength=self.coordinates)
         ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=self.coordinates)
-        totals = ones - (self.coins // 2 - self.users * self.lowest)
+        return Tally(np.stack((seen - ones, ones)).astype(np.int64), batch.reports, len(batch), malformed)
+
+    def read(self, tally: Tally) -> tuple[Total, int]:
+        totals = tally.counts[1] - (self.coins // 2 - self.users * self.lowest)
         # A message about another coordinate is one too few here and one too many there; a liar's fillers that
-        # count are too many, and move the sum by one each: they void nothing.
-        dropped = int(np.abs(seen - self._expected).sum())
-        return (int(totals[0]) if self.coordinates == 1 else totals), dropped
+        # count are too many, and move the sum by one each: they void nothing. A lost message and such a filler may
+        # hide each other: what could not be read is missing in any case.
+        expected = self.users * self.length + self.coins
+        dropped = int(np.abs(tally.counts.sum(axis=0) - expected).sum())
+        return (int(totals[0]) if self.coordinates == 1 else totals), max(dropped, tally.malformed)
 
 
 def total_coins(coins: int, honest_fraction: float) -> int:
@@ -229,8 +233,8 @@ def total_coins(coins: int, honest_fraction: float) -> int:
 
 
 def batch_mechanism(
-    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: Domain = BITS
-) -> BatchMechanism:
+    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: SummedDomain = BITS
+) -> SumBatch:
     """The mechanism of a batch of this size, refused where its shares would show more than `distance`."""
     if isinstance(noise, CoinNoise):
         return CoinBatch.of(users, honest_fraction, noise, domain)

@@ -68,10 +68,12 @@ def _maxima(plan: CounterPlan, runs: int, bits: RandomBits) -> "np.ndarray[tuple
     batches = plan.schedule.batches
     noise = np.empty((batches, runs), dtype=np.int64)
     for surplus, members in exact_surplus(plan, batches):
-        drawn = plan.noise.sample(surplus, members.size * runs, bits=bits)
+        drawn = plan.batch_noise.sample(surplus, members.size * runs, bits=bits)
         noise[members] = drawn.reshape(members.size, runs)
     if plan.estimator == "combined":
         opinions = plan.second_opinions
-        last_slots = plan.noise.sample(Fraction(1), opinions.count * runs, bits=bits).reshape(opinions.count, runs)
+        last_slots = plan.batch_noise.sample(Fraction(1), opinions.count * runs, bits=bits).reshape(
+            opinions.count, runs
+        )
         noise = opinions.combined(noise, last_slots)
     return np.asarray(np.abs(plan.schedule.prefix_sums(noise)).max(axis=0))

@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.continual.batches import BatchMechanism, Total
-from shuffledp.continual.domains import Bits
+from shuffledp.accounting.guarantee import Guarantee
+from shuffledp.continual.batches import Total
 from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.second_opinions import combine
@@ -21,6 +21,8 @@ from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import Bits
+from shuffledp.protocols.learner import Cohort, Learner, OpenBatch
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.shuffle.pool import ShufflerPool
@@ -36,29 +38,6 @@ Progress = Callable[[int], None]
 def is_whole(value: Any) -> bool:
     """Whether this is a whole number, and no truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenBatch:
-    """A batch that the next users join: its shuffler, its mechanism, and the seat of the first of them."""
-
-    level: int
-    first_slot: int
-    mechanism: BatchMechanism
-    first_seat: int
-
-    @property
-    def opens(self) -> bool:
-        """Whether the batch begins with the next user."""
-        return self.first_seat == 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cohort:
-    """The next users: how many are alike, and the batches that all of them join."""
-
-    users: int
-    batches: tuple[OpenBatch, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +88,7 @@ def _is_total(total: Total) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(Learner[CounterState]):
     """A running sum by a plan: of bits unless the plan has another domain.
 
     >>> counter = Counter.of(users=10_000, shufflers=2, privacy=Privacy(1, 1e-6))
@@ -124,6 +103,15 @@ class Counter:
     def of(cls, *, users: int, shufflers: int, privacy: Privacy, **asked: Any) -> Self:
         """A counter by the best plan."""
         return cls(CounterPlan.plan(users=users, shufflers=shufflers, privacy=privacy, **asked))
+
+    @property
+    def fingerprint(self) -> str:
+        """The plan's: a state of another plan is refused."""
+        return self.plan.fingerprint
+
+    def guarantee(self) -> Guarantee:
+        """The plan's."""
+        return self.plan.guarantee()
 
     # --- step by step ------------------------------------------------------------------------
 
@@ -257,13 +245,13 @@ class Counter:
         noise = np.zeros((schedule.batches, *slot_sums.shape[1:]), dtype=np.int64)
         closed = min(len(slot_sums), schedule.batches)
         for surplus, members in exact_surplus(self.plan, closed):
-            drawn = self.plan.noise.sample(surplus, members.size * self.plan.domain.coordinates, bits=bits)
+            drawn = self.plan.batch_noise.sample(surplus, members.size * self.plan.domain.coordinates, bits=bits)
             noise[members] = drawn.reshape(members.size, *slot_sums.shape[1:])
         if self.plan.estimator == "combined":
             opinions = self.plan.second_opinions
             last_slots = np.zeros((opinions.count, *slot_sums.shape[1:]), dtype=np.int64)
             needed = int(np.searchsorted(opinions.places, closed, side="right"))
-            drawn = self.plan.noise.sample(Fraction(1), needed * self.plan.domain.coordinates, bits=bits)
+            drawn = self.plan.batch_noise.sample(Fraction(1), needed * self.plan.domain.coordinates, bits=bits)
             last_slots[:needed] = drawn.reshape(needed, *slot_sums.shape[1:])
             noise = opinions.combined(noise, last_slots)
         prefixes: NDArray[np.int64] = schedule.prefix_sums(noise)[: closed + 1]
@@ -287,7 +275,7 @@ class Counter:
                     pool.open(batch.level - 1, BatchSpec(mechanism.users, mechanism.messages_max))
                 released = pool.accept(batch.level - 1, mechanism.randomize(steps, batch.first_seat, bits=clients))
                 if released is not None:
-                    closed[batch.level] = mechanism.analyze(released)
+                    closed[batch.level], _ = mechanism.read(mechanism.tally(released))
             state = self.tell(state, users, closed)
             slot, since = divmod(state.users, self.plan.slot_users)
             if since == 0:

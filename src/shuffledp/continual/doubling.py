@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.continual.batches import BatchMechanism
+from shuffledp.continual.batches import SumBatch
 from shuffledp.continual.bounds import ROUGH, SumTails, horizon_bound, sum_tails
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
@@ -51,7 +51,7 @@ class Epoch:
         return self.inner.users + 1
 
     @property
-    def mechanism(self) -> BatchMechanism:
+    def mechanism(self) -> SumBatch:
         """Of the epoch's own batch."""
         return self.inner.mechanism(self.users)
 
@@ -113,7 +113,7 @@ class UnboundedCounter:
                 "noise", noise.delta(epsilon, self.shufflers_used), f"{self.shufflers_used} batches' noises, composed"
             ),
             DeltaTerm("transport", delta_of_distance(math.exp(epsilon), shown), "the shares of all a user's batches"),
-            *(term for term in inner.delta_terms(epsilon) if term.name == "sampling"),
+            *(term for term in inner.delta_terms(epsilon, inner.honest_users) if term.name == "sampling"),
         )
 
     def epoch(self, number: int) -> Epoch:
@@ -156,7 +156,7 @@ class UnboundedCounter:
     def _epoch_total(self, epoch: Epoch, values: NDArray[np.uint8], bits: RandomBits, fast: bool) -> int:
         """The noisy count of a whole epoch."""
         if fast:
-            return int(values.sum(dtype=np.int64)) + int(epoch.inner.noise.sample(Fraction(1), 1, bits=bits)[0])
+            return int(values.sum(dtype=np.int64)) + int(epoch.inner.batch_noise.sample(Fraction(1), 1, bits=bits)[0])
         clients, shuffling = bits.spawn(2)
         shuffler = Shuffler(bits=shuffling)
         shuffler.open(BatchSpec(epoch.users, epoch.mechanism.messages_max))
@@ -192,7 +192,7 @@ def _epoch(counter: UnboundedCounter, number: int) -> Epoch:
         users=slots(budget, levels) * slot_users - 1,
         shufflers=counter.shufflers,
         privacy=counter.privacy,
-        noise=noise,
+        batch_noise=noise,
         shufflers_used=levels,
         budget=budget,
         confidence=counter.confidence,

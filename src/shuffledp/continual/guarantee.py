@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
-from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee, delta_of_distance
+from shuffledp.accounting.guarantee import Collusion, DeltaTerm, delta_of_distance
 from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.continual.batches import BatchMechanism, CoinBatch, ShareBatch, batch_mechanism, total_coins
-from shuffledp.continual.domains import Domain
+from shuffledp.accounting.repeated import RepeatedPair
+from shuffledp.continual.batches import CoinBatch, ShareBatch, SumBatch, batch_mechanism, total_coins
 from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise, SkellamNoise
 from shuffledp.continual.shape import CountShape
 from shuffledp.continual.views import UserView
+from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.sampling.laws import poisson_parts
 from shuffledp.schedules.combinatorial import batch_counts, slots
 
@@ -24,8 +25,8 @@ _TABLE_DISTANCE = 2.0**-107
 
 @lru_cache(maxsize=4096)
 def _mechanism(
-    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: Domain
-) -> BatchMechanism:
+    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: SummedDomain
+) -> SumBatch:
     return batch_mechanism(users, honest_fraction, noise, distance, domain)
 
 
@@ -37,9 +38,9 @@ class PrivateCount(CountShape):
 
     # --- the messages ------------------------------------------------------------------------
 
-    def mechanism(self, users: int) -> BatchMechanism:
+    def mechanism(self, users: int) -> SumBatch:
         """What the users of a batch of this size send."""
-        return _mechanism(users, self.honest_fraction, self.noise, self.distance_per_batch, self.domain)
+        return _mechanism(users, self.honest_fraction, self.batch_noise, self.distance_per_batch, self.domain)
 
     @property
     def messages_per_user_max(self) -> int:
@@ -69,7 +70,7 @@ class PrivateCount(CountShape):
         )
         return sent / everywhere
 
-    def _mechanism_of(self, level: int, left: int) -> BatchMechanism:
+    def _mechanism_of(self, level: int, left: int) -> SumBatch:
         return self.mechanism(slots(left, level - 1) * self.slot_users)
 
     @property
@@ -82,7 +83,7 @@ class PrivateCount(CountShape):
     @property
     def distance_per_batch(self) -> float:
         """How much the shares of one batch may show beyond their sum."""
-        if isinstance(self.noise, CoinNoise):
+        if isinstance(self.batch_noise, CoinNoise):
             return 0.0
         sampling = delta_of_distance(math.exp(self.privacy.epsilon), self._sampling_distance)
         left = TRANSPORT_PART * self.privacy.delta * (1 - 1e-9) - sampling
@@ -92,8 +93,10 @@ class PrivateCount(CountShape):
     def _sampling_distance(self) -> float:
         """Two draws for every coordinate of every user of a user's batches, or more where noise is drawn in parts."""
         parts = 1
-        if isinstance(self.noise, SkellamNoise):
-            parts = poisson_parts(Fraction(self.noise.variance) / honest_users(self.slot_users, self.honest_fraction))
+        if isinstance(self.batch_noise, SkellamNoise):
+            parts = poisson_parts(
+                Fraction(self.batch_noise.variance) / honest_users(self.slot_users, self.honest_fraction)
+            )
         return 2 * parts * self.domain.coordinates * self.shufflers_used * self.users * _TABLE_DISTANCE
 
     @property
@@ -101,17 +104,33 @@ class PrivateCount(CountShape):
         """What a user's batches show of the user."""
         return UserView.of(self.domain, self.shufflers_used, self.privacy)
 
-    def pair(self) -> DominatingPair:
+    def pair(self, honest: int) -> DominatingPair:
         """What one batch shows of a user's value; a user is in at most `shufflers_used` of them."""
-        return self.view.pair(self.noise)
+        return self.view.pair(self.batch_noise, self._honest_part(self._fraction(honest)))
 
-    def delta_terms(self, epsilon: float, honest_fraction: float | None = None) -> tuple[DeltaTerm, ...]:
+    @property
+    def charged_pair(self) -> DominatingPair:
+        return RepeatedPair.of(self.pair(self.honest_users), self._charged_times)
+
+    @property
+    def _charged_times(self) -> int:
+        """How often a user meets the pair: once a moved noise, or once a batch where a pair is a whole batch's."""
+        view = self.view
+        return view.noises if view.composes_exactly(self.batch_noise) else view.batches
+
+    def _fraction(self, honest: int) -> float:
+        """The part of every batch that is honest, where so many of all users are."""
+        return self.honest_fraction if honest == self.honest_users else honest / self.users
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return self.delta_terms_at(epsilon, self._fraction(honest))
+
+    def delta_terms_at(self, epsilon: float, fraction: float) -> tuple[DeltaTerm, ...]:
         """Every summand of delta at this epsilon, when this fraction of every batch is honest."""
-        fraction = self.honest_fraction if honest_fraction is None else honest_fraction
         shown = self._distances(fraction)
         factor = math.exp(epsilon)
         return (
-            *self.view.delta_terms(self.noise, epsilon, self._honest_part(fraction)),
+            *self.view.delta_terms(self.batch_noise, epsilon, self._honest_part(fraction)),
             DeltaTerm(
                 "transport",
                 delta_of_distance(factor, shown),
@@ -119,7 +138,7 @@ class PrivateCount(CountShape):
             ),
             DeltaTerm(
                 "sampling",
-                0.0 if isinstance(self.noise, CoinNoise) else delta_of_distance(factor, self._sampling_distance),
+                0.0 if isinstance(self.batch_noise, CoinNoise) else delta_of_distance(factor, self._sampling_distance),
                 "(1 + e^epsilon) times what tables of noise cut off and round",
             ),
         )
@@ -128,37 +147,31 @@ class PrivateCount(CountShape):
         """The noise that is left, as a part of what the plan counts on, in the worst batch."""
         if fraction == self.honest_fraction:
             return 1.0
-        if isinstance(self.noise, CoinNoise):
-            left = math.floor(total_coins(self.noise.coins, self.honest_fraction) * fraction + 1e-9)
-            return left / self.noise.coins
+        if isinstance(self.batch_noise, CoinNoise):
+            left = math.floor(total_coins(self.batch_noise.coins, self.honest_fraction) * fraction + 1e-9)
+            return left / self.batch_noise.coins
         sizes = {size for level in self.batch_sizes.values() for size in level}
         return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in sizes)
 
     def _distances(self, fraction: float) -> float:
         """Of all a user's batches: as promised if the plan's fraction is honest, else the worst of each level."""
-        if isinstance(self.noise, CoinNoise):
+        if isinstance(self.batch_noise, CoinNoise):
             return 0.0
         if fraction == self.honest_fraction:
             return self.shufflers_used * self.distance_per_batch
         return _worst_distances(self, fraction)
 
     @property
-    def method(self) -> str:
+    def method(self) -> str:  # type: ignore[override]
         """The family of the noise."""
-        return self.noise.family
+        return self.batch_noise.family
 
-    def guarantee(self) -> Guarantee:
-        """The proof of the plan's claim, as data; the pair is one batch's."""
-        return Guarantee(
-            claim=self.privacy,
-            pair=self.pair(),
-            theory_page=self.theory_page,
-            dominates_because=(
-                f"A user is in at most {self.shufflers_used} batches, all of which close after the user came and carry "
-                "the whole noise: with everything else known, the view is so many independent noises, each shifted by "
-                "the user's value; the noise term is their composition."
-            ),
-            terms=self.delta_terms(self.privacy.epsilon),
+    @property
+    def dominates_because(self) -> str:
+        return (
+            f"A user is in at most {self.shufflers_used} batches, all of which close after the user came and carry "
+            "the whole noise: with everything else known, the view is so many independent noises, each shifted by "
+            "the user's value; the noise term is their composition."
         )
 
     def epsilon_with(self, honest_fraction: float) -> float:
@@ -176,7 +189,7 @@ class PrivateCount(CountShape):
     def collusions(self) -> tuple[Collusion, ...]:
         """Who learns what together with whom, in figures."""
         delta = self.privacy.delta
-        dealt = isinstance(self.noise, CoinNoise)
+        dealt = isinstance(self.batch_noise, CoinNoise)
         rows = [Collusion("analyzer alone", self.privacy.epsilon, delta, "sees the permuted messages of every batch")]
         for fraction in (0.9, 0.5):
             if fraction < self.honest_fraction:
@@ -191,6 +204,29 @@ class PrivateCount(CountShape):
                 )
         rows.append(Collusion("analyzer + a shuffler", None, None, "see whose messages are whose in its batches"))
         return tuple(rows)
+
+    @property
+    def can_be_voided(self) -> bool:  # type: ignore[override]
+        return self.mechanism(self.slot_users).can_be_voided
+
+    @property
+    def influence(self) -> float | None:
+        most = self.mechanism(self.slot_users).influence
+        return None if most is None else self.domain.step * most
+
+    @property
+    def message_influence(self) -> float:
+        return self.domain.step
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        spoiled = (f"One client that lies {self.lying_client}.",) if self.influence is None else ()
+        # Coins are dealt out by seat: whoever may choose seats may hold all of them.
+        dealt = (
+            f"The plan counts on {self.honest_fraction:.0%} of every batch's coins, not of its users: in a large batch "
+            "few seats hold coins, and users who choose their seats may hold them all."
+        )
+        return spoiled or ((dealt,) if self.honest_fraction < 1 else ())
 
     @property
     def lying_client(self) -> str:
@@ -223,4 +259,4 @@ class _CurveWith:
     fraction: float
 
     def delta(self, epsilon: float) -> float:
-        return sum(term.value for term in self.plan.delta_terms(epsilon, self.fraction))
+        return sum(term.value for term in self.plan.delta_terms_at(epsilon, self.fraction))

@@ -22,7 +22,7 @@ from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.polya import pure_ratio, ratio_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import fair_coin_sums
 from shuffledp.sampling.laws import sample_polya_difference, sample_skellam
@@ -54,6 +54,10 @@ class BatchNoise(ABC):
     @abstractmethod
     def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
         """The noise of so many batches, less its mean."""
+
+    @abstractmethod
+    def quieter(self, part: float) -> "BatchNoise":
+        """Noise of the same family with this part of the variance: for audits, it protects nobody."""
 
     def pair(self, surplus: float = 1.0) -> ShiftPair:
         """One batch's view of a user's bit."""
@@ -94,6 +98,9 @@ class LaplaceNoise(BatchNoise):
     def law(self, surplus: float = 1.0) -> IntegerLaw:
         return DiscreteLaplace(self.ratio) if surplus == 1 else PolyaDifference(surplus, self.ratio)
 
+    def quieter(self, part: float) -> "LaplaceNoise":
+        return LaplaceNoise(ratio_with(part * self.law().variance))
+
     def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
         return sample_polya_difference(surplus, self.ratio, count, bits=bits)
 
@@ -117,6 +124,9 @@ class SkellamNoise(BatchNoise):
     def law(self, surplus: float = 1.0) -> IntegerLaw:
         return Skellam(self.variance * surplus)
 
+    def quieter(self, part: float) -> "SkellamNoise":
+        return SkellamNoise(part * self.variance)
+
     def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
         return sample_skellam(Fraction(self.variance) * surplus, count, bits=bits)
 
@@ -138,6 +148,9 @@ class CoinNoise(BatchNoise):
 
     def law(self, surplus: float = 1.0) -> IntegerLaw:
         return Binomial(max(1, math.floor(self.coins * surplus + 1e-9)), 0.5)
+
+    def quieter(self, part: float) -> "CoinNoise":
+        return CoinNoise(max(2, 2 * int(part * self.coins / 2)))
 
     def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
         coins = math.floor(self.coins * surplus)

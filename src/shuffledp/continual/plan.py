@@ -2,19 +2,28 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from fractions import Fraction
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.dropouts import check_honest_fraction
-from shuffledp.continual.domains import BITS, Domain, Reals, Vectors, domain_from
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import FAMILIES, CoinNoise
 from shuffledp.continual.planner import Estimator, best_layout, with_grid
 from shuffledp.continual.shape import check_confidence, check_estimator, check_shufflers
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
+from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import SCHEMA, check_users
+from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
+from shuffledp.protocols.plan import SCHEMA
+from shuffledp.protocols.request import check_users
+from shuffledp.randomness import RandomBits
+from shuffledp.schedules.layout import BatchLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,28 +38,26 @@ class CounterPlan(PrivateCount):
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
 
-    protocol: ClassVar[str] = "counter"
-
     def __post_init__(self) -> None:
         self._check_shape()
-        if not isinstance(self.noise, CoinNoise) and self.distance_per_batch <= 0:
+        if not isinstance(self.batch_noise, CoinNoise) and self.distance_per_batch <= 0:
             raise InfeasibleError(
                 "delta",
                 self.privacy.delta,
                 f"is smaller than what sampling tables round off at epsilon {self.privacy.epsilon:g}",
                 "choose a larger delta, a smaller epsilon, or the noise coins, which is drawn exactly",
             )
-        proved = sum(term.value for term in self.delta_terms(self.privacy.epsilon))
+        proved = self.guarantee().delta
         if proved > self.privacy.delta:
             raise InfeasibleError(
                 "noise",
-                json.dumps(self.noise.parameters),
+                json.dumps(self.batch_noise.parameters),
                 f"must reach delta {self.privacy.delta:g} at epsilon {self.privacy.epsilon:g} but gives {proved:.3g}",
                 "add noise, or choose a larger epsilon or delta",
             )
 
     @classmethod
-    def plan(
+    def plan(  # type: ignore[override]
         cls,
         *,
         users: int,
@@ -59,10 +66,21 @@ class CounterPlan(PrivateCount):
         noise: str = "auto",
         honest_fraction: float = 1.0,
         confidence: float = 0.95,
-        domain: Domain | None = None,
+        domain: SummedDomain | None = None,
         estimator: Estimator | Literal["auto"] = "auto",
     ) -> Self:
-        """The schedule and the noise with the smallest proved bound over the whole horizon."""
+        """The schedule and the noise with the smallest proved bound over the whole horizon.
+
+        Args:
+            users: how many people come in all.
+            shufflers: how many shufflers may hold open batches at once.
+            privacy: the (epsilon, delta) that must hold for everything a user sends.
+            noise: laplace, skellam or coins; auto takes the best.
+            honest_fraction: the users assumed to follow the protocol, in every batch.
+            confidence: with which the error bound holds, over the whole horizon.
+            domain: what is added up; bits if left out.
+            estimator: completed, combined, or auto.
+        """
         check_users(users)
         check_shufflers(shufflers)
         check_confidence(confidence)
@@ -85,7 +103,7 @@ class CounterPlan(PrivateCount):
             users=users,
             shufflers=shufflers,
             privacy=privacy,
-            noise=layout.noise,
+            batch_noise=layout.noise,
             shufflers_used=layout.shufflers,
             budget=layout.budget,
             honest_fraction=honest_fraction,
@@ -107,7 +125,7 @@ class CounterPlan(PrivateCount):
         """A running sum of numbers in [0, 1], on a grid that hardly costs anything.
 
         >>> plan = CounterPlan.plan_reals(users=100_000, shufflers=4, privacy=Privacy(1, 1e-6))
-        >>> plan.domain.kind, plan.noise.family, plan.error_bound < 120
+        >>> plan.domain.kind, plan.batch_noise.family, plan.error_bound < 120
         ('reals', 'laplace', True)
         """
         return cls._on_grid(Reals(1 if grid is None else grid), grid is None, asked)
@@ -123,7 +141,7 @@ class CounterPlan(PrivateCount):
         return cls._on_grid(Vectors(dimension, radius, 1 if grid is None else grid, apart), grid is None, asked)
 
     @classmethod
-    def _on_grid(cls, domain: Domain, fit: bool, asked: dict[str, Any]) -> Self:
+    def _on_grid(cls, domain: SummedDomain, fit: bool, asked: dict[str, Any]) -> Self:
         if fit:
             surplus = min(1 / check_honest_fraction(asked.get("honest_fraction", 1.0)), check_users(asked["users"]))
             check_shufflers(asked["shufflers"])
@@ -139,6 +157,66 @@ class CounterPlan(PrivateCount):
             )
         return cls.plan(domain=domain, **asked)
 
+    # --- values and batches ------------------------------------------------------------------
+
+    def true_value(self, values: ArrayLike) -> Any:
+        total = self.domain.numbers(self.check_values(values)).sum(axis=0)
+        return float(total) if np.ndim(total) == 0 else np.asarray(total, dtype=np.float64)
+
+    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> NDArray[Any]:
+        return self.domain.to_steps(self.check_values(values), bits=bits)
+
+    @property
+    def layout(self) -> BatchLayout:
+        sizes = {size for level in self.batch_sizes.values() for size in level}
+        return BatchLayout(
+            users=self.users,
+            budget=self.budget,
+            shufflers=self.shufflers_used,
+            slot_users=self.slot_users,
+            every_slot=self.estimator == "combined",
+            messages={size: self.mechanism(size).messages_max for size in sizes},
+        )
+
+    def check_reports(self, reports: int) -> None:
+        """Any number of users up to the plan's may have come."""
+        if not 1 <= reports <= self.users:
+            raise ParameterError("values", reports, f"must be at most {self.users}", "plan for more users")
+
+    def learner(self) -> Any:
+        from shuffledp.continual.counter import Counter
+
+        return Counter(self)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
+        estimates = self.learner().run(values, bits=bits, fast=True)
+        return cast(AnyEstimate, estimates.at(estimates.users))
+
+    def reference(self) -> dict[str, float | None]:
+        from shuffledp.continual.reference import counter_reference
+
+        return counter_reference(self)
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    def audited_effort(self, honest: int) -> int:
+        """A user's batches, each of the smallest size: all carry the whole noise, so none shows more."""
+        return self.shufflers_used * self.slot_users * max(1, self.mechanism(self.slot_users).messages_max // 2)
+
+    def views(self, side: int, trials: int, honest: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        """The noisy sums of all of a user's batches, added up along the line from one neighbour to the other."""
+        surplus = Fraction(honest, self.honest_users)
+        count = trials * self.shufflers_used * self.domain.coordinates
+        drawn = self.batch_noise.sample(surplus, count, bits=bits).reshape(trials, self.shufflers_used, -1)
+        lowest, highest = self.domain.neighbours
+        line = np.sign(highest - lowest)
+        moved = drawn + (highest if side else lowest)
+        deviation = self.batch_noise.law().standard_deviation * math.sqrt(self.shufflers_used * int(np.abs(line).sum()))
+        return np.asarray((moved.sum(axis=1) @ line) // max(1, int(deviation / 50)), dtype=np.int64).reshape(-1, 1)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"batch_noise": self.batch_noise.quieter(part)}
+
     # --- the file ----------------------------------------------------------------------------
 
     def _decides(self) -> dict[str, Any]:
@@ -153,7 +231,7 @@ class CounterPlan(PrivateCount):
             "confidence": self.confidence,
             "shufflers_used": self.shufflers_used,
             "budget": self.budget,
-            "noise": {"family": self.noise.family, **self.noise.parameters},
+            "noise": {"family": self.batch_noise.family, **self.batch_noise.parameters},
             "certified_noise_bound": self.certified_noise_bound,
             "domain": self.domain.document(),
             "estimator": self.estimator,
@@ -188,14 +266,14 @@ class CounterPlan(PrivateCount):
         noise = document.get("noise")
         kind = FAMILIES.get(str(noise.get("family"))) if isinstance(noise, Mapping) else None
         if kind is None or not isinstance(noise, Mapping):
-            raise DataError("plan.noise", noise, f"must have a family, one of {', '.join(FAMILIES)}", again)
+            raise DataError("plan.batch_noise", noise, f"must have a family, one of {', '.join(FAMILIES)}", again)
         parameters = {name: value for name, value in noise.items() if name != "family"}
         try:
             plan = cls(
                 users=document["users"],
                 shufflers=document["shufflers"],
                 privacy=Privacy(document["epsilon"], document["delta"]),
-                noise=kind(**parameters),
+                batch_noise=kind(**parameters),
                 shufflers_used=document["shufflers_used"],
                 budget=document["budget"],
                 honest_fraction=document["honest_fraction"],

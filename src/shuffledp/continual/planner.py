@@ -9,11 +9,11 @@ from scipy import special
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.bounds import ROUGH, horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import combined_laws, is_quick
-from shuffledp.continual.domains import BITS, Domain, Reals, Vectors
 from shuffledp.continual.noise import BatchNoise, CoinNoise
 from shuffledp.continual.views import UserView
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.schedules.combinatorial import slots
 
 # More shufflers than this never helped: every one takes its part of epsilon.
@@ -55,7 +55,7 @@ def slot_users_for(users: int, budget: int, shufflers: int) -> int:
     return -(-(users + 1) // slots(budget, shufflers))
 
 
-def noise_failure(domain: Domain, confidence: float) -> float:
+def noise_failure(domain: SummedDomain, confidence: float) -> float:
     """The probability with which the noise of one coordinate may pass its bound."""
     return (1 - confidence) * (1 - ROUNDING_FAILURE if domain.rounds else 1.0) / domain.coordinates
 
@@ -67,7 +67,7 @@ def layout_bound(
     noise: BatchNoise,
     confidence: float,
     surplus: float = 1.0,
-    domain: Domain = BITS,
+    domain: SummedDomain = BITS,
 ) -> float:
     """The bound over the whole horizon: no prefix's noise is larger, and half a slot for the users since.
 
@@ -115,7 +115,7 @@ def best_layout(
     family: str = "auto",
     confidence: float = 0.95,
     surplus: float = 1.0,
-    domain: Domain = BITS,
+    domain: SummedDomain = BITS,
     estimator: Estimator | Literal["auto"] = "completed",
 ) -> Layout:
     """The layout with the smallest bound that uses at most so many shufflers."""
@@ -153,7 +153,7 @@ def best_layout(
 
 
 def _guesses(
-    users: int, shufflers: int, privacy: Privacy, family: str, confidence: float, surplus: float, domain: Domain
+    users: int, shufflers: int, privacy: Privacy, family: str, confidence: float, surplus: float, domain: SummedDomain
 ) -> list[tuple[float, int, str]]:
     """About what bound, with how many shufflers and which noise; the best guess first."""
     failure = noise_failure(domain, confidence)
@@ -169,7 +169,7 @@ def _guesses(
 
 
 def with_grid(
-    domain: Domain,
+    domain: SummedDomain,
     users: int,
     shufflers: int,
     privacy: Privacy,
@@ -177,7 +177,7 @@ def with_grid(
     family: str = "auto",
     confidence: float = 0.95,
     surplus: float = 1.0,
-) -> Domain:
+) -> SummedDomain:
     """The domain on the coarsest grid whose rounding hardly costs anything, or the finest that is affordable."""
     if not isinstance(domain, Reals | Vectors):
         return domain
@@ -199,7 +199,7 @@ def with_grid(
 
 
 def best_budget(
-    users: int, used: int, noise: BatchNoise, confidence: float, surplus: float, domain: Domain = BITS
+    users: int, used: int, noise: BatchNoise, confidence: float, surplus: float, domain: SummedDomain = BITS
 ) -> Layout:
     """The layout with exactly so many shufflers and this noise."""
     law = noise.law(surplus)
@@ -219,7 +219,7 @@ def best_budget(
     return Layout(used, budget, slot_users_for(users, budget, used), noise, bounds[budget])
 
 
-def _with_second_opinions(users: int, layout: Layout, confidence: float, domain: Domain) -> Layout | None:
+def _with_second_opinions(users: int, layout: Layout, confidence: float, domain: SummedDomain) -> Layout | None:
     """The best combined layout with this one's noise and about its budget, if it can be computed."""
     law, used = layout.noise.law(), layout.shufflers
     most = layout.budget + layout.budget // 16 + 1
@@ -239,7 +239,7 @@ def _with_second_opinions(users: int, layout: Layout, confidence: float, domain:
     return Layout(used, budget, slot_users_for(users, budget, used), layout.noise, bounds[budget], "combined")
 
 
-def _families(family: str, shufflers: int, domain: Domain) -> list[str]:
+def _families(family: str, shufflers: int, domain: SummedDomain) -> list[str]:
     if family != "auto":
         return [family]
     return [

@@ -1,11 +1,11 @@
 """What others would achieve: the paper's own, the best uniform tree, a trusted curator, one shuffler, none."""
 
-from shuffledp.continual.domains import BITS, Categories, Vectors
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_layout
 from shuffledp.continual.uniform_tree import uniform_tree_bound
 from shuffledp.errors import InfeasibleError
+from shuffledp.protocols.domains.summed import BITS, OneHot, Vectors
 from shuffledp.references.continual.local_counter import LocalCounter
 from shuffledp.references.continual.paper_tree import paper_tree_error_bound
 from shuffledp.references.continual.square_root import best_curator
@@ -24,12 +24,12 @@ def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
     (3666, 102.7)
     """
     users, privacy, confidence = plan.users, plan.privacy, plan.confidence
-    if isinstance(plan.domain, Vectors | Categories):
+    if isinstance(plan.domain, Vectors | OneHot):
         return {
             "paper_error_bound": None,
             "uniform_tree_error_bound": None,
             "central_error_bound": _central(plan),
-            "sequential_error_bound": _sequential(plan) if isinstance(plan.domain, Categories) else None,
+            "sequential_error_bound": _sequential(plan) if isinstance(plan.domain, OneHot) else None,
             "local_error_bound": None,
         }
     return {
@@ -58,7 +58,7 @@ def _central(plan: CounterPlan) -> float:
 
 
 def _sequential(plan: CounterPlan) -> float | None:
-    domain = plan.domain if isinstance(plan.domain, Categories) else BITS
+    domain = plan.domain if isinstance(plan.domain, OneHot) else BITS
     try:
         return best_layout(plan.users, 1, plan.privacy, confidence=plan.confidence, domain=domain).bound
     except InfeasibleError:

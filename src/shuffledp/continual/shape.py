@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,13 @@ from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.continual.batches import total_coins
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
-from shuffledp.continual.domains import BITS, Bits, Domain
 from shuffledp.continual.noise import BatchNoise, CoinNoise
 from shuffledp.continual.planner import ESTIMATORS, ROUNDING_FAILURE, Estimator, noise_failure, slot_users_for
 from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import check_users
+from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.request import check_users
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 
@@ -43,24 +43,23 @@ def _combined_variances(noise: BatchNoise, budget: int, shufflers: int, slot_use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountShape:
+class CountShape(Plan):
     """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say.
 
     `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
     level 2 or more closes.
     """
 
-    users: int
+    protocol: ClassVar[str] = "counter"
+
     shufflers: int
-    privacy: Privacy
-    noise: BatchNoise
+    batch_noise: BatchNoise
     shufflers_used: int
     budget: int
-    honest_fraction: float = 1.0
     confidence: float = 0.95
     certified_noise_bound: int | None = None
     estimator: Estimator = "completed"
-    domain: Domain = BITS
+    domain: SummedDomain = BITS
 
     def _check_shape(self) -> None:
         check_users(self.users)
@@ -93,8 +92,24 @@ class CountShape:
 
     @property
     def _can_be_combined(self) -> bool:
-        quick = is_quick(self.noise.law(), self.budget, self.shufflers_used)
+        quick = is_quick(self.batch_noise.law(), self.budget, self.shufflers_used)
         return self.shufflers_used >= 2 and self.honest_fraction == 1 and quick
+
+    @property
+    def question(self) -> str:
+        return f"a running {self.domain.total} of {self.users:,} {self.domain.people}, estimated as they come"
+
+    @property
+    def title(self) -> str:
+        return f"A private {self.domain.running}"
+
+    @property
+    def unit(self) -> str:
+        return self.domain.each
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        return {"family": self.batch_noise.family, **self.batch_noise.parameters}
 
     # --- the schedule ------------------------------------------------------------------------
 
@@ -128,8 +143,8 @@ class CountShape:
     @property
     def surplus(self) -> float:
         """How much more noise a batch has, at most, when everybody follows the protocol."""
-        if isinstance(self.noise, CoinNoise):
-            return total_coins(self.noise.coins, self.honest_fraction) / self.noise.coins
+        if isinstance(self.batch_noise, CoinNoise):
+            return total_coins(self.batch_noise.coins, self.honest_fraction) / self.batch_noise.coins
         if self.honest_fraction == 1:
             return 1.0
         sizes = {size for level in self.batch_sizes.values() for size in level}
@@ -146,7 +161,7 @@ class CountShape:
         failure = noise_failure(self.domain, self.confidence)
         if self.estimator == "combined":
             return self._combined_laws.bound(self.budget, failure)
-        tails = sum_tails(self.noise.law(self.surplus), self.budget)
+        tails = sum_tails(self.batch_noise.law(self.surplus), self.budget)
         return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), failure)
 
     @property
@@ -165,7 +180,11 @@ class CountShape:
 
     @property
     def _combined_laws(self) -> CombinedLaws:
-        return combined_laws(self.noise.law(), self.budget, self.shufflers_used)
+        return combined_laws(self.batch_noise.law(), self.budget, self.shufflers_used)
+
+    @property
+    def standard_error(self) -> float:
+        return self.standard_error_max
 
     @property
     def standard_error_max(self) -> float:
@@ -173,7 +192,7 @@ class CountShape:
         if self.estimator == "combined":
             worst = self._combined_laws.largest_variance(self.budget)
         else:
-            worst = self.budget * self.noise.law(self.surplus).variance
+            worst = self.budget * self.batch_noise.law(self.surplus).variance
         return self.domain.step * math.sqrt(worst + (self.schedule.slots - 1) * self._rounding_variance)
 
     def standard_error_of(self, slot: int) -> float:
@@ -181,7 +200,7 @@ class CountShape:
         if self.estimator == "combined":
             noise = float(self._prefix_variances()[slot])
         else:
-            noise = int(self.schedule.depths[slot]) * self.noise.law(self.surplus).variance
+            noise = int(self.schedule.depths[slot]) * self.batch_noise.law(self.surplus).variance
         return self.domain.step * math.sqrt(noise + slot * self._rounding_variance)
 
     def standard_errors(self) -> NDArray[np.float64]:
@@ -192,8 +211,8 @@ class CountShape:
     def _prefix_variances(self) -> NDArray[np.float64]:
         """Of every prefix's noise, in steps."""
         if self.estimator == "combined":
-            return _combined_variances(self.noise, self.budget, self.shufflers_used, self.slot_users)
-        return np.asarray(self.schedule.depths * self.noise.law(self.surplus).variance)
+            return _combined_variances(self.batch_noise, self.budget, self.shufflers_used, self.slot_users)
+        return np.asarray(self.schedule.depths * self.batch_noise.law(self.surplus).variance)
 
     @property
     def _rounding_variance(self) -> float:
@@ -204,8 +223,8 @@ class CountShape:
 def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
     """How much more noise than is counted on a batch has, and which of the first so many batches have that."""
     members = np.arange(batches)
-    if isinstance(plan.noise, CoinNoise):
-        return [(Fraction(total_coins(plan.noise.coins, plan.honest_fraction), plan.noise.coins), members)]
+    if isinstance(plan.batch_noise, CoinNoise):
+        return [(Fraction(total_coins(plan.batch_noise.coins, plan.honest_fraction), plan.batch_noise.coins), members)]
     if plan.honest_fraction == 1:
         return [(Fraction(1), members)]
     sizes = (members + 1 - plan.schedule.parents[1 : batches + 1]) * plan.slot_users

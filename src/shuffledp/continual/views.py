@@ -18,10 +18,10 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.normal_scores import normal_scores
 from shuffledp.accounting.pairs import DominatingPair, FinitePair, ShiftPair
-from shuffledp.continual.domains import Domain
 from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise, calibrate
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART, WINDOW_PART
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
@@ -31,7 +31,7 @@ from shuffledp.protocols.vector_sum.calibration import smallest_variance
 class UserView:
     """A shift of this length, at most `largest_shift` in a coordinate, in each of so many batches.
 
-    >>> from shuffledp.continual.domains import Bits, Vectors
+    >>> from shuffledp.protocols.domains.summed import Bits, Vectors
     >>> privacy = Privacy(1, 1e-6)
     >>> UserView.of(Bits(), 4, privacy).calibrate("coins", privacy)
     CoinNoise(coins=288)
@@ -49,7 +49,7 @@ class UserView:
     outside: float
 
     @classmethod
-    def of(cls, domain: Domain, batches: int, privacy: Privacy) -> Self:
+    def of(cls, domain: SummedDomain, batches: int, privacy: Privacy) -> Self:
         """The view of a user with a value of this domain who is in at most so many batches."""
         difference = domain.difference(ROUNDING_PART * privacy.delta)
         return cls(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.mixing import mixing_distance, smallest_messages
 from shuffledp.errors import BrokenBatchError, DataError, ParameterError, TooFewReportsError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.base import check_users
+from shuffledp.protocols.request import check_users
 from shuffledp.protocols.splitting import Splitting
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation

@@ -1,7 +1,6 @@
 """Distinct elements: how many categories anybody has at all, from one noisy parity a category."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -10,21 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
 from shuffledp.accounting.pairs import FinitePair
-from shuffledp.errors import BrokenBatchError, DataError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, Plan, check_users
-from shuffledp.protocols.choosing import Choice, choose
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation
-from shuffledp.protocols.fields import only_exact, real_number, whole_number
-from shuffledp.protocols.histogram.categories import AnyCategories, Categories, Codes, Integers, as_categories
-from shuffledp.protocols.labels import check_every_share, label_bits, labelled_reports, labels_of
-from shuffledp.protocols.splitting import Splitting, add_up
+from shuffledp.protocols.family import CATEGORIES, Family
+from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.labels import label_bits, labelled_reports
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.splitting import Splitting
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.sampling.bernoulli import bernoulli
@@ -54,7 +54,7 @@ def parity_mixing(honest: int, shares: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parities(Plan):
+class Parities(RoundPlan):
     """For every category a user sends a bit in shares modulo 2: a fair coin for its own, for others a rare 1.
 
     The adversary sees, up to a stated distance, one parity a category: a fair coin if anybody has it, else 1 with a
@@ -70,39 +70,27 @@ class Parities(Plan):
     protocol: ClassVar[str] = "distinct-elements"
     method: ClassVar[str] = "parities"
     theory_page: ClassVar[str] = "docs/theory/survey-tables.md"
-    domain_names: ClassVar[tuple[str, ...]] = ("categories",)
     is_labelled: ClassVar[bool] = True
-    is_pure: ClassVar[bool] = False
-    keeps_zero: ClassVar[bool] = False
+    can_be_voided: ClassVar[bool] = True
+    law: ClassVar[str] = "parity"
 
-    categories: Categories
-    probability: float
-    shares: int
+    categories: Categories = domain(read=as_categories, write=Categories.document)
+    probability: float = noise("(0, 1/2]")
+    shares: int = noise(f"[1, {MOST_SHARES}]")
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The rarest 1 whose parity over the honest users hides a fair coin, and the fewest shares."""
-        check_users(users)
-        only_exact(constants)
-        honest = honest_users(users, honest_fraction)
+        privacy = request.privacy
+        only_exact(request.constants)
+        honest = request.honest
         odd = _smallest_odd(privacy)
         # Rounded up: the honest users' parity must not be odd more rarely than asked for.
         probability = min(0.5, -math.expm1(math.log1p(-2 * odd) / honest) / 2 * (1 + 1e-12)) if odd < 0.5 else 0.5
         left = privacy.delta - _pair(_odd(probability, honest)).delta(privacy.epsilon)
         distance = left * (1 - 1e-9) / (2 * (1 + math.exp(privacy.epsilon)))
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
+            **request.common,
             categories=as_categories(categories),
             probability=probability,
             shares=smallest_messages(honest, max(2, honest - 1), distance),
@@ -110,31 +98,18 @@ class Parities(Plan):
 
     # --- numbers -----------------------------------------------------------------------------
 
-    def _check_domain(self) -> None:
-        object.__setattr__(self, "categories", as_categories(self.categories))
-
-    def _check_noise(self) -> None:
-        if not 0 < self.probability <= 0.5:
-            raise ParameterError("probability", self.probability, "must lie in (0, 1/2]", "make the plan again")
-        if not 1 <= self.shares <= MOST_SHARES:
-            raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
-
     @property
     def bins(self) -> int:
         """How many categories there are."""
         return self.categories.size
 
     @property
-    def domain(self) -> dict[str, Any]:
-        return {"categories": self.categories.document()}
+    def domain(self) -> Categories:
+        return self.categories
 
     @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "parity", "probability": self.probability, "shares": self.shares}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(probability=real_number(noise, "probability"), shares=whole_number(noise, "shares"), **common)
+    def message_influence(self) -> float:
+        return 1 / (0.5 - self.odd)
 
     @property
     def odd(self) -> float:
@@ -228,21 +203,13 @@ class Parities(Plan):
 
     @property
     def lying_client(self) -> str:
-        return f"moves the number by at most {self.influence:,.4g}: it can turn every parity around"
+        return f"moves the number by at most {self.influence:,.4g}, turning every parity around, or voids the batch"
 
     # --- the two sides -----------------------------------------------------------------------
 
     @property
     def _splitting(self) -> Splitting:
         return Splitting(self.shares, 1, 0, 1)
-
-    def check_values(self, values: ArrayLike) -> Codes:
-        """The codes as whole numbers in 0..bins-1."""
-        array = np.asarray(values)
-        if array.dtype.kind not in "bui":
-            problem = "must be codes of categories"
-            raise DataError("values", f"dtype {array.dtype}", problem, "encode them: plan.categories.encode(x)")
-        return Integers(0, self.bins - 1).encode(array)
 
     def true_value(self, values: ArrayLike) -> float:
         return float(np.unique(self.check_values(values)).size)
@@ -254,17 +221,12 @@ class Parities(Plan):
         sent[np.arange(codes.size), codes] = coin_bits(0.5, codes.size, bits=bits)
         return labelled_reports(self._splitting.split(sent, bits=bits), self.bins)
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        expected = self.users * self.shares
-        if len(batch) != expected * self.bins or (batch.payloads > 1).any():
-            raise BrokenBatchError(
-                f"messages must be {expected * self.bins} bits, got {len(batch)}: "
-                "a share was lost or altered, the batch is void; a second try costs its privacy again."
-            )
-        labels = labels_of(batch)
-        check_every_share(labels, self.bins, expected)
-        return self._estimate(int((add_up(batch.payloads, labels, self.bins) & np.uint64(1)).sum()))
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self._splitting.tally(batch, malformed, self.bins)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        self.check_reports(tally.reports)
+        return self._estimate(int(self._splitting.sums(tally, self.users * self.shares).sum()), simulated=simulated)
 
     def _estimate(self, odd_bins: int, *, simulated: bool = False) -> Estimate:
         return Estimate(
@@ -298,32 +260,10 @@ class Parities(Plan):
         return np.asarray(shares.sum(axis=(1, 3), dtype=np.int64) & 1)
 
     def quieter(self, part: float) -> dict[str, Any]:
-        """Fields of a twin with this part of an empty bin's variance, for the audit: it protects nobody."""
+        """Of an empty bin's variance."""
         odd = _odd(self.probability, self.honest_users)
         quiet = (1 - math.sqrt(1 - 4 * part * odd * (1 - odd))) / 2
         return {"probability": -math.expm1(math.log1p(-2 * quiet) / self.honest_users) / 2}
-
-
-class DistinctElements:
-    """Counts the categories that anybody has, with nobody trusted.
-
-    >>> DistinctElements.plan(users=500, privacy=Privacy(1, 1e-6), categories=20).method
-    'parities'
-    """
-
-    protocol = "distinct-elements"
-    methods: ClassVar[dict[str, Any]] = {Parities.method: Parities}
-    asks_for: tuple[str, ...] = ("categories",)
-
-    @classmethod
-    def plan(cls, *, method: str = "auto", max_messages: int | None = None, **asked: Any) -> Parities:
-        """The plan of the only method there is."""
-        return cls.choose(method=method, max_messages=max_messages, **asked).plan
-
-    @classmethod
-    def choose(cls, *, method: str = "auto", max_messages: int | None = None, **asked: Any) -> Choice[Parities]:
-        """The smallest standard error among the methods that keep to the limits, and why."""
-        return choose(cls.methods, method, max_messages, asked)
 
 
 def _odd(probability: float, users: int) -> float:
@@ -336,3 +276,8 @@ def _smallest_odd(privacy: Privacy) -> float:
     """The rarest odd parity of an empty bin that hides a fair coin in it; about 1 / (1 + e^epsilon)."""
     allowed = _NOISE_PART * privacy.delta
     return smallest_real(lambda odd: odd >= 0.5 or _pair(odd).delta(privacy.epsilon) <= allowed, 0.0, 0.1)
+
+
+DistinctElements: Family[Parities] = Family.of(
+    "distinct-elements", "How many of the categories anybody has at all.", Parities, domain=(CATEGORIES,)
+)

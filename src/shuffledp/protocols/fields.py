@@ -1,33 +1,174 @@
-"""What a plan's own numbers must be."""
+"""How a plan's fields are checked, saved and read: said once, beside each field.
 
-from typing import Any
+    probability: float = noise("(0, 1/2]")
+    shares: int = noise("[1, 64]")
+    categories: Categories = domain(read=as_categories, write=Categories.document)
 
-from shuffledp.errors import DataError, InfeasibleError
-from shuffledp.protocols.base import Constants
+A field of the noise goes into the document's "noise", one of the domain beside users and epsilon. The interval is both
+the check and the words of the refusal.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal
+
+from shuffledp.errors import DataError, InfeasibleError, ParameterError
+
+Constants = Literal["exact", "paper"]
+AGAIN = "make the plan again"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Numbers between two ends, each of which may belong to it.
+
+    >>> half = Interval.parse("(0, 1/2]")
+    >>> half.holds(0.5), half.holds(0.0), half.holds(float("nan")), half.problem
+    (True, False, False, 'must lie in (0, 1/2]')
+    >>> Interval.parse("[1, inf)").problem, Interval.parse("(0, 1)").problem
+    ('must be >= 1', 'must lie strictly between 0 and 1')
+    """
+
+    text: str
+    low: float
+    high: float
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def parse(cls, text: str) -> "Interval":
+        """The interval as a mathematician writes it: brackets include an end, parentheses leave it out."""
+        ends = [end.strip() for end in text[1:-1].split(",")]
+        low, high = (float(end) if "inf" in end else float(Fraction(end)) for end in ends)
+        return cls(text, low, high)
+
+    def holds(self, value: float) -> bool:
+        """Whether the number lies in the interval."""
+        above = value >= self.low if self.text[0] == "[" else value > self.low
+        below = value <= self.high if self.text[-1] == "]" else value < self.high
+        return above and below
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with a number outside, after its name."""
+        low, high = (end.strip() for end in self.text[1:-1].split(","))
+        if math.isinf(self.high):
+            return f"must be >{'=' if self.text[0] == '[' else ''} {low}"
+        if self.text[0] + self.text[-1] == "()":
+            return f"must lie strictly between {low} and {high}"
+        return f"must lie in {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """How one field is kept in a plan's document: where, within which limits, and in which form."""
+
+    where: Literal["noise", "domain"]
+    interval: Interval | None = None
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
+
+
+def _parsed(interval: str | None) -> Interval | None:
+    return None if interval is None else Interval.parse(interval)
+
+
+def noise(interval: str | None = None, **more: Any) -> Any:
+    """A parameter of a plan's noise: a number in this interval, a list of such, or None where its type allows that."""
+    return dataclasses.field(metadata={Saved: Saved("noise", _parsed(interval))}, **more)
+
+
+def domain(
+    interval: str | None = None,
+    *,
+    read: Callable[[Any], Any] | None = None,
+    write: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> Any:
+    """A field that says which values there are; `read` makes it from what is given or saved, `write` makes it JSON."""
+    saved = Saved("domain", _parsed(interval), read, write)
+    return dataclasses.field(metadata={Saved: saved}, **more)
+
+
+def saved_fields(kind: Any, where: str) -> tuple[tuple[str, Any, Saved], ...]:
+    """Name, type and form of every field of a plan that is saved there."""
+    return _saved_fields(kind, where)
+
+
+@lru_cache(maxsize=256)
+def _saved_fields(kind: Any, where: str) -> tuple[tuple[str, Any, Saved], ...]:
+    found = ((field.name, field.type, field.metadata.get(Saved)) for field in dataclasses.fields(kind))
+    return tuple((name, given, saved) for name, given, saved in found if saved is not None and saved.where == where)
+
+
+def check_fields(plan: Any) -> None:
+    """Refuse a plan with a saved field outside its interval; what `read` makes of a domain's field replaces it."""
+    for name, _, saved in saved_fields(type(plan), "domain"):
+        if saved.read is not None:
+            object.__setattr__(plan, name, saved.read(getattr(plan, name)))
+    for where in ("domain", "noise"):
+        for name, given, saved in saved_fields(type(plan), where):
+            value = getattr(plan, name)
+            if saved.interval is None or (value is None and type(None) in typing.get_args(given)):
+                continue
+            for number in value if isinstance(value, tuple) else (value,):
+                if not saved.interval.holds(number):
+                    raise ParameterError(name, number, saved.interval.problem, AGAIN)
+
+
+def written(plan: Any, where: str) -> dict[str, Any]:
+    """The saved fields as JSON."""
+    found = {}
+    for name, _, saved in saved_fields(type(plan), where):
+        value = getattr(plan, name)
+        found[name] = saved.write(value) if saved.write else list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def read_noise(kind: type, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the noise from a document's "noise", each of its type."""
+    return {name: _read(given, document.get(name), f"noise.{name}") for name, given, _ in saved_fields(kind, "noise")}
+
+
+def _read(given: Any, value: Any, name: str) -> Any:
+    if typing.get_origin(given) in (types.UnionType, typing.Union):
+        given, *_ = (each for each in typing.get_args(given) if each is not type(None))
+        if value is None:
+            return None
+    if typing.get_origin(given) is tuple:
+        if not isinstance(value, list):
+            raise DataError(name, value, "must be a list", AGAIN)
+        return tuple(_read(typing.get_args(given)[0], each, name) for each in value)
+    if given is int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise DataError(name, value, "must be a whole number", AGAIN)
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+        raise DataError(name, value, "must be a finite number", AGAIN)
+    return float(value)
+
+
+def whole_number(noise: Mapping[str, Any], name: str) -> int:
+    """A parameter of a plan's noise that must be a whole number."""
+    return int(_read(int, noise.get(name), f"noise.{name}"))
+
+
+def real_number(noise: Mapping[str, Any], name: str) -> float:
+    """A parameter of a plan's noise that must be a number."""
+    return float(_read(float, noise.get(name), f"noise.{name}"))
+
+
+def optional_whole_number(noise: Mapping[str, Any], name: str) -> int | None:
+    """A parameter of a plan's noise that may be left out."""
+    return None if noise.get(name) is None else whole_number(noise, name)
 
 
 def only_exact(constants: Constants) -> None:
     """Refuse the paper's constants where the paper gives none."""
     if constants == "paper":
         raise InfeasibleError("constants", "paper", "are not given for this method", "use exact constants")
-
-
-def whole_number(noise: Any, name: str) -> int:
-    """A parameter of a plan's noise that must be a whole number."""
-    value = noise.get(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise DataError(f"noise.{name}", value, "must be a whole number", "make the plan again")
-    return value
-
-
-def real_number(noise: Any, name: str) -> float:
-    """A parameter of a plan's noise that must be a number."""
-    value = noise.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-        raise DataError(f"noise.{name}", value, "must be a finite number", "make the plan again")
-    return float(value)
-
-
-def optional_whole_number(noise: Any, name: str) -> int | None:
-    """A parameter of a plan's noise that may be left out."""
-    return None if noise.get(name) is None else whole_number(noise, name)

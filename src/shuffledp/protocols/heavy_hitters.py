@@ -19,16 +19,21 @@ from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import check_users
-from shuffledp.protocols.choosing import choose
 from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.family import CATEGORIES, Family, worst_number
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.request import Request, check_users
 
 Strings = NDArray[np.bytes_]
 PRINTABLE = bytes(range(32, 127))
 LONGEST = 64
+
+
+_FEW_MESSAGES: Family[HistogramPlan] = Family.of(
+    "histogram", "Histograms of few messages.", Decoys, Buckets, domain=(CATEGORIES,), error=worst_number
+)
 
 
 @lru_cache(maxsize=256)
@@ -36,16 +41,8 @@ def _histogram(
     users: int, privacy: Privacy, categories: int, honest_fraction: float, max_messages: int | None
 ) -> HistogramPlan:
     """By the methods that send few messages whatever happens: a search asks for many histograms, one after another."""
-    asked = {
-        "users": users,
-        "privacy": privacy,
-        "categories": categories,
-        "honest_fraction": honest_fraction,
-        "max_messages": max_messages,
-    }
-    methods = {method.method: method for method in (Decoys, Buckets)}
-    plan: HistogramPlan = choose(methods, "auto", max_messages, asked, error=lambda each: each.error_bound).plan
-    return plan
+    request = Request(users=users, privacy=privacy, honest_fraction=honest_fraction, max_messages=max_messages)
+    return _FEW_MESSAGES.choice(request, categories=categories).plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

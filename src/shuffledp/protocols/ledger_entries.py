@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from shuffledp.accounting.ledger import Entry
 from shuffledp.accounting.recorded import pair_document
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.base import Plan
+from shuffledp.protocols.plan import Plan
 
 # Terms of delta that are (1 + e^epsilon) times a distance from what the pair describes, or the probability of
 # an event outside of which the pair dominates; either is covered by what accounting.spending adds.
@@ -35,11 +35,11 @@ def entry_of(plan: Plan, time: datetime) -> Entry:
         claim=plan.privacy,
     )
     names = {term.name for term in guarantee.terms}
-    if pair_document(guarantee.pair) is None or not {"noise"} <= names <= {"noise"} | _DISTANCES:
+    if pair_document(plan.charged_pair) is None or not {"noise"} <= names <= {"noise"} | _DISTANCES:
         return claim_only
     beyond = any(term.value > 0 for term in guarantee.terms if term.name in _DISTANCES)
     # A distance from a pair that is not pure costs the pair's own delta once more: see accounting.spending; so
     # does what the pair dominates up to.
     again = sum(term.value for term in guarantee.terms if term.name == "cut-off")
     extra = guarantee.delta + again if beyond else 0.0
-    return claim_only if extra > plan.privacy.delta else replace(claim_only, pair=guarantee.pair, extra_delta=extra)
+    return claim_only if extra > plan.privacy.delta else replace(claim_only, pair=plan.charged_pair, extra_delta=extra)

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
+from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
@@ -20,6 +21,13 @@ def pure_ratio(epsilon: float, shift: int = 1) -> float:
     while -math.log(p) * shift * (1 + 2e-14) > epsilon:
         p = math.nextafter(p, 1.0)
     return p
+
+
+def ratio_with(variance: float) -> float:
+    """The ratio of discrete Laplace noise of this variance, for a quieter twin."""
+    return smallest_real(
+        lambda ratio: ratio >= 1 or DiscreteLaplace(ratio).variance >= variance, 0.0, 0.01, relative=1e-9
+    )
 
 
 @lru_cache(maxsize=64)

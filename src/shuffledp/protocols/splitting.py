@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
-from shuffledp.messages import Payloads
+from shuffledp.messages import Batch, Payloads
+from shuffledp.protocols.labels import labels_of
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
 
@@ -126,6 +128,33 @@ class Splitting:
         # Moved to the top of the word, the modulus's highest bit is the word's sign.
         unused = 64 - self.modulus_bits
         return np.asarray((totals << np.uint64(unused)).astype(np.int64) >> np.int64(unused))
+
+    def tally(self, batch: Batch, malformed: int = 0, coordinates: int = 1, first: int = 0) -> Tally:
+        """Of each coordinate from `first` on: the sum of its shares modulo 2^64, and their number.
+
+        A message that is too large, or about another coordinate, is counted as malformed.
+        """
+        labels = labels_of(batch, first)
+        good = (batch.payloads <= self.mask) & (labels >= 0) & (labels < coordinates)
+        kept = labels if good.all() else labels[good]
+        shares = batch.payloads if good.all() else batch.payloads[good]
+        if coordinates == 1:
+            sums = np.array([shares.sum(dtype=np.uint64)])
+            seen = np.array([shares.size])
+        else:
+            sums, seen = add_up(shares, kept, coordinates), np.bincount(kept, minlength=coordinates)
+        counts = np.stack((sums, seen.astype(np.uint64)))
+        return Tally(counts, batch.reports, len(batch), malformed + len(batch) - shares.size)
+
+    def sums(self, tally: Tally, expected: int) -> NDArray[np.int64]:
+        """Each coordinate's sum, or an error unless exactly so many shares about each came whole."""
+        sums, seen = tally.counts
+        if tally.malformed or (seen != np.uint64(expected)).any():
+            raise BrokenBatchError(
+                f"messages about every coordinate must be {expected} numbers below 2^{self.modulus_bits}: "
+                "a share was lost or altered, the batch is void; a second try costs its privacy again."
+            )
+        return self.decode(sums & self.mask)
 
     def check_messages(self, payloads: Payloads, expected: int) -> None:
         """Refuse a batch with a message too many, too few or too large."""

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.continual.batches import CoinBatch
-from shuffledp.continual.domains import Categories
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.files import whole_file
 from shuffledp.messages import Payloads, Reports
-from shuffledp.protocols.base import Plan
 from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.protocols.domains.domain import Categories as NamedCategories
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.histogram.categories import Categories as NamedCategories
+from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
@@ -155,7 +155,7 @@ class Task:
             steps = self.plan.domain.to_steps(checked, bits=bits)
             reports = [self.plan.mechanism(batch.size).randomize(steps, batch.seat, bits=bits) for batch in batches]
         else:
-            reports = [self.plan.randomize(values, bits=bits) for _ in batches]
+            reports = [self.plan.mechanism(batch.size).randomize(values, batch.seat, bits=bits) for batch in batches]
         return [_only(report) for report in reports]
 
     def encode(self, values: ArrayLike) -> NDArray[Any]:
@@ -165,8 +165,8 @@ class Task:
             return plan.categories.encode(values)
         if isinstance(plan, RangesPlan):
             return plan.encode(values)
-        if isinstance(plan, CounterPlan) and isinstance(plan.domain, Categories):
-            return plan.domain.codes(values)
+        if isinstance(plan, CounterPlan) and isinstance(plan.domain, OneHot):
+            return plan.domain.encode(values)
         return np.asarray(values)
 
     @property
@@ -175,7 +175,7 @@ class Task:
         plan = self.plan
         if isinstance(plan, HistogramPlan):
             return plan.categories
-        return plan.domain.named if isinstance(plan, CounterPlan) and isinstance(plan.domain, Categories) else None
+        return plan.domain.named if isinstance(plan, CounterPlan) and isinstance(plan.domain, OneHot) else None
 
     def check_value(self, value: Any) -> None:
         """Refuse a value outside the plan's domain, before anything is sent."""

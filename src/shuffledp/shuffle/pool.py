@@ -27,6 +27,7 @@ class ShufflerPool:
         if shufflers < 1:
             raise ParameterError("shufflers", shufflers, "must be >= 1", "one shuffler is the ordinary model")
         self._shufflers = [Shuffler(bits=stream) for stream in bits.spawn(shufflers)]
+        self.bits = bits
 
     def __len__(self) -> int:
         return len(self._shufflers)

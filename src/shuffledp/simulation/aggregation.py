@@ -1,17 +1,17 @@
 """A plan for a shuffler, run where there is only an aggregator."""
 
 from dataclasses import replace
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import ParameterError
-from shuffledp.estimates import AnyEstimate
 from shuffledp.protocols.aggregation import ShufflerFromAggregator, aggregate
-from shuffledp.protocols.base import Plan
+from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.randomness import RandomBits
 
 
-def simulate_by_aggregator(plan: Plan, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
+def simulate_by_aggregator(plan: RoundPlan, values: ArrayLike, *, bits: RandomBits) -> Any:
     """The estimate of one round in which the users' messages are only ever added up.
 
     Its law is that of `simulate`, and so is what the adversary sees. Meant for small alphabets: a number has

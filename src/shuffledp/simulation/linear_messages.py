@@ -34,6 +34,6 @@ def run_with_messages(policy: CountedPolicy, play: Play, *, bits: RandomBits) ->
                 pool.open(batch.level - 1, BatchSpec(mechanism.users, mechanism.messages_max))
             released = pool.accept(batch.level - 1, mechanism.randomize(steps, batch.first_seat, bits=clients))
             if released is not None:
-                closed[batch.level] = mechanism.analyze(released)
+                closed[batch.level] = mechanism.read(mechanism.tally(released))[0]
         now = policy.tell(now, cohort.users, closed)
         yield now

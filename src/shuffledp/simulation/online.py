@@ -80,5 +80,5 @@ class InternallyPrivate:
         """The plan's estimate once all values were read; the zeros at the beginning add nothing."""
         if self._missing:
             raise TooFewReportsError(self._plan.users, self._plan.users - self._missing)
-        estimate = self._plan.analyze(Batch(self.seize(), self._plan.users))
+        estimate: Estimate = self._plan.analyze(Batch(self.seize(), self._plan.users))
         return replace(estimate, simulated=not self._bits.is_secure)

@@ -64,4 +64,5 @@ class CohortSums(running.CohortSums):
 
 
 def _by_messages(plan: VectorSumPlan, vectors: Floats, bits: RandomBits) -> VectorEstimate:
-    return simulate(plan, vectors, bits=bits)
+    estimate: VectorEstimate = simulate(plan, vectors, bits=bits)
+    return estimate

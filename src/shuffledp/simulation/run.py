@@ -2,19 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
-from shuffledp.protocols.base import Plan
-from shuffledp.protocols.binary_sum.base import BinarySumPlan
-from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
-from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.ranges.base import RangesPlan
-from shuffledp.protocols.vector_sum.base import VectorSumPlan
+from shuffledp.protocols.learner import OpenBatch
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
+from shuffledp.shuffle.pool import ShufflerPool
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
 
 Progress = Callable[[int], None]
@@ -22,40 +19,10 @@ Progress = Callable[[int], None]
 
 # Users randomized at a time: their messages stay in the cache.
 _AT_A_TIME = 1 << 16
-# Messages that a shuffler of a streamed simulation holds at a time.
-_MESSAGES_AT_A_TIME = 1 << 20
+# Messages that a shuffler of a streamed simulation holds at a time, and messages randomized at a time then.
+_MESSAGES_AT_A_TIME, _STREAMED = 1 << 20, 1 << 18
 
 
-@overload
-def simulate(
-    plan: BinarySumPlan | BoundedSumPlan,
-    values: ArrayLike,
-    *,
-    bits: RandomBits,
-    fast: bool = ...,
-    clip: bool = ...,
-    progress: Progress | None = ...,
-) -> Estimate: ...
-@overload
-def simulate(
-    plan: VectorSumPlan | HistogramPlan | RangesPlan,
-    values: ArrayLike,
-    *,
-    bits: RandomBits,
-    fast: bool = ...,
-    clip: bool = ...,
-    progress: Progress | None = ...,
-) -> VectorEstimate: ...
-@overload
-def simulate(
-    plan: Plan,
-    values: ArrayLike,
-    *,
-    bits: RandomBits,
-    fast: bool = ...,
-    clip: bool = ...,
-    progress: Progress | None = ...,
-) -> AnyEstimate: ...
 def simulate(
     plan: Plan,
     values: ArrayLike,
@@ -64,11 +31,22 @@ def simulate(
     fast: bool = False,
     clip: bool = False,
     progress: Progress | None = None,
-) -> AnyEstimate:
-    """The estimate of one round over these values.
+) -> Any:
+    """The answer of a plan over these values, in one process.
 
-    Makes, permutes and reads every message; `fast` draws the estimate from the same law instead. `clip`
-    brings values into the plan's domain and counts them, where they would be refused.
+    Args:
+        plan: any plan; a running sum answers with its estimate at the end.
+        values: one entry or row for each of the plan's users, encoded (`plan.encode`).
+        bits: where all randomness comes from; seeded bits label the answer a simulation.
+        fast: draw the answer from its own law instead of making, permuting and reading every message.
+        clip: bring values into the plan's domain and count them, where they would be refused.
+        progress: called with the number of users who have reported so far.
+
+    Returns:
+        The plan's estimate, with its error.
+
+    Raises:
+        ParameterError: values outside the domain, or of another number of users.
 
     >>> from shuffledp import BinarySum, Privacy
     >>> plan = BinarySum.plan(users=1000, privacy=Privacy(1, 1e-6))
@@ -77,51 +55,54 @@ def simulate(
     True
     """
     array, clipped = plan.clip_values(values) if clip else (np.asarray(values), 0)
-    estimate: AnyEstimate
     if fast:
         estimate = plan.sample_estimate(array, bits=bits)
     else:
-        array = plan.check_values(array)
-        plan.check_reports(len(array))
-        if isinstance(plan, VectorSumPlan) and plan.users * plan.messages_per_user_max > _MESSAGES_AT_A_TIME:
-            estimate = _by_coordinates(plan, array, bits, progress)
-        else:
-            estimate = _at_once(plan, array, bits, progress)
+        estimate = _by_messages(plan, plan.check_values(array), bits, progress)
     return replace(estimate, simulated=not bits.is_secure, clipped=clipped)
 
 
-def _at_once(plan: Plan, array: Any, bits: RandomBits, progress: Progress | None) -> AnyEstimate:
-    """One shuffler takes all messages of all users."""
+def _by_messages(plan: Plan, array: Any, bits: RandomBits, progress: Progress | None) -> Any:
+    """Every cohort reports to the batches that the learner asks it to join; full ones are permuted and read."""
+    plan.check_reports(len(array))
     clients, shuffling = bits.spawn(2)
-    shuffler = Shuffler(bits=shuffling)
-    shuffler.open(BatchSpec(plan.users, plan.messages_per_user_max))
-    for start in range(0, plan.users, _AT_A_TIME):
-        shuffler.accept(plan.randomize(array[start : start + _AT_A_TIME], bits=clients))
+    pool = ShufflerPool(plan.layout.shufflers, bits=shuffling)
+    learner = plan.learner()
+    state = learner.start()
+    while state.users < len(array) and (cohort := learner.ask(state)) is not None:
+        users = min(cohort.users, len(array) - state.users)
+        prepared = plan.prepare(array[state.users : state.users + users], bits=clients)
+        closed = {}
+        for batch in cohort.batches:
+            tally = _joined(pool, batch, prepared, clients, progress)
+            if tally is not None:
+                closed[batch.level] = batch.mechanism.read(tally)[0]
+        state = learner.tell(state, users, closed)
         if progress is not None:
-            progress(min(start + _AT_A_TIME, plan.users))
-    return plan.analyze(shuffler.close())
+            progress(state.users)
+    return learner.estimate(state)
 
 
-def _by_coordinates(plan: VectorSumPlan, array: Any, bits: RandomBits, progress: Progress | None) -> VectorEstimate:
-    """A few coordinates at a time, so that little is held in memory.
-
-    Labels are in the clear, so permuting the messages of each label apart has the law of permuting all.
-    """
-    clients, shuffling = bits.spawn(2)
-    shuffler = Shuffler(bits=shuffling)
-    prepared = plan.prepare(array)
-    length = plan.messages_per_user_max // plan.coordinates
-    width = max(1, min(plan.coordinates, _MESSAGES_AT_A_TIME // (plan.users * length)))
-    rows = max(1, (1 << 18) // (width * length))
-    totals, dropped = np.zeros(plan.coordinates, dtype=np.int64), 0
-    for first in range(0, plan.coordinates, width):
-        columns = np.ascontiguousarray(prepared[:, first : first + width])
-        shuffler.open(BatchSpec(plan.users, columns.shape[1] * length))
-        for start in range(0, plan.users, rows):
-            shuffler.accept(plan.randomize_coordinates(columns[start : start + rows], first, bits=clients))
-        steps, lost = plan.totals(shuffler.close(), first, columns.shape[1])
-        totals[first : first + width] = steps
-        dropped += lost
-        if progress is not None:
-            progress(plan.users * min(first + width, plan.coordinates) // plan.coordinates)
-    return plan.estimate(totals, dropped=dropped)
+def _joined(
+    pool: ShufflerPool, batch: OpenBatch, prepared: Any, bits: RandomBits, progress: Progress | None
+) -> Tally | None:
+    """The tally of a batch that the cohort fills, or None where more users are missing."""
+    mechanism, users = batch.mechanism, len(prepared)
+    if not batch.opens or users < mechanism.users:
+        if batch.opens:
+            pool.open(batch.level - 1, BatchSpec(mechanism.users, mechanism.messages_max))
+        released = pool.accept(batch.level - 1, mechanism.randomize(prepared, batch.first_seat, bits=bits))
+        return None if released is None else mechanism.tally(released)
+    shuffler = Shuffler(bits=pool.bits)
+    tallies: list[Tally] = []
+    at_once = users * mechanism.messages_max <= _MESSAGES_AT_A_TIME
+    for part in mechanism.parts(prepared, 0, users * mechanism.messages_max if at_once else _MESSAGES_AT_A_TIME):
+        rows = _AT_A_TIME if at_once or part.messages == mechanism.messages_max else max(1, _STREAMED // part.messages)
+        shuffler.open(BatchSpec(users, part.messages))
+        for start in range(0, users, rows):
+            shuffler.accept(part.make(slice(start, min(start + rows, users)), bits))
+            if progress is not None:
+                progress(batch.first_seat + min(start + rows, users))
+        # Every part holds a message of each user: the reports are counted once.
+        tallies.append(replace(mechanism.tally(shuffler.close()), reports=0 if tallies else users))
+    return Tally.merge(tallies)

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.continual.domains import Bits, Categories, Domain
 from shuffledp.continual.estimates import RunningEstimates
+from shuffledp.protocols.domains.summed import Bits, OneHot, SummedDomain
 
 # Numbers held at a time: a histogram of many categories has many after every user.
 _AT_A_TIME = 1 << 20
@@ -59,10 +59,10 @@ class RunningTruth:
         return cls(np.concatenate(closing), total, largest)
 
 
-def _numbers(domain: Domain, values: NDArray[Any]) -> NDArray[Any]:
+def _numbers(domain: SummedDomain, values: NDArray[Any]) -> NDArray[Any]:
     """What each user adds to the sum."""
     if isinstance(domain, Bits):
         return values.astype(np.int64)
-    if isinstance(domain, Categories):
+    if isinstance(domain, OneHot):
         return np.asarray(values[:, np.newaxis] == np.arange(domain.count), dtype=np.int64)
     return values

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import ParameterError, TooFewReportsError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.base import Plan
 from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
@@ -21,7 +21,7 @@ FALSE_ALARM = 1e-9
 
 
 def check_protocol(
-    plan: Plan, values: ArrayLike, bad_values: list[ArrayLike], *, runs: int = 4000, seed: int = 1
+    plan: RoundPlan, values: ArrayLike, bad_values: list[ArrayLike], *, runs: int = 4000, seed: int = 1
 ) -> None:
     """Fail unless the plan keeps every promise that plans make.
 
@@ -38,7 +38,7 @@ def check_protocol(
     _check_labels(plan, values)
 
 
-def _check_accuracy(plan: Plan, values: ArrayLike, runs: int, bits: RandomBits) -> None:
+def _check_accuracy(plan: RoundPlan, values: ArrayLike, runs: int, bits: RandomBits) -> None:
     truth = plan.true_value(values)
     by_messages = [simulate(plan, values, bits=bits) for _ in range(runs)]
     by_law = [plan.sample_estimate(values, bits=bits) for _ in range(runs)]
@@ -60,7 +60,7 @@ def _check_accuracy(plan: Plan, values: ArrayLike, runs: int, bits: RandomBits) 
         assert_same_law(first, second, false_alarm=FALSE_ALARM)
 
 
-def _check_messages(plan: Plan, values: ArrayLike, bits: RandomBits) -> None:
+def _check_messages(plan: RoundPlan, values: ArrayLike, bits: RandomBits) -> None:
     reports = plan.randomize(values, bits=bits)
     assert len(reports) == plan.users
     assert reports.payloads.dtype.kind == "u", "messages must be unsigned integers"
@@ -78,14 +78,14 @@ def _check_messages(plan: Plan, values: ArrayLike, bits: RandomBits) -> None:
     assert plan.analyze(again) == plan.analyze(batch), "the order of messages matters"
 
 
-def _shuffled(plan: Plan, reports: Reports, bits: RandomBits) -> Batch:
+def _shuffled(plan: RoundPlan, reports: Reports, bits: RandomBits) -> Batch:
     shuffler = Shuffler(bits=bits)
     shuffler.open(BatchSpec(plan.users, plan.messages_per_user_max))
     shuffler.accept(reports)
     return shuffler.close()
 
 
-def _check_refusals(plan: Plan, values: ArrayLike, bad_values: list[ArrayLike], bits: RandomBits) -> None:
+def _check_refusals(plan: RoundPlan, values: ArrayLike, bad_values: list[ArrayLike], bits: RandomBits) -> None:
     reports = plan.randomize(values, bits=bits)
     batch = _shuffled(plan, reports, bits)
     _must_raise(TooFewReportsError, plan.analyze, Batch(batch.payloads, plan.users - 1, batch.labels))
@@ -115,7 +115,7 @@ def _must_raise(
     raise AssertionError(f"{call} took what it must refuse: {arguments}")
 
 
-def _check_file(plan: Plan) -> None:
+def _check_file(plan: RoundPlan) -> None:
     document = json.loads(json.dumps(plan.document(), allow_nan=False))
     again = plan_from_document(document)
     assert again == plan and again.fingerprint == plan.fingerprint == document["fingerprint"]
@@ -129,7 +129,7 @@ def _check_file(plan: Plan) -> None:
     raise AssertionError("the plan can be changed")
 
 
-def _check_labels(plan: Plan, values: ArrayLike) -> None:
+def _check_labels(plan: RoundPlan, values: ArrayLike) -> None:
     for fast in (False, True):
         first, second = (simulate(plan, values, bits=RandomBits.seeded(7), fast=fast) for _ in range(2))
         assert first == second and first.simulated, "a seeded run must repeat and say that it is a simulation"

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.histogram.categories import Categories, Dates, Hashed, Integers, Names, as_categories
+from shuffledp.protocols.domains.categories import Dates, Hashed, Integers, Names, as_categories
+from shuffledp.protocols.domains.domain import Categories
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.accounting.visible_coins import OptInPair, RepeatedPair
+from shuffledp.accounting.repeated import RepeatedPair
+from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy

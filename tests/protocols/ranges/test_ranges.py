@@ -17,9 +17,9 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.protocols.domains.axes import Axis, as_axes
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.ranges import Ranges
-from shuffledp.protocols.ranges.axes import Axis, as_axes
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound, one_sum_bound
 from shuffledp.protocols.ranges.grid import Grid
 from shuffledp.protocols.ranges.planning import calibrated

@@ -9,7 +9,7 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of, root_mean_square
 from shuffledp.experiments.survey.results import Cell, Line, Measured, Row, Table, figure
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.binary_sum import METHODS
+from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 
 NUMBER = 2
@@ -52,7 +52,7 @@ def method_row(setting: Setting, method: str) -> Row:
     for factor in setting.pick((1.0,), (0.25, 0.5, 1.0), (0.25, 0.35, 0.5, 0.7, 1.0)):
         epsilon = factor * privacy.epsilon
         try:
-            plan = METHODS[method].plan(users=users, privacy=Privacy(epsilon, privacy.delta))
+            plan = BinarySum.methods[method].plan(users=users, privacy=Privacy(epsilon, privacy.delta))
         except InfeasibleError as refusal:
             notes.append(f"Refuses ε = {epsilon:g}: {refusal}")
             continue
@@ -98,7 +98,7 @@ def _cells(setting: Setting, plan: BinarySumPlan, error: Measured, values: NDArr
     }
 
 
-ROWS = tuple(partial(method_row, method=method) for method in METHODS)
+ROWS = tuple(partial(method_row, method=method) for method in BinarySum.methods)
 
 
 def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:

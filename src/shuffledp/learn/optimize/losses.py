@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.optimize.sets import ConvexSet, check_positive
-from shuffledp.protocols.vector_sum.ball import Ball
+from shuffledp.protocols.domains.ball import Ball
 
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, ...]

@@ -11,7 +11,7 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.learn.optimize.losses import Loss, check_not_negative
 from shuffledp.learn.optimize.sets import ConvexSet, check_positive
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import check_users
+from shuffledp.protocols.request import check_users
 
 # The noise of a plan passes the Gaussian of its target by at most about this part.
 _ROOM = 1.01

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.vector_sum.ball import LARGEST_DIMENSION
+from shuffledp.protocols.domains.ball import LARGEST_DIMENSION
 
 Floats = NDArray[np.float64]
 

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.errors import DataError, InfeasibleError
+from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.paper import paper_standard_error
+from shuffledp.protocols.domains.summed import BITS, Bits
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
@@ -32,22 +34,10 @@ def _error_bound(plan: "BinarySumPlan") -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinarySumPlan(Plan):
+class BinarySumPlan(RoundPlan):
     """A count of users whose value is 1."""
 
     protocol: ClassVar[str] = "binary-sum"
-    is_pure: ClassVar[bool] = False
-    keeps_zero: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def error_bound(self) -> float:
-        """The error is at most this with probability CONFIDENCE, whatever the data."""
-
-    @property
-    @abstractmethod
-    def influence(self) -> float | None:
-        """How far one client that lies can move the count; None if as far as it likes."""
 
     def reference(self) -> dict[str, float | None]:
         return {
@@ -84,8 +74,41 @@ class BinarySumPlan(Plan):
             )
         return array.astype(np.uint8)
 
+    @property
+    def domain(self) -> Bits:
+        return BITS
+
+    @property
+    def unit(self) -> str:
+        return " users"
+
+    @property
+    def bits_per_message(self) -> int:
+        return 1
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """How many messages are 0, and how many are 1."""
+        seen = np.array([np.count_nonzero(batch.payloads == bit) for bit in (0, 1)], dtype=np.int64)
+        return Tally(seen, batch.reports, len(batch), malformed)
+
+    def _read_bits(self, tally: Tally, expected: int | None = None) -> tuple[int, int, int]:
+        """Ones and zeros of a whole batch, and how many messages were neither; all that were `expected` and are not.
+
+        A lost or malformed message could have been a 1 or a 0: each widens the bound.
+        """
+        self.check_reports(tally.reports)
+        zeros, ones = tally.counts.tolist()
+        if expected is None:
+            return ones, zeros, tally.messages + tally.malformed - ones - zeros
+        if tally.messages > expected:
+            raise BrokenBatchError(
+                f"messages must be {expected}, got {tally.messages}: "
+                "somebody sent more than the plan; a second try costs its privacy again."
+            )
+        return ones, zeros, expected - ones - zeros
+
     @abstractmethod
-    def analyze(self, batch: Batch) -> Estimate: ...
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate: ...
 
     @abstractmethod
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate: ...
@@ -120,12 +143,6 @@ class BinarySumPlan(Plan):
         array = self.check_values(values)
         self.check_reports(array.size)
         return array
-
-    @property
-    def message_influence(self) -> float:
-        """How far one message that is missing moves the estimate, at most."""
-        # Randomized response divides by the part of answers that are not random.
-        return 1 / (1 - getattr(self, "random_probability", 0.0))
 
     def _estimate(self, value: float, *, dropped: int = 0, simulated: bool = False) -> Estimate:
         return Estimate(

@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan
 from shuffledp.protocols.binary_sum.paper import paper_noise
 from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial, coin_bits
 
@@ -66,13 +67,11 @@ class Coins(AdditiveNoisePlan):
     probability: float
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """Few users toss ceil(N / honest users) fair coins each; many toss one rare coin each."""
-        check_users(users)
-        if constants == "paper":
-            if privacy.epsilon > 1 or honest_fraction != 1:
+        users, privacy = request.users, request.privacy
+        if request.constants == "paper":
+            if privacy.epsilon > 1 or request.honest_fraction != 1:
                 raise InfeasibleError(
                     "constants",
                     "paper",
@@ -81,15 +80,12 @@ class Coins(AdditiveNoisePlan):
                 )
             bits_per_user, probability = paper_noise(users, privacy)
         else:
-            honest = honest_users(users, honest_fraction)
+            honest = request.honest
             coins = smallest_fair_coins(privacy)
             bits_per_user = max(1, math.ceil(coins / honest))
             probability = 0.5 if honest <= coins else smallest_probability(honest, privacy)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             bits_per_user=bits_per_user,
             probability=probability,
         )
@@ -123,10 +119,6 @@ class Coins(AdditiveNoisePlan):
     @property
     def messages_per_user_max(self) -> int:
         return 1 + self.bits_per_user
-
-    @property
-    def bits_per_message(self) -> int:
-        return 1
 
     def pair(self, honest: int) -> ShiftPair:
         return ShiftPair(Binomial(honest * self.bits_per_user, self.probability))
@@ -162,18 +154,14 @@ class Coins(AdditiveNoisePlan):
         messages[:, 1:] = noise.reshape(true.size, -1)
         return Reports.of_equal_size(messages)
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        expected = self.users * self.messages_per_user_max
-        if len(batch) > expected:
-            raise BrokenBatchError(
-                f"messages must be {expected}, got {len(batch)}: "
-                "somebody sent more than the plan; a second try costs its privacy again."
-            )
-        ones = int(np.count_nonzero(batch.payloads == 1))
-        zeros = int(np.count_nonzero(batch.payloads == 0))
-        # A lost or malformed message could have been a 1 or a 0: each widens the bound by 1.
-        return self._estimate(ones - self.noise_law.mean, dropped=expected - ones - zeros)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        ones, _, dropped = self._read_bits(tally, self.users * self.messages_per_user_max)
+        return self._estimate(ones - self.noise_law.mean, dropped=dropped, simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        needed = smallest_fair_coins(self.privacy) / self.honest_users / self.bits_per_user / 4
+        least = min(needed, 0.25) if self.probability == 0.5 else self.probability * (1 - self.probability)
+        return {"probability": probability_with(part * least)}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = int(self._all_values(values).sum(dtype=np.int64))

@@ -14,17 +14,16 @@ from scipy import special
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import PolyaDifference
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, smallest_cap
 from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.polya import pure_ratio, ratio_with
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
 
@@ -68,16 +67,14 @@ class Correlated(AdditiveNoisePlan):
     most_flood: int
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """A tenth of epsilon for the flood, which is then as small as the exact curve allows."""
-        check_users(users)
+        users, privacy = request.users, request.privacy
         check_delta(privacy)
-        honest = honest_users(users, honest_fraction)
+        honest = request.honest
         ratio = pure_ratio((1 - _FLOOD_PART) * privacy.epsilon)
         flood_epsilon = min(1.0, _FLOOD_PART * privacy.epsilon)
-        if constants == "paper":
+        if request.constants == "paper":
             flood_ratio = math.exp(-_PAPER_DECAY * flood_epsilon)
             flood_shape = 3 * (1 + math.log(1 / privacy.delta))
         else:
@@ -91,10 +88,7 @@ class Correlated(AdditiveNoisePlan):
             )
         limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 3 * users)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             ratio=ratio,
             flood_shape=flood_shape,
             flood_ratio=flood_ratio,
@@ -162,10 +156,6 @@ class Correlated(AdditiveNoisePlan):
         return 1 + 2 * self.most_noise + 2 * self.most_flood
 
     @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    @property
     def influence(self) -> float:
         return float(self.messages_per_user_max)
 
@@ -217,10 +207,12 @@ class Correlated(AdditiveNoisePlan):
         signs = np.tile(np.array([1, 0], dtype=np.uint8), true.size)
         return Reports(np.repeat(signs, counts.reshape(-1)), counts.sum(axis=1))
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        plus, minus = (int(np.count_nonzero(batch.payloads == sign)) for sign in (1, 0))
-        return self._estimate(float(plus - minus), dropped=len(batch) - plus - minus)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        plus, minus, dropped = self._read_bits(tally)
+        return self._estimate(float(plus - minus), dropped=dropped, simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = int(self._all_values(values).sum(dtype=np.int64))

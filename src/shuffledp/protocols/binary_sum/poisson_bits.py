@@ -11,17 +11,16 @@ from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import Skellam
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import Poisson
 from shuffledp.accounting.split_coins import SplitCoinsPair
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan, check_delta, smallest_cap
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import poisson, sample_skellam
 
@@ -50,22 +49,17 @@ class PoissonBits(BinarySumPlan):
     most_noise_bits: int
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """The smallest rate for the honest users; one user's share of it is cut off far out."""
-        check_users(users)
-        only_exact(constants)
+        users, privacy = request.users, request.privacy
+        only_exact(request.constants)
         check_delta(privacy)
-        honest = honest_users(users, honest_fraction)
+        honest = request.honest
         target = privacy.delta * (1 - 2 * _CUT_PART)
         rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= target, 0.0, 10.0, relative=1e-9)
         limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * users)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             rate=rate,
             most_noise_bits=smallest_cap(Poisson(rate / honest).sf, limit),
         )
@@ -110,10 +104,6 @@ class PoissonBits(BinarySumPlan):
         return 1 + self.most_noise_bits
 
     @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    @property
     def influence(self) -> float:
         # Sends all its messages as 1s or as 0s: each moves the estimate by a half.
         return (self.messages_per_user_max + 1) / 2
@@ -155,10 +145,12 @@ class PoissonBits(BinarySumPlan):
         payloads[np.cumsum(sizes) - sizes] = true
         return Reports(payloads, sizes)
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        ones, zeros = (int(np.count_nonzero(batch.payloads == bit)) for bit in (1, 0))
-        return self._estimate((ones - zeros + self.users) / 2, dropped=len(batch) - ones - zeros)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        ones, zeros, dropped = self._read_bits(tally)
+        return self._estimate((ones - zeros + self.users) / 2, dropped=dropped, simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"rate": part * self.rate}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = int(self._all_values(values).sum(dtype=np.int64))

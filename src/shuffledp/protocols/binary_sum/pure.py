@@ -13,13 +13,13 @@ from shuffledp.accounting.anonymous_sum import AnonymousSumPair
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -104,13 +104,11 @@ class Pure(BinarySumPlan):
     decay: float
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """Found by descent on a few inputs of the others, then verified on all of them."""
-        check_users(users)
-        only_exact(constants)
-        honest = min(honest_users(users, honest_fraction), _MOST_CALIBRATED)
+        users, privacy = request.users, request.privacy
+        only_exact(request.constants)
+        honest = min(request.honest, _MOST_CALIBRATED)
         if privacy.epsilon < _SMALLEST_EPSILON:
             raise InfeasibleError(
                 "epsilon", privacy.epsilon, f"must be >= {_SMALLEST_EPSILON} for pure sums", "take another method"
@@ -122,10 +120,7 @@ class Pure(BinarySumPlan):
         while _pair(_calibrated(honest, bits), probability, bits, decay).pure_epsilon > privacy.epsilon:
             probability *= 1.01
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             random_probability=probability,
             bits_per_user=bits,
             decay=decay,
@@ -188,10 +183,6 @@ class Pure(BinarySumPlan):
         return self.bits_per_user
 
     @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    @property
     def influence(self) -> float:
         return (self.bits_per_user + 1) / 2 / (1 - self.random_probability)
 
@@ -227,16 +218,17 @@ class Pure(BinarySumPlan):
         ones = np.where(is_random, drawn, (self.bits_per_user - 1) // 2 + true.astype(np.int64))
         return Reports.of_equal_size((np.arange(self.bits_per_user) < ones[:, None]).astype(np.uint8))
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        expected = self.users * self.bits_per_user
-        if len(batch) > expected:
-            raise BrokenBatchError(
-                f"messages must be {expected}, got {len(batch)}: "
-                "somebody sent more than the plan; a second try costs its privacy again."
-            )
-        ones, zeros = (int(np.count_nonzero(batch.payloads == bit)) for bit in (1, 0))
-        return self._estimate(self._from_ones(ones), dropped=expected - ones - zeros)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        ones, _, dropped = self._read_bits(tally, self.users * self.bits_per_user)
+        return self._estimate(self._from_ones(ones), dropped=dropped, simulated=simulated)
+
+    @property
+    def message_influence(self) -> float:
+        # What is read is divided by the part of answers that are not random.
+        return 1 / (1 - self.random_probability)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"random_probability": part * self.random_probability}
 
     def _from_ones(self, ones: int) -> float:
         return (ones - self.users * self.bits_per_user / 2) / (1 - self.random_probability) + self.users / 2

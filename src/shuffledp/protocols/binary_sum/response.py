@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.responses import ShuffledResponsePair
-from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, check_delta
 from shuffledp.protocols.fields import only_exact, real_number
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -53,21 +54,17 @@ class Response(BinarySumPlan):
     random_probability: float
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """The fewest random answers that suffice, for the worst input of the other users."""
-        check_users(users)
-        only_exact(constants)
+        users, privacy = request.users, request.privacy
+        only_exact(request.constants)
         check_delta(privacy)
-        p = smallest_random_probability(honest_users(users, honest_fraction), privacy)
+        p = smallest_random_probability(request.honest, privacy)
         if p >= 0.999:
             raise InfeasibleError(
                 "users", users, "are too few to hide one user's answer among", "take more users, or another method"
             )
-        return cls(
-            users=users, privacy=privacy, honest_fraction=honest_fraction, constants=constants, random_probability=p
-        )
+        return cls(**request.common, random_probability=p)
 
     def _check_noise(self) -> None:
         if not 0 < self.random_probability < 1:
@@ -110,10 +107,6 @@ class Response(BinarySumPlan):
         return 1
 
     @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    @property
     def local_epsilon(self) -> float:
         return math.log((1 - self.lie) / self.lie)
 
@@ -150,16 +143,17 @@ class Response(BinarySumPlan):
         flipped = bernoulli(self.lie, true.size, bits=bits).view(np.uint8)
         return Reports.of_equal_size((true ^ flipped).reshape(-1, 1))
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        if len(batch) > self.users:
-            raise BrokenBatchError(
-                f"messages must be {self.users}, got {len(batch)}: "
-                "somebody sent more than the plan; a second try costs its privacy again."
-            )
-        ones = int(np.count_nonzero(batch.payloads == 1))
-        dropped = self.users - ones - int(np.count_nonzero(batch.payloads == 0))
-        return self._estimate(self._from_ones(ones), dropped=dropped)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        ones, _, dropped = self._read_bits(tally, self.users)
+        return self._estimate(self._from_ones(ones), dropped=dropped, simulated=simulated)
+
+    @property
+    def message_influence(self) -> float:
+        # What is read is divided by the part of answers that are not random.
+        return 1 / (1 - self.random_probability)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"random_probability": 2 * probability_with(part * self.lie * (1 - self.lie))}
 
     def _from_ones(self, ones: int) -> float:
         return (ones - self.users * self.lie) / (1 - self.random_probability)

@@ -13,20 +13,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.mixing import smallest_messages
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan
 from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio
+from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio, ratio_with
+from shuffledp.protocols.request import Request
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
 
@@ -45,6 +44,7 @@ class Shares(AdditiveNoisePlan):
     """
 
     method: ClassVar[str] = "shares"
+    can_be_voided: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/split-and-mix.md"
 
     ratio: float
@@ -53,12 +53,10 @@ class Shares(AdditiveNoisePlan):
     largest_deviation: int
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
-        check_users(users)
-        honest = honest_users(users, honest_fraction)
+        users, privacy = request.users, request.privacy
+        honest = request.honest
         ratio = pure_ratio(privacy.epsilon)
         deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM)
         modulus_bits = modulus_bits_for(users + 2 * deviation + 1)
@@ -73,14 +71,11 @@ class Shares(AdditiveNoisePlan):
         distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
         shares = (
             _closed_form_shares(honest, modulus_bits, distance)
-            if constants == "paper"
+            if request.constants == "paper"
             else smallest_messages(honest, 1 << modulus_bits, distance)
         )
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             ratio=ratio,
             shares=shares,
             modulus_bits=modulus_bits,
@@ -170,10 +165,16 @@ class Shares(AdditiveNoisePlan):
         spread = self.largest_deviation
         return Splitting(self.shares, self.modulus_bits, -spread, self.users + spread)
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        self._splitting.check_messages(batch.payloads, self.users * self.shares)
-        return self._estimate(float(self._splitting.decode(self._splitting.total(batch.payloads))))
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self._splitting.tally(batch, malformed)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        self.check_reports(tally.reports)
+        (total,) = self._splitting.sums(tally, self.users * self.shares)
+        return self._estimate(float(total), simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = int(self._all_values(values).sum(dtype=np.int64))

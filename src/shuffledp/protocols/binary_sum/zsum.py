@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import CONFIDENCE, AdditiveNoisePlan
 from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_probability
 from shuffledp.protocols.fields import only_exact, real_number
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -47,13 +47,11 @@ class ZSum(AdditiveNoisePlan):
     silence: float
 
     @classmethod
-    def plan(
-        cls, *, users: int, privacy: Privacy, honest_fraction: float = 1.0, constants: Constants = "exact"
-    ) -> Self:
+    def for_request(cls, request: Request) -> Self:
         """The rarest silences that hide one bit; the mirror image of one rare coin a user."""
-        check_users(users)
-        only_exact(constants)
-        honest = honest_users(users, honest_fraction)
+        users, privacy = request.users, request.privacy
+        only_exact(request.constants)
+        honest = request.honest
         if honest < smallest_fair_coins(privacy):
             raise InfeasibleError(
                 "users",
@@ -62,10 +60,7 @@ class ZSum(AdditiveNoisePlan):
                 "take more users, or the method coins, which tosses several",
             )
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             silence=smallest_probability(honest, privacy),
         )
 
@@ -104,10 +99,6 @@ class ZSum(AdditiveNoisePlan):
         return 2
 
     @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    @property
     def influence(self) -> float:
         return 2.0
 
@@ -136,10 +127,12 @@ class ZSum(AdditiveNoisePlan):
         sizes = true.astype(np.int64) + 1 - bernoulli(self.silence, true.size, bits=bits)
         return Reports(np.ones(int(sizes.sum()), dtype=np.uint8), sizes)
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        count = int(np.count_nonzero(batch.payloads == 1))
-        return self._from_count(count, dropped=len(batch) - count)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        count, zeros, dropped = self._read_bits(tally)
+        return self._from_count(count, dropped=dropped + zeros, simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"silence": probability_with(part * self.silence * (1 - self.silence))}
 
     def _from_count(self, count: int, *, dropped: int = 0, simulated: bool = False) -> Estimate:
         value = count - self.users + self.noise_law.mean if count > self.users else 0.0

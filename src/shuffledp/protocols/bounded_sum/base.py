@@ -5,29 +5,29 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch
-from shuffledp.protocols.base import Plan
 from shuffledp.protocols.bounded_sum.paper import paper_standard_error
+from shuffledp.protocols.domains.summed import Reals, check_range
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
+from shuffledp.protocols.fields import domain, noise
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_gaussian import CuratorGaussian
 from shuffledp.references.local_bounded import LocalBounded
-from shuffledp.sampling.rounding import LARGEST, round_randomly
+from shuffledp.sampling.rounding import LARGEST
 
 Floats = NDArray[np.float64]
 
 # Users rounded at a time: their numbers stay in the cache.
 _AT_A_TIME = 1 << 16
-# Squares and sums of values stay finite, and steps of the grid above 0.
-_LARGEST_VALUE, _SMALLEST_WIDTH = 1e150, 1e-150
 
 
 @lru_cache(maxsize=64)
@@ -36,25 +36,19 @@ def _bound_in_steps(noise: IntegerLaw, users: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedSumPlan(Plan):
+class BoundedSumPlan(RoundPlan):
     """A sum of reals in [low, high], rounded at random to `grid` steps: unbiased, and whole from there on."""
 
     protocol: ClassVar[str] = "bounded-sum"
-    domain_names: ClassVar[tuple[str, ...]] = ("low", "high")
 
-    low: float
-    high: float
-    grid: int
+    low: float = domain()
+    high: float = domain()
+    grid: int = noise("[1, inf)")
 
     @property
     @abstractmethod
     def noise_law(self) -> IntegerLaw:
         """The law of what is added, in steps of the grid, when everybody follows the protocol."""
-
-    @property
-    @abstractmethod
-    def influence(self) -> float | None:
-        """How far one client that lies can move the sum; None if as far as it likes."""
 
     @property
     def width(self) -> float:
@@ -72,6 +66,14 @@ class BoundedSumPlan(Plan):
         object.__setattr__(self, "high", float(self.high))
         if not 1 <= self.grid <= LARGEST:
             raise ParameterError("grid", self.grid, f"must lie in 1..{LARGEST}", "make the plan again")
+
+    @property
+    def domain(self) -> Reals:
+        return Reals(self.grid, self.low, self.high)
+
+    @property
+    def message_influence(self) -> float:
+        return self.step
 
     @property
     def standard_error(self) -> float:
@@ -92,27 +94,8 @@ class BoundedSumPlan(Plan):
             "local_standard_error": local.standard_error,
         }
 
-    def check_values(self, values: ArrayLike) -> Floats:
-        """The values as floats in the range."""
-        array = _finite_column(values)
-        outside = np.flatnonzero((array < self.low) | (array > self.high))
-        if outside.size:
-            row = int(outside[0])
-            raise DataError(
-                "values",
-                f"{array[row]:g} in row {row + 1}",
-                f"must lie in [{self.low:g}, {self.high:g}]",
-                "clip it (--clip, clip=True) or plan a wider range",
-            )
-        return array
-
-    def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
-        array = _finite_column(values)
-        clipped = np.clip(array, self.low, self.high)
-        return clipped, int(np.count_nonzero(clipped != array))
-
     @abstractmethod
-    def analyze(self, batch: Batch) -> Estimate: ...
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate: ...
 
     @abstractmethod
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate: ...
@@ -130,9 +113,8 @@ class BoundedSumPlan(Plan):
         return np.array([self.low]), np.array([self.high]), np.array([self.low])
 
     def _rounded(self, values: Floats, bits: RandomBits) -> NDArray[np.int64]:
-        """Whole numbers of steps above low, in 0..grid; clipping keeps what floats round beyond it."""
-        scaled = np.clip((values - self.low) * (self.grid / self.width), 0.0, float(self.grid))
-        return round_randomly(scaled, bits=bits)
+        """Whole numbers of steps above low, in 0..grid."""
+        return self.domain.to_steps(values, bits=bits)
 
     def _rounded_total(self, values: ArrayLike, bits: RandomBits) -> int:
         array = self.check_values(values)
@@ -152,31 +134,6 @@ class BoundedSumPlan(Plan):
     def _coarse(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums in a fiftieth of the noise's deviation: a post-processing with fewer outcomes to count."""
         return (sums // max(1, int(self.noise_law.standard_deviation / 50))).reshape(-1, 1)
-
-
-def check_range(low: Any, high: Any) -> None:
-    """Refuse what is no range."""
-    for name, value in (("low", low), ("high", high)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_VALUE:
-            raise ParameterError(
-                name, value, f"must be a number within {_LARGEST_VALUE:g} of 0", "say what the ends of the range are"
-            )
-    if not high - low >= _SMALLEST_WIDTH:
-        raise ParameterError("high", high, f"must be larger than low, {low:g}", "check both")
-
-
-def _finite_column(values: ArrayLike) -> Floats:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0:
-        raise DataError("values", f"shape {array.shape}", "must be a column of at least one value", "pass one a user")
-    if array.dtype.kind not in "buif":
-        raise DataError("values", f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(float)")
-    array = array.astype(np.float64, copy=False)
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        row = int(bad[0])
-        raise DataError("values", f"{array[row]} in row {row + 1}", "must be finite", "drop or fill such values first")
-    return array
 
 
 def _parts(array: Floats) -> Iterator[Floats]:

@@ -12,21 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.errors import BrokenBatchError, InfeasibleError
+from shuffledp.errors import InfeasibleError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.bounded_sum.base import BoundedSumPlan, check_range
+from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.paper import paper_bits, paper_grid, robust_epsilon
+from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
-from shuffledp.protocols.unary import Unary
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import Unary, least_coin_variance, probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial
 
@@ -67,22 +68,12 @@ class BoundedBits(BoundedSumPlan):
     probability: float
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        low: float,
-        high: float,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, low: float, high: float) -> Self:
         """Fair coins, and the grid that is accurate enough with the fewest messages."""
-        check_users(users)
+        users, privacy, max_messages = request.users, request.privacy, request.max_messages
         check_range(low, high)
-        honest = honest_users(users, honest_fraction)
-        if constants == "paper":
+        honest = request.honest
+        if request.constants == "paper":
             if privacy.epsilon > 15:
                 raise InfeasibleError("epsilon", privacy.epsilon, "must be <= 15 in the paper", "use exact constants")
             grid = paper_grid(users)
@@ -99,10 +90,7 @@ class BoundedBits(BoundedSumPlan):
             )
             probability = 0.5
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             low=low,
             high=high,
             grid=grid,
@@ -186,18 +174,16 @@ class BoundedBits(BoundedSumPlan):
         """The number of ones of each run."""
         return self._coarse(reports.payloads.reshape(trials, -1).sum(axis=1, dtype=np.int64))
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        expected = self.users * self._unary.length
-        if len(batch) > expected:
-            raise BrokenBatchError(
-                f"messages must be {expected}, got {len(batch)}: "
-                "somebody sent more than the plan; a second try costs its privacy again."
-            )
-        ones = int(np.count_nonzero(batch.payloads == 1))
-        zeros = int(np.count_nonzero(batch.payloads == 0))
-        # A lost or malformed message could have been a 1 or a 0: each widens the bound by one step.
-        return self._estimate(ones - self.noise_law.mean, dropped=expected - ones - zeros)
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self._unary.tally(batch, malformed)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        self.check_reports(tally.reports)
+        ones, dropped = self._unary.ones(tally, self.users)
+        return self._estimate(int(ones[0]) - self.noise_law.mean, dropped=dropped, simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"probability": probability_with(part * least_coin_variance(self))}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = self._rounded_total(values, bits)

@@ -12,20 +12,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
-from shuffledp.protocols.bounded_sum.base import BoundedSumPlan, check_range
+from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
+from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
-from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio
+from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio, ratio_with
+from shuffledp.protocols.request import Request
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
 
@@ -61,6 +61,7 @@ class BoundedShares(BoundedSumPlan):
     """
 
     method: ClassVar[str] = "shares"
+    can_be_voided: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/001-sums.md"
 
     ratio: float
@@ -69,22 +70,12 @@ class BoundedShares(BoundedSumPlan):
     largest_deviation: int
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        low: float,
-        high: float,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, low: float, high: float) -> Self:
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
-        only_exact(constants)
-        check_users(users)
+        users, privacy = request.users, request.privacy
+        only_exact(request.constants)
         check_range(low, high)
-        honest = honest_users(users, honest_fraction)
+        honest = request.honest
         grid = _grid(users, privacy.epsilon)
         ratio = pure_ratio(privacy.epsilon, grid)
         deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM)
@@ -99,10 +90,7 @@ class BoundedShares(BoundedSumPlan):
             )
         distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             low=low,
             high=high,
             grid=grid,
@@ -197,10 +185,16 @@ class BoundedShares(BoundedSumPlan):
         totals = self._splitting.total(reports.payloads.reshape(trials, -1))
         return self._coarse(self._splitting.centred(totals))
 
-    def analyze(self, batch: Batch) -> Estimate:
-        self.check_reports(batch.reports)
-        self._splitting.check_messages(batch.payloads, self.users * self.shares)
-        return self._estimate(float(self._splitting.decode(self._splitting.total(batch.payloads))))
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self._splitting.tally(batch, malformed)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+        self.check_reports(tally.reports)
+        (total,) = self._splitting.sums(tally, self.users * self.shares)
+        return self._estimate(float(total), simulated=simulated)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
         total = self._rounded_total(values, bits)

@@ -10,7 +10,6 @@ from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.shuffled_rows import ShuffledRowsCurve, smallest_spurious
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import check_users
 from shuffledp.protocols.distribution_test.base import (
     ENOUGH_POWER,
     Certificate,
@@ -24,9 +23,10 @@ from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
 from shuffledp.protocols.distribution_test.moments import balls_moments, rows_moments, smallest_distance_squared
 from shuffledp.protocols.distribution_test.rows import RowsTest
 from shuffledp.protocols.distribution_test.sizes import guessed_users, users_needed
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.blanket import smallest_blanket
-from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.request import check_users
 
 __all__ = ["DistributionTest", "TestedClaim", "UniformityTest"]
 

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import check_users
 from shuffledp.protocols.distribution_test.cells import Cells
 from shuffledp.protocols.distribution_test.groups import Groups
 from shuffledp.protocols.distribution_test.moments import Moments, smallest_distance_squared
-from shuffledp.protocols.histogram.categories import Categories, Codes, Integers
+from shuffledp.protocols.domains.categories import Integers
+from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.request import check_users
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import certified_quantile, grouped_law, hard_departure, hard_law, runs_for
 

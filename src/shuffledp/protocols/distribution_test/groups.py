@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.distribution_test.moments import Moments
-from shuffledp.protocols.histogram.categories import Codes
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.sampling.uniform import uniform_below

@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import DataError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.base import Plan
+from shuffledp.protocols.domains.categories import as_categories
+from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.histogram.categories import Categories, Codes, Integers, as_categories
+from shuffledp.protocols.fields import check_fields, domain
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
@@ -29,17 +31,15 @@ def _error_bound(plan: "HistogramPlan") -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramPlan(Plan):
+class HistogramPlan(RoundPlan):
     """How many users have each category.
 
     Values are codes 0, 1, ...; `categories` says what they stand for.
     """
 
     protocol: ClassVar[str] = "histogram"
-    domain_names: ClassVar[tuple[str, ...]] = ("categories",)
-    keeps_zero: ClassVar[bool] = False
 
-    categories: Categories
+    categories: Categories = domain(read=as_categories, write=Categories.document)
 
     # --- numbers -----------------------------------------------------------------------------
 
@@ -49,11 +49,15 @@ class HistogramPlan(Plan):
         return self.categories.size
 
     @property
-    def domain(self) -> dict[str, Any]:
-        return {"categories": self.categories.document()}
+    def domain(self) -> Categories:
+        return self.categories
 
     def _check_domain(self) -> None:
-        object.__setattr__(self, "categories", as_categories(self.categories))
+        check_fields(self)
+
+    @property
+    def unit(self) -> str:
+        return " users in every category"
 
     @abstractmethod
     def _l_inf_error(self) -> float:
@@ -73,11 +77,6 @@ class HistogramPlan(Plan):
     def _noisy_bins(self) -> int:
         """How many bins may be off: where zero is kept, one that nobody is in is answered exactly."""
         return min(self.bins, self.users) if self.keeps_zero else self.bins
-
-    @property
-    @abstractmethod
-    def influence(self) -> float | None:
-        """How far one client that lies can move a bin; None if as far as it likes."""
 
     def further_numbers(self) -> dict[str, Any]:
         return {"l_inf_error": self.error_bound, "l2_error": self.l2_error}
@@ -121,18 +120,6 @@ class HistogramPlan(Plan):
 
     # --- the two sides -----------------------------------------------------------------------
 
-    def check_values(self, values: ArrayLike) -> Codes:
-        """The codes as whole numbers in 0..bins-1."""
-        array = np.asarray(values)
-        if array.dtype.kind not in "bui":
-            raise DataError(
-                "values",
-                f"dtype {array.dtype}",
-                "must be codes of categories",
-                "encode them: plan.categories.encode(x)",
-            )
-        return Integers(0, self.bins - 1).encode(array)
-
     def _all_values(self, values: ArrayLike) -> Codes:
         codes = self.check_values(values)
         self.check_reports(codes.size)
@@ -140,20 +127,24 @@ class HistogramPlan(Plan):
 
     def counts(self, codes: Codes) -> Codes:
         """How many have each code."""
-        return np.bincount(codes, minlength=self.bins)
+        return np.asarray(np.bincount(codes, minlength=self.bins), dtype=np.int64)
 
     def true_value(self, values: ArrayLike) -> Floats:
-        return self.counts(self.check_values(values)).astype(np.float64)
+        return np.asarray(self.counts(self.check_values(values)), dtype=np.float64)
 
-    def _tallied(self, batch: Batch) -> tuple[Codes, int]:
-        """How often each message of the alphabet came in a whole batch, and how many messages were not of it."""
-        self.check_reports(batch.reports)
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """How often each message of the alphabet came."""
         known = batch.payloads[batch.payloads < self.alphabet_size]
         seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
-        return seen, len(batch) - known.size
+        return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
+
+    def _seen(self, tally: Tally) -> tuple[Codes, int]:
+        """How often each message came in a whole batch, and how many messages were not of the alphabet."""
+        self.check_reports(tally.reports)
+        return np.asarray(tally.counts, dtype=np.int64), tally.malformed
 
     @abstractmethod
-    def analyze(self, batch: Batch) -> VectorEstimate: ...
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate: ...
 
     @abstractmethod
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate: ...
@@ -162,21 +153,11 @@ class HistogramPlan(Plan):
         return VectorEstimate(
             value=value,
             standard_error=self.standard_error,
-            bound=self.error_bound + dropped * self._message_influence,
+            bound=self.error_bound + dropped * self.message_influence,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,
         )
-
-    @property
-    def _message_influence(self) -> float:
-        """How far one message that is missing moves a bin, at most."""
-        return 1.0
-
-    @property
-    def step(self) -> float:
-        """What an analyzer adds to the bound for each message that did not open."""
-        return self._message_influence
 
     # --- the audit ---------------------------------------------------------------------------
 
@@ -188,10 +169,6 @@ class HistogramPlan(Plan):
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category, and how many the second."""
         return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
-
-    @abstractmethod
-    def quieter(self, part: float) -> dict[str, Any]:
-        """Fields of a twin with this part of the noise variance, for the audit: it protects nobody."""
 
 
 def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:

@@ -128,11 +128,11 @@ class BlanketPlan(HistogramPlan):
 
     @property
     def influence(self) -> float:
-        return float(self.messages_per_user_max) * self._message_influence
+        return float(self.messages_per_user_max) * self.message_influence
 
     @property
     def lying_client(self) -> str:
-        return f"moves a bin by at most {self.influence:.3g}: {self._message_influence:.3g} for each of its messages"
+        return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
 
     # --- privacy -----------------------------------------------------------------------------
 

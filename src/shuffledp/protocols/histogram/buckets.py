@@ -7,18 +7,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import counted_in_runs
 from shuffledp.protocols.histogram.blanket import smallest_blanket
-from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.decoys import paper_blanket
 from shuffledp.protocols.histogram.hashed_blanket import HashedBlanketPlan, wanted_buckets
 from shuffledp.protocols.histogram.primes import next_prime
+from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import smallest_width, uniform_below
 
@@ -50,21 +49,12 @@ class Buckets(HashedBlanketPlan):
     buckets: int
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """As many buckets as `max_messages` allow, or a tenth more variance than without hashing."""
-        check_users(users)
+        privacy, max_messages = request.privacy, request.max_messages
         domain = as_categories(categories)
-        honest = honest_users(users, honest_fraction)
-        mean = paper_blanket(privacy) if constants == "paper" else None
+        honest = request.honest
+        mean = paper_blanket(privacy) if request.constants == "paper" else None
         buckets = max(2, int(wanted_buckets(honest, mean or smallest_blanket(privacy), max_messages)))
         if buckets >= domain.size:
             raise InfeasibleError(
@@ -75,10 +65,7 @@ class Buckets(HashedBlanketPlan):
             )
         coins, probability = cls.coins_for(privacy, honest, 1 / buckets, mean)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             coins=coins,
             probability=probability,

@@ -14,22 +14,22 @@ from scipy import special
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import PolyaDifference
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.binary_sum.base import check_delta, smallest_cap
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
 from shuffledp.protocols.histogram.bounds import largest_deviation
-from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
 from shuffledp.sampling.sparse import SparseNegativeBinomial, sparse_negative_binomial
@@ -99,30 +99,14 @@ class HistogramCorrelated(HistogramPlan):
     most_pairs: int
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The fewest messages on average among those whose error is within a tenth of the smallest."""
-        check_users(users)
+        users, privacy, max_messages = request.users, request.privacy, request.max_messages
         check_delta(privacy)
-        domain, honest = as_categories(categories), honest_users(users, honest_fraction)
-        every = [paper_flood(privacy)] if constants == "paper" else _floods(privacy)
+        domain, honest = as_categories(categories), request.honest
+        every = [paper_flood(privacy)] if request.constants == "paper" else _floods(privacy)
         if not every:
             raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
-        common: dict[str, Any] = {
-            "users": users,
-            "privacy": privacy,
-            "honest_fraction": honest_fraction,
-            "constants": constants,
-            "categories": domain,
-        }
         drafts = [_draft(flood, users, honest, domain.size, privacy) for flood in every]
         fitting = [draft for draft in drafts if max_messages is None or draft.most <= max_messages]
         if not fitting:
@@ -136,7 +120,7 @@ class HistogramCorrelated(HistogramPlan):
         good = [draft for draft in fitting if draft.error <= (1 + _GIVEN_UP) * smallest]
         best = min(good, key=lambda draft: (draft.mean, draft.error))
         check_messages(best.mean, best.most)
-        return cls(**common, **best.fields)
+        return cls(**request.common, categories=domain, **best.fields)
 
     def _check_noise(self) -> None:
         for name in ("ratio", "flood_ratio"):
@@ -274,10 +258,10 @@ class HistogramCorrelated(HistogramPlan):
         sizes = np.bincount(owner, times, codes.size).astype(np.int64)
         return Reports(np.repeat(messages[order], times[order]), sizes)
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
         value = (seen[1::2] - seen[::2]).astype(np.float64)
-        return self._estimate(value, dropped=dropped)
+        return self._estimate(value, dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         counts = self.counts(self._all_values(values))

@@ -9,18 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.visible_coins import OptInPair, RepeatedPair
+from shuffledp.accounting.repeated import RepeatedPair
+from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
 from shuffledp.protocols.histogram.bounds import binomial_above
-from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
 from shuffledp.protocols.histogram.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
     Draft,
@@ -38,6 +37,8 @@ from shuffledp.protocols.histogram.opt_in import (
     opting_law,
     smallest_opt_in,
 )
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial, fair_coin_sums
 
@@ -104,21 +105,11 @@ class CountMin(HashedRowsPlan):
     probability: float
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-        hash_seed: int = 0,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories, hash_seed: int = 0) -> Self:
         """The number of rows with about the fewest messages; the survey names no constant."""
-        check_users(users)
-        only_exact(constants)
-        domain, honest = as_categories(categories), honest_users(users, honest_fraction)
+        users, privacy, max_messages = request.users, request.privacy, request.max_messages
+        only_exact(request.constants)
+        domain, honest = as_categories(categories), request.honest
         once = smallest_opt_in(honest, privacy)
 
         def draft(rows: int) -> Draft:
@@ -131,10 +122,7 @@ class CountMin(HashedRowsPlan):
         probability = _smallest_opt_in(honest, privacy, best.rows)
         check_messages(best.mean, best.most)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             rows=best.rows,
             columns=best.columns,
@@ -241,10 +229,10 @@ class CountMin(HashedRowsPlan):
         messages += (owner % self.rows * (self.columns + 1)).astype(kind)
         return Reports(messages, sizes.reshape(-1, self.rows).sum(axis=1))
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
         tables = [cut_counts(row[:-1], int(row[-1])) for row in seen.reshape(self.rows, -1)]
-        return self._estimate(self._smallest(tables), dropped=dropped)
+        return self._estimate(self._smallest(tables), dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         codes, tables = self._all_values(values), []

@@ -7,14 +7,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.histogram.bounds import balls_bound
-from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial
 from shuffledp.sampling.uniform import uniform_below
@@ -41,26 +42,14 @@ class Decoys(BlanketPlan):
     method: ClassVar[str] = "decoys"
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The fewest decoys that hide which of two bins a user is in."""
-        check_users(users)
+        privacy = request.privacy
         domain = as_categories(categories)
-        mean = paper_blanket(privacy) if constants == "paper" else None
-        coins, probability = cls.coins_for(privacy, honest_users(users, honest_fraction), 1 / domain.size, mean)
+        mean = paper_blanket(privacy) if request.constants == "paper" else None
+        coins, probability = cls.coins_for(privacy, request.honest, 1 / domain.size, mean)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             coins=coins,
             probability=probability,
@@ -89,9 +78,9 @@ class Decoys(BlanketPlan):
         payloads[np.cumsum(sizes) - sizes] = codes
         return Reports(payloads, sizes)
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
-        return self._centred(seen, dropped=dropped)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
+        return self._centred(seen, dropped=dropped, simulated=simulated)
 
     def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         decoys = int(seen.sum()) - self.users

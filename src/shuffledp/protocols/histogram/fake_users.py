@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.flipped_rows import FlippedRowsPair
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import bounded_exp
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.subset import rare_events
 
@@ -62,22 +63,12 @@ class FakeUsers(HistogramPlan):
     cap: int
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-        fake_rows: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories, fake_rows: int | None = None) -> Self:
         """The fewest flips that hide which of two columns a user's one is in."""
-        check_users(users)
+        privacy = request.privacy
         domain = as_categories(categories)
-        honest = honest_users(users, honest_fraction)
-        if constants == "paper":
+        honest = request.honest
+        if request.constants == "paper":
             rows = fake_rows or max(1, math.ceil(4 * paper_variance(privacy) / honest))
             flip = _paper_flip(privacy, honest * rows)
         else:
@@ -87,10 +78,7 @@ class FakeUsers(HistogramPlan):
         allowed = _CUT_SHORT * privacy.delta / (1 + math.exp(privacy.epsilon)) / honest
         cap = smallest_integer(lambda k: k >= ones or Binomial(ones - 1, flip).sf(k - 1) <= allowed)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             fake_rows=rows,
             flip=flip,
@@ -157,16 +145,16 @@ class FakeUsers(HistogramPlan):
         return self.cap
 
     @property
-    def _message_influence(self) -> float:
+    def message_influence(self) -> float:
         return 1 / (1 - 2 * self.flip)
 
     @property
     def influence(self) -> float:
-        return self.cap * self._message_influence
+        return self.cap * self.message_influence
 
     @property
     def lying_client(self) -> str:
-        return f"moves a bin by at most {self.influence:.3g}: {self._message_influence:.3g} for each of its messages"
+        return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
 
     # --- privacy -----------------------------------------------------------------------------
 
@@ -218,9 +206,9 @@ class FakeUsers(HistogramPlan):
             sizes = np.minimum(sizes, self.cap)
         return Reports(payloads, sizes)
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
-        return self._centred(seen, dropped=dropped)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
+        return self._centred(seen, dropped=dropped, simulated=simulated)
 
     def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         expected = self.flip * self.users * (self.fake_rows + 1)

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.histogram.blanket import BlanketPlan
-from shuffledp.protocols.histogram.categories import Codes
 from shuffledp.protocols.histogram.collision_bounds import thrown_bound
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
 # Variance that collisions may add, as a part of the blanket's: 1 + 1/r messages a user.
@@ -70,17 +71,22 @@ class HashedBlanketPlan(BlanketPlan):
         return bound / (1 - self.collision)
 
     @property
-    def _message_influence(self) -> float:
+    def message_influence(self) -> float:
         return 1 / (1 - self.collision)
 
     # --- the server's side -------------------------------------------------------------------
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """How many messages match each category, and last how many are messages at all."""
         seen, messages = self.matching(batch)
+        return Tally(np.append(seen, messages), batch.reports, len(batch), malformed + len(batch) - messages)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        counts, dropped = self._seen(tally)
+        seen, messages = counts[:-1], int(counts[-1])
         expected = (messages - self.users) * self.hit + self.users * self.collision
         value = (seen.astype(np.float64) - expected) / (1 - self.collision)
-        return self._estimate(value, dropped=len(batch) - messages)
+        return self._estimate(value, dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         """The server's answer to the messages, unpermuted: their order does not matter, so the law is the same."""

@@ -10,21 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.bounds import binomial_above
-from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.cut import check_messages, deviations_at, mean_squares_when_cut, table_of
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial, coin_bits, fair_coin_sums
@@ -138,27 +139,15 @@ class OptIn(HistogramPlan):
     probability: float
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The fewest that need to opt in; the survey names no constant."""
-        check_users(users)
-        only_exact(constants)
+        privacy = request.privacy
+        only_exact(request.constants)
         domain = as_categories(categories)
-        probability = smallest_opt_in(honest_users(users, honest_fraction), privacy)
+        probability = smallest_opt_in(request.honest, privacy)
         check_messages(1 + probability * (1 + domain.size / 2), domain.size + 2)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             probability=probability,
         )
@@ -243,9 +232,9 @@ class OptIn(HistogramPlan):
         messages, sizes, _ = opt_in_messages(codes, self.bins, self.probability, bits=bits, kind=self._kind)
         return Reports(messages, sizes)
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
-        return self._cut(seen[:-1], int(seen[-1]), dropped=dropped)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
+        return self._cut(seen[:-1], int(seen[-1]), dropped=dropped, simulated=simulated)
 
     def _cut(self, seen: Codes, opted: int, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         return self._estimate(cut_counts(seen, opted), dropped=dropped, simulated=simulated)

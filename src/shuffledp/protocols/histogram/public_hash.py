@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.histogram.categories import Codes
+from shuffledp.protocols.domains.domain import Codes
 
 # The smallest prime above 2^32: a product with a code below 2^31 and a sum still fit into 64 bits.
 PRIME = (1 << 32) + 15

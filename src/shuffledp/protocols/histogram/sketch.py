@@ -9,20 +9,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.visible_coins import GridBallsPair, RepeatedPair
+from shuffledp.accounting.repeated import RepeatedPair
+from shuffledp.accounting.visible_coins import GridBallsPair
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
 from shuffledp.protocols.histogram.bounds import balls_bound
-from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
     COLLISIONS,
@@ -33,6 +33,8 @@ from shuffledp.protocols.histogram.hashed_rows import (
     row_numbers,
     smallest_near,
 )
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -96,21 +98,11 @@ class Sketch(HashedRowsPlan):
     probability: float
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-        hash_seed: int = 0,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories, hash_seed: int = 0) -> Self:
         """The number of rows with about the fewest messages."""
-        check_users(users)
-        domain, honest = as_categories(categories), honest_users(users, honest_fraction)
-        if constants == "paper":
+        users, privacy, max_messages = request.users, request.privacy, request.max_messages
+        domain, honest = as_categories(categories), request.honest
+        if request.constants == "paper":
             rows, columns, noise = paper_sketch(users, domain.size, privacy)
             mean = noise * columns / honest
             coins, probability = math.ceil(mean), mean / math.ceil(mean)
@@ -127,10 +119,7 @@ class Sketch(HashedRowsPlan):
             coins, probability = _coins_for(honest, privacy, rows, columns)
         check_messages(rows * (1 + coins * probability), rows * (1 + coins))
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             rows=rows,
             columns=columns,
@@ -255,10 +244,10 @@ class Sketch(HashedRowsPlan):
         payloads += np.repeat((row * self.columns).astype(kind), sizes)
         return Reports(payloads, sizes.reshape(-1, self.rows).sum(axis=1))
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
         tables = [self._centred(row) for row in seen.reshape(self.rows, -1)]
-        return self._estimate(self._smallest(tables), dropped=dropped)
+        return self._estimate(self._smallest(tables), dropped=dropped, simulated=simulated)
 
     def _centred(self, seen: Codes) -> Floats:
         return np.asarray(seen - np.float64((int(seen.sum()) - self.users) / self.columns))

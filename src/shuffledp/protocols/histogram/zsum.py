@@ -10,20 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import real_number
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
-from shuffledp.protocols.histogram.categories import AnyCategories, Codes, as_categories
 from shuffledp.protocols.histogram.cut import (
     check_messages,
     deviations_at,
@@ -31,6 +30,8 @@ from shuffledp.protocols.histogram.cut import (
     mean_squares_when_cut,
     table_of,
 )
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -106,22 +107,13 @@ class HistogramZSum(HistogramPlan):
     silence: float
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        categories: AnyCategories,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The rarest silences that hide which of two bins a user is in."""
-        check_users(users)
+        privacy = request.privacy
         domain = as_categories(categories)
         check_messages(domain.size + 1.0, domain.size + 1)
-        honest = honest_users(users, honest_fraction)
-        silence = paper_silence(honest, privacy) if constants == "paper" else _smallest_silence(honest, privacy)
+        honest = request.honest
+        silence = paper_silence(honest, privacy) if request.constants == "paper" else _smallest_silence(honest, privacy)
         if silence is None:
             raise InfeasibleError(
                 "constants",
@@ -130,10 +122,7 @@ class HistogramZSum(HistogramPlan):
                 "use exact constants",
             )
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             categories=domain,
             silence=silence,
         )
@@ -232,9 +221,9 @@ class HistogramZSum(HistogramPlan):
             sizes.append(sent.sum(axis=1, dtype=np.int64))
         return Reports(np.concatenate(payloads), np.concatenate(sizes))
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        seen, dropped = self._tallied(batch)
-        return self._cut(seen, dropped=dropped)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        seen, dropped = self._seen(tally)
+        return self._cut(seen, dropped=dropped, simulated=simulated)
 
     def _cut(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         value = np.where(seen > self.users, seen - self.users + self._silences.mean, 0.0)

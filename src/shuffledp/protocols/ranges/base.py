@@ -17,10 +17,13 @@ from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.base import Plan
+from shuffledp.protocols.domains.axes import Axes, Axis, as_axes
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.ranges.axes import Axis, Codes, as_axes
+from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.ranges.bounds import DecoyWeights
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -71,7 +74,7 @@ def _errors(plan: "RangesPlan") -> Errors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangesPlan(Plan):
+class RangesPlan(RoundPlan):
     """Counts of all ranges of values, from a tree over the values of each axis.
 
     Values are codes 0, 1, ... along each axis; `axes` says what they stand for. At each level (two dimensions: at each
@@ -81,12 +84,11 @@ class RangesPlan(Plan):
 
     protocol: ClassVar[str] = "ranges"
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
-    domain_names: ClassVar[tuple[str, ...]] = ("axes", "branching")
 
-    axes: tuple[Axis, ...]
-    branching: tuple[int, ...]
-    coins: tuple[int, ...]
-    probabilities: tuple[float, ...]
+    axes: tuple[Axis, ...] = domain(read=as_axes, write=lambda axes: [axis.document() for axis in axes])
+    branching: tuple[int, ...] = domain()
+    coins: tuple[int, ...] = noise(f"[1, {LARGEST_COINS}]")
+    probabilities: tuple[float, ...] = noise("(0, 1]")
 
     # --- the trees ---------------------------------------------------------------------------
 
@@ -101,15 +103,13 @@ class RangesPlan(Plan):
             raise ParameterError("branching", self.branching, "makes too many nodes", "take a larger one")
 
     @property
-    def domain(self) -> dict[str, Any]:
-        return {"axes": [axis.document() for axis in self.axes], "branching": list(self.branching)}
+    def domain(self) -> Axes:
+        return Axes(self.axes)
 
     @property
     def domain_options(self) -> str:
         """The options of the command line that give this domain."""
-        limits = "x".join(f"{axis.low}:{axis.high}" for axis in self.axes)
-        steps = "" if self.axes[0].steps is None else f" --steps {self.axes[0].steps}"
-        return f"--domain {limits}{steps} --branching {self.branching[0]}"
+        return f"{self.domain.options} --branching {self.branching[0]}"
 
     @property
     def trees(self) -> tuple[IntervalTree, ...]:
@@ -203,6 +203,14 @@ class RangesPlan(Plan):
         return self.messages_per_user_max * self.errors.reach
 
     @property
+    def error_bound(self) -> float:
+        return self.errors.value_bound
+
+    @property
+    def message_influence(self) -> float:
+        return self.range_reach
+
+    @property
     def range_reach(self) -> float:
         """How far one message can move a range, which is a difference of prefixes: two, or four corners."""
         return float(1 << len(self.axes)) * self.errors.reach
@@ -251,40 +259,9 @@ class RangesPlan(Plan):
         return self.pair(honest_users(self.users, honest_fraction)).epsilon(self.privacy.delta)
 
     def quieter(self, part: float) -> dict[str, Any]:
-        """Fields of a twin with this part of the noise variance, for the audit: it protects nobody."""
         return {"probabilities": tuple(part * each for each in self.probabilities)}
 
     # --- the clients' side -------------------------------------------------------------------
-
-    def encode(self, values: ArrayLike) -> Codes:
-        """People's values as codes, on their own devices: a column, or one column an axis."""
-        array = np.asarray(values)
-        if len(self.axes) == 1:
-            return self.axes[0].encode(array)
-        self._check_shape(array)
-        return np.stack([axis.encode(array[:, i]) for i, axis in enumerate(self.axes)], axis=1)
-
-    def _check_shape(self, array: NDArray[Any]) -> None:
-        wanted = (len(array),) if len(self.axes) == 1 and array.ndim else (len(array) if array.ndim else 0, 2)
-        if array.shape != wanted or array.size == 0:
-            what = "one code a user" if len(self.axes) == 1 else "two codes a user"
-            raise DataError("values", f"shape {array.shape}", f"must be {what}", "pass a row for each user")
-
-    def check_values(self, values: ArrayLike) -> Codes:
-        """The codes as whole numbers in 0..size-1 along each axis."""
-        array = np.asarray(values)
-        self._check_shape(array)
-        if array.dtype.kind not in "bui":
-            raise DataError("values", f"dtype {array.dtype}", "must be codes", "encode them: plan.encode(x)")
-        sizes = np.array([axis.size for axis in self.axes])
-        outside = (
-            ((array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))).reshape(len(array), -1).any(axis=1)
-        )
-        if outside.any():
-            row = int(outside.argmax())
-            limits = " x ".join(f"0..{size - 1}" for size in sizes)
-            raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in {limits}", "encode them first")
-        return array.astype(np.int64, copy=False)
 
     def _nodes(self, codes: Codes) -> list[Codes]:
         """The node of every user, level by level."""
@@ -347,11 +324,16 @@ class RangesPlan(Plan):
             simulated=simulated,
         )
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        self.check_reports(batch.reports)
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """How often each node came, level by level."""
         known = batch.payloads[batch.payloads < self.alphabet_size]
         seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
-        return self._read(np.split(seen, np.cumsum(self.level_sizes)[:-1]), dropped=len(batch) - known.size)
+        return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        self.check_reports(tally.reports)
+        levels = np.split(tally.counts, np.cumsum(self.level_sizes)[:-1])
+        return self._read(levels, dropped=tally.malformed, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         codes = self.check_values(values)

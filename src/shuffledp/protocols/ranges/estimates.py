@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate, VectorEstimate
+from shuffledp.protocols.domains.axes import Axis
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.ranges.axes import Axis
 from shuffledp.protocols.ranges.bounds import one_sum_bound
 
 if TYPE_CHECKING:

@@ -9,18 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.axes import AnyAxes, as_axes
 from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.histogram.decoys import paper_blanket
-from shuffledp.protocols.ranges.axes import AnyAxes, as_axes
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
 from shuffledp.protocols.ranges.estimates import GridEstimate
 from shuffledp.protocols.ranges.planning import calibrated, first_guess, thrown
+from shuffledp.protocols.request import Request
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
 from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanced_branchings
@@ -80,23 +79,13 @@ class Grid(RangesPlan):
     method: ClassVar[str] = "grid"
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        axes: AnyAxes,
-        branching: int | None = None,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:
         """The least error of the worst corner within the messages allowed; without a limit, few messages for it."""
-        check_users(users)
-        only_exact(constants)
+        privacy, max_messages = request.privacy, request.max_messages
+        only_exact(request.constants)
         both = as_axes(axes)
         _check_sides(tuple(axis.size for axis in both))
-        honest = honest_users(users, honest_fraction)
+        honest = request.honest
         rows = []
         choices = [balanced_branchings(axis.size) if branching is None else (branching,) for axis in both]
         for branchings in itertools.product(*choices):
@@ -108,10 +97,7 @@ class Grid(RangesPlan):
             coins, probabilities = calibrated(privacy, honest, sizes, shares)
             if max_messages is None or len(sizes) + sum(coins) <= max_messages:
                 return cls(
-                    users=users,
-                    privacy=privacy,
-                    honest_fraction=honest_fraction,
-                    constants=constants,
+                    **request.common,
                     axes=both,
                     branching=branchings,
                     coins=coins,

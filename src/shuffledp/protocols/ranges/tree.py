@@ -3,22 +3,21 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
 from shuffledp.protocols.histogram.decoys import paper_blanket
-from shuffledp.protocols.ranges.axes import AnyAxes, Axis, as_axes
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
 from shuffledp.protocols.ranges.estimates import RangeEstimate
 from shuffledp.protocols.ranges.planning import SPLITS, TOLERANCE, calibrated, first_guess, shares_for, thrown
+from shuffledp.protocols.request import Request
 from shuffledp.references.range_trees import best_curator_tree, best_local_tree
 from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanced_branchings
 
@@ -49,24 +48,13 @@ class Tree(RangesPlan):
     method: ClassVar[str] = "tree"
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        axes: AnyAxes,
-        branching: int | None = None,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:
         """The least error of the worst prefix within the messages allowed; without a limit, few messages for it."""
-        check_users(users)
+        privacy, max_messages = request.privacy, request.max_messages
         (axis,) = _one_axis(axes)
-        honest = honest_users(users, honest_fraction)
-        common: dict[str, Any] = {"users": users, "privacy": privacy, "honest_fraction": honest_fraction}
-        common |= {"constants": constants, "axes": (axis,)}
-        if constants == "paper":
+        honest = request.honest
+        common = {**request.common, "axes": (axis,)}
+        if request.constants == "paper":
             chosen = branching or 2
             sizes = IntervalTree(axis.size, chosen).sizes
             coins, probabilities = thrown(honest, sizes, [_paper_mean(privacy, len(sizes))] * len(sizes))
@@ -159,12 +147,12 @@ class Dyadic(Tree):
     method: ClassVar[str] = "dyadic"
 
     @classmethod
-    def plan(cls, *, branching: int | None = None, **asked: Any) -> Self:
+    def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:
         """As a tree of branching 2."""
         if branching not in (None, 2):
             raise ParameterError("branching", branching, "must be 2 in a dyadic tree", "choose --method tree")
         # Named, because a dataclass with slots is made again and an implied class would be the first one.
-        return super(Dyadic, cls).plan(branching=2, **asked)
+        return super(Dyadic, cls).for_request(request, axes=axes, branching=2)
 
     def _check_domain(self) -> None:
         super(Dyadic, self)._check_domain()

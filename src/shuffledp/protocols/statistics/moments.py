@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.bounded_sum.base import check_range
+from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 

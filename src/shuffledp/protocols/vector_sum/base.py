@@ -2,8 +2,9 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -17,11 +18,15 @@ from shuffledp.accounting.pairs import DominatingPair, FinitePair
 from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Payloads, Reports
-from shuffledp.protocols.base import Plan
+from shuffledp.messages import Payloads, Reports
+from shuffledp.protocols.domains.ball import Ball, check_ball
+from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.labels import label_bits, labelled_reports
-from shuffledp.protocols.vector_sum.ball import Ball, check_ball
+from shuffledp.protocols.learner import Part
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
 from shuffledp.randomness import RandomBits
@@ -50,7 +55,7 @@ def _bound_in_steps(plan: "VectorSumPlan") -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorSumPlan(Plan):
+class VectorSumPlan(RoundPlan):
     """A sum of vectors of length at most `radius`: scaled to a grid, rounded at random, noisy in every coordinate.
 
     With a `rotation` (the seed of its public signs) vectors are rotated first, which spreads them evenly.
@@ -58,15 +63,14 @@ class VectorSumPlan(Plan):
 
     protocol: ClassVar[str] = "vector-sum"
     theory_page: ClassVar[str] = "docs/theory/vector-sums.md"
-    domain_names: ClassVar[tuple[str, ...]] = ("dimension", "radius")
     is_labelled: ClassVar[bool] = True
 
-    dimension: int
-    radius: float
-    grid: int
-    rotation: int | None = None
-    rounding_failure: float
-    outside: float
+    dimension: int = domain()
+    radius: float = domain()
+    grid: int = noise("[1, inf)")
+    rotation: int | None = noise(default=None)
+    rounding_failure: float = noise("(0, 1/2)")
+    outside: float = noise("(0, 1/2)")
 
     # --- numbers -----------------------------------------------------------------------------
 
@@ -82,11 +86,6 @@ class VectorSumPlan(Plan):
     @abstractmethod
     def step(self) -> float:
         """One step of the grid."""
-
-    @property
-    @abstractmethod
-    def influence(self) -> float | None:
-        """How far one client that lies can move a coordinate; None if as far as it likes."""
 
     @property
     def coordinates(self) -> int:
@@ -112,9 +111,18 @@ class VectorSumPlan(Plan):
             raise ParameterError("grid", self.grid, f"must lie in 1..{LARGEST}", "make the plan again")
         if self.rotation is not None and not 0 <= self.rotation < 1 << 63:
             raise ParameterError("rotation", self.rotation, "must be a seed in 0..2^63", "any number will do")
-        for name in ("rounding_failure", "outside"):
-            if not 0 < getattr(self, name) < 0.5:
-                raise ParameterError(name, getattr(self, name), "must lie in (0, 1/2)", "make the plan again")
+
+    @property
+    def domain(self) -> Vectors:
+        return Vectors(self.dimension, self.radius, self.grid)
+
+    @property
+    def message_influence(self) -> float:
+        return self.step
+
+    @property
+    def unit(self) -> str:
+        return " in every coordinate"
 
     @property
     def standard_error(self) -> float:
@@ -197,13 +205,6 @@ class VectorSumPlan(Plan):
         """Where the vectors lie."""
         return Ball(self.dimension, self.radius)
 
-    def check_values(self, values: ArrayLike) -> Floats:
-        """The vectors as a matrix of floats, a row a user, none longer than the radius."""
-        return self.ball.check_values(values)
-
-    def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
-        return self.ball.clip_values(values)
-
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.check_values(values).sum(axis=0), dtype=np.float64)
 
@@ -216,7 +217,7 @@ class VectorSumPlan(Plan):
     def _scaled(self, block: Floats) -> Floats:
         """Coordinates in steps of the grid, brought into its range."""
 
-    def prepare(self, vectors: Floats) -> Floats:
+    def rotated(self, vectors: Floats) -> Floats:
         """Checked vectors, rotated if the plan says so: what `randomize_coordinates` takes columns of."""
         return vectors if self.rotation is None else rotate(vectors, self.rotation)
 
@@ -230,21 +231,35 @@ class VectorSumPlan(Plan):
         return labelled_reports(self._messages(rounded, bits), self.coordinates, first)
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        return self.randomize_coordinates(self.prepare(self.check_values(values)), 0, bits=bits)
+        return self.randomize_coordinates(self.rotated(self.check_values(values)), 0, bits=bits)
+
+    def parts(self, values: Floats, messages: int) -> Iterator[Part]:
+        """A few coordinates at a time."""
+        rotated = self.rotated(values)
+        length = self.messages_per_user_max // self.coordinates
+        width = max(1, min(self.coordinates, messages // (self.users * length)))
+        for first in range(0, self.coordinates, width):
+            columns = np.ascontiguousarray(rotated[:, first : first + width])
+            make = partial(self._randomized_rows, columns, first)
+            yield Part(make, columns.shape[1] * length)
+
+    def _randomized_rows(self, columns: Floats, first: int, rows: slice, bits: RandomBits) -> Reports:
+        return self.randomize_coordinates(columns[rows], first, bits=bits)
 
     @abstractmethod
-    def totals(self, batch: Batch, first: int, count: int) -> tuple[Whole, int]:
-        """Each coordinate's noisy sum in steps, from a batch about `count` of them, and messages dropped."""
+    def _totals(self, tally: Tally) -> tuple[Whole, int]:
+        """Each coordinate's noisy sum in steps, and messages dropped."""
 
-    def analyze(self, batch: Batch) -> VectorEstimate:
-        steps, dropped = self.totals(batch, 0, self.coordinates)
-        return self.estimate(steps, dropped=dropped)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        self.check_reports(tally.reports)
+        steps, dropped = self._totals(tally)
+        return self.from_steps(steps, dropped=dropped, simulated=simulated)
 
     @abstractmethod
     def _centre(self, steps: Whole) -> Floats:
         """Sums in steps without the noise's mean and the grid's origin."""
 
-    def estimate(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+    def from_steps(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
         return VectorEstimate(
             value=self._value(steps),
@@ -295,7 +310,7 @@ class VectorSumPlan(Plan):
         return self.messages_per_user_max // self.coordinates * self._audited_coordinates
 
     def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        prepared = self.prepare(self.check_values(values))
+        prepared = self.rotated(self.check_values(values))
         return self.randomize_coordinates(prepared[:, : self._audited_coordinates], 0, bits=bits)
 
     @abstractmethod
@@ -308,7 +323,7 @@ class VectorSumPlan(Plan):
         length = self.audited_messages // count
         about = reports.payloads.reshape(trials, -1, count, length).transpose(0, 2, 1, 3)
         sums = self._run_sums(about.reshape(trials, count, -1))
-        line = np.sign(self.prepare(self.neighbours[1])[0, :count]).astype(np.int64)
+        line = np.sign(self.rotated(self.neighbours[1])[0, :count]).astype(np.int64)
         deviation = self.noise_law(self.users).standard_deviation * math.sqrt(count)
         return (sums @ line // max(1, int(deviation / 50))).reshape(-1, 1)
 
@@ -349,7 +364,7 @@ class SampledSums:
         if longest <= self._plan.radius and self._fast:
             self._sums.add(block, bits=self._bits)
         else:
-            self._others += round_randomly(self._plan._scaled(self._plan.prepare(block)), bits=self._bits).sum(axis=0)
+            self._others += round_randomly(self._plan._scaled(self._plan.rotated(block)), bits=self._bits).sum(axis=0)
         self._rows += len(block)
 
     def estimate(self) -> VectorEstimate:
@@ -365,7 +380,7 @@ class SampledSums:
         self._rows = 0
         steps = self._plan._checked_totals(totals)
         if self._last is None:
-            self._last = self._plan.estimate(steps, simulated=not self._bits.is_secure)
+            self._last = self._plan.from_steps(steps, simulated=not self._bits.is_secure)
         else:  # all but the value is the plan's
             self._last = replace(self._last, value=self._plan._value(steps))
         return self._last

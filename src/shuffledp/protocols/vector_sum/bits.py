@@ -10,21 +10,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.rounding import rounded_difference
-from shuffledp.errors import BrokenBatchError, InfeasibleError
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Batch, Payloads
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
+from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.fields import optional_whole_number, real_number, whole_number
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
-from shuffledp.protocols.labels import labels_of
-from shuffledp.protocols.unary import Unary
-from shuffledp.protocols.vector_sum.ball import check_ball
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import Unary, least_coin_variance, probability_with
 from shuffledp.protocols.vector_sum.base import (
     CLIPPING,
     ROUNDING_PART,
@@ -59,25 +58,14 @@ class VectorBits(VectorSumPlan):
     probability: float
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        dimension: int,
-        radius: float,
-        rotation: int | None = None,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, dimension: int, radius: float, rotation: int | None = None) -> Self:
         """Fair coins, and the grid that is accurate enough with the fewest messages."""
-        check_users(users)
+        users, privacy, max_messages = request.users, request.privacy, request.max_messages
         check_ball(dimension, radius)
-        honest = honest_users(users, honest_fraction)
+        honest = request.honest
         coordinates = dimension if rotation is None else padded_dimension(dimension)
         failure, outside = ROUNDING_PART * privacy.delta, WINDOW_PART * privacy.delta / coordinates
-        if constants == "paper":
+        if request.constants == "paper":
             if privacy.epsilon > 15 or rotation is not None:
                 raise InfeasibleError(
                     "constants", "paper", "are given for epsilon <= 15 and no rotation", "use exact constants"
@@ -111,10 +99,7 @@ class VectorBits(VectorSumPlan):
             )
             probability = 0.5
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             dimension=dimension,
             radius=radius,
             rotation=rotation,
@@ -209,21 +194,14 @@ class VectorBits(VectorSumPlan):
     def _messages(self, rounded: Whole, bits: RandomBits) -> Payloads:
         return self._unary.messages(rounded, bits=bits)
 
-    def totals(self, batch: Batch, first: int, count: int) -> tuple[Whole, int]:
-        """Ones among each coordinate's messages; lost or malformed ones are counted."""
-        self.check_reports(batch.reports)
-        labels = labels_of(batch, first)
-        good = (batch.payloads <= 1) & (labels >= 0) & (labels < count)
-        ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=count)
-        seen = np.bincount(labels[good], minlength=count)
-        expected = self.users * self._unary.length
-        if len(batch) > count * expected:
-            raise BrokenBatchError(
-                f"messages must be at most {count * expected}, got {len(batch)}: "
-                "somebody sent more than the plan; a second try costs its privacy again."
-            )
-        # A message about another coordinate is one too few here and one too many there: it voids nothing.
-        return ones.astype(np.int64), int(np.abs(seen - expected).sum())
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self._unary.tally(batch, malformed, self.coordinates)
+
+    def _totals(self, tally: Tally) -> tuple[Whole, int]:
+        return self._unary.ones(tally, self.users)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"probability": probability_with(part * least_coin_variance(self))}
 
     def _centre(self, steps: Whole) -> Floats:
         return np.asarray(steps - (self.noise_law(self.users).mean + self.users * self._origin))

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shuffledp.accounting.differences import Skellam
-from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.mixing import mixing_distance, robust_messages
@@ -22,11 +21,11 @@ from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants, check_users
+from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.fields import only_exact, optional_whole_number, real_number, whole_number
-from shuffledp.protocols.labels import check_every_share, labels_of
-from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, add_up, modulus_bits_for
-from shuffledp.protocols.vector_sum.ball import check_ball
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.vector_sum.base import (
     CLIPPING,
     ROUNDING_PART,
@@ -65,6 +64,7 @@ class VectorShares(VectorSumPlan):
     """
 
     method: ClassVar[str] = "shares"
+    can_be_voided: ClassVar[bool] = True
 
     variance: float
     shares: int
@@ -72,23 +72,12 @@ class VectorShares(VectorSumPlan):
     largest_deviation: int
 
     @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        dimension: int,
-        radius: float,
-        rotation: int | None = None,
-        honest_fraction: float = 1.0,
-        constants: Constants = "exact",
-        max_messages: int | None = None,
-    ) -> Self:
+    def for_request(cls, request: Request, *, dimension: int, radius: float, rotation: int | None = None) -> Self:
         """The honest users' noise alone hides a vector; the shares mix them to within a part of delta."""
-        only_exact(constants)
-        check_users(users)
+        users, privacy = request.users, request.privacy
+        only_exact(request.constants)
         check_ball(dimension, radius)
-        honest = honest_users(users, honest_fraction)
+        honest = request.honest
         coordinates = dimension if rotation is None else padded_dimension(dimension)
         failure, outside = ROUNDING_PART * privacy.delta, WINDOW_PART * privacy.delta / coordinates
         grid = _grid(users, honest, coordinates, failure, privacy)
@@ -123,10 +112,7 @@ class VectorShares(VectorSumPlan):
         # The cut-off once more, which a ledger needs where there is a distance, too.
         spent = certain + coordinates * outside + 2 * sampling + delta_of_distance(math.exp(privacy.epsilon), shown)
         return cls(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            constants=constants,
+            **request.common,
             dimension=dimension,
             radius=radius,
             rotation=rotation,
@@ -239,15 +225,14 @@ class VectorShares(VectorSumPlan):
         noise = sample_skellam(Fraction(self.variance) / self.honest_users, rounded.size, bits=bits)
         return self._splitting.split(rounded + noise.reshape(rounded.shape), bits=bits)
 
-    def totals(self, batch: Batch, first: int, count: int) -> tuple[Whole, int]:
-        """Each coordinate's sum, or an error where a share is missing, too many or altered."""
-        self.check_reports(batch.reports)
-        expected = self.users * self.shares
-        self._splitting.check_messages(batch.payloads, count * expected)
-        labels = labels_of(batch, first)
-        check_every_share(labels, count, expected)
-        sums = add_up(batch.payloads, labels, count) & self._splitting.mask
-        return self._splitting.decode(sums), 0
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self._splitting.tally(batch, malformed, self.coordinates)
+
+    def _totals(self, tally: Tally) -> tuple[Whole, int]:
+        return self._splitting.sums(tally, self.users * self.shares), 0
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"variance": part * self.variance}
 
     def _centre(self, steps: Whole) -> Floats:
         return steps.astype(np.float64)

@@ -16,7 +16,7 @@ from shuffledp.continual.counter import Counter, CounterState
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import BatchError
 from shuffledp.messages import Batch
-from shuffledp.protocols.base import Plan
+from shuffledp.protocols.plan import Plan
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.service.analyzer.records import BatchTotal, Records, Release
 from shuffledp.service.problems import BATCH_DIFFERS, BATCH_UNKNOWN, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
@@ -79,7 +79,7 @@ class Desk:
         """A task of one round: the estimate is the batch's."""
         batch = Batch(messages.payloads, plan.users, messages.labels if plan.is_labelled else None)
         try:
-            estimate = plan.analyze(batch)
+            estimate = plan.learner().plan.analyze(batch)
         except BatchError:
             records.add_total(task_id, BatchTotal(batch_id, None, messages.malformed, True))
             return []
@@ -91,7 +91,7 @@ class Desk:
             time=plan.users,
             estimate=value,
             standard_error=estimate.standard_error,
-            bound=estimate.bound + more * float(getattr(plan, "step", 1.0)),
+            bound=estimate.bound + more * plan.message_influence,
             confidence=estimate.confidence,
             dropped=estimate.dropped + more,
             void=0,
@@ -154,7 +154,7 @@ def _counted(task: Task, plan: CounterPlan, batch_id: str, messages: Unpacked) -
     mechanism = plan.mechanism(size)
     labels = messages.labels if plan.domain.coordinates > 1 or messages.labels.any() else None
     try:
-        total, dropped = mechanism.read(Batch(messages.payloads, size, labels))
+        total, dropped = mechanism.read(mechanism.tally(Batch(messages.payloads, size, labels)))
     except BatchError:
         middle = round(size * plan.domain.middle / plan.domain.step)
         total = middle if plan.domain.coordinates == 1 else [middle] * plan.domain.coordinates

@@ -42,7 +42,7 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
     if isinstance(plan, CounterPlan):
         runs = _counter_runs(plan, values, seats, bits)
     else:
-        runs = iter([(range(len(seats)), seats[0][0], plan.randomize(values, bits=bits))])
+        runs = iter([(range(len(seats)), seats[0][0], plan.mechanism(plan.users).randomize(values, 0, bits=bits))])
     for places, batch, reports in runs:
         for place, sealed in zip(places, _sealed(task, batch, reports, bits), strict=True):
             bodies[place][batch.batch_id] = sealed

@@ -205,7 +205,7 @@ def counted_noise(policy: CountedPolicy, shape: tuple[int, int], bits: RandomBit
     together = max(1, _DRAWN_TOGETHER // (shape[0] * shape[1]))
     for first in range(1, policy.releases + 1, together):
         count = min(together, policy.releases + 1 - first)
-        drawn = policy.plan.noise.sample(Fraction(1), count * shape[0] * shape[1], bits=bits)
+        drawn = policy.plan.batch_noise.sample(Fraction(1), count * shape[0] * shape[1], bits=bits)
         for release, noise in enumerate(drawn.reshape(count, *shape), first):
             prefixes[release] = prefixes[parents[release]] + noise
             yield prefixes[release]

@@ -5,22 +5,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.continual.domains import Categories, Domain, Reals, Vectors
+from shuffledp.protocols.domains.summed import OneHot, Reals, SummedDomain, Vectors
 from shuffledp.simulation.environments.binary import synthetic_bits
 from shuffledp.simulation.environments.reals import synthetic_reals, synthetic_vectors
 
 
-def synthetic_stream(domain: Domain, users: int, *, seed: int | None = None) -> NDArray[Any]:
+def synthetic_stream(domain: SummedDomain, users: int, *, seed: int | None = None) -> NDArray[Any]:
     """Values of the domain, an entry or a row a user.
 
-    >>> synthetic_stream(Categories(5), 3, seed=1).shape, synthetic_stream(Vectors(2, 1.0, 4), 3, seed=1).shape
+    >>> synthetic_stream(OneHot(5), 3, seed=1).shape, synthetic_stream(Vectors(2, 1.0, 4), 3, seed=1).shape
     ((3,), (3, 2))
     """
     if isinstance(domain, Reals):
         return synthetic_reals(users, 0.0, 1.0, seed=seed)
     if isinstance(domain, Vectors):
         return synthetic_vectors(users, domain.dimension, domain.radius, seed=seed)
-    if isinstance(domain, Categories):
+    if isinstance(domain, OneHot):
         return synthetic_categories(users, domain.count, seed=seed)
     return synthetic_bits(users, seed=seed)
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.base import Plan
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.distinct_elements import Parities
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.simulation.environments.binary import synthetic_bits

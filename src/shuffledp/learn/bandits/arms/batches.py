@@ -20,12 +20,12 @@ from shuffledp.accounting.ledger import Entry
 from shuffledp.accounting.spending import Spending
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import Constants
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.binary_sum.coins import Coins
 from shuffledp.protocols.binary_sum.response import Response
 from shuffledp.protocols.binary_sum.shares import Shares
+from shuffledp.protocols.fields import Constants
 from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial

@@ -11,7 +11,7 @@ from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 from shuffledp.learn.bandits.spec import check_number, check_whole
-from shuffledp.protocols.base import LARGEST_USERS
+from shuffledp.protocols.request import LARGEST_USERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

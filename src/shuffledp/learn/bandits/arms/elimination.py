@@ -38,8 +38,9 @@ from shuffledp.learn.bandits.spec import (
     state_fields,
 )
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import LARGEST_USERS, Constants
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
+from shuffledp.protocols.fields import Constants
+from shuffledp.protocols.request import LARGEST_USERS
 from shuffledp.randomness import RandomBits
 
 MOST_ARMS = 100_000

@@ -19,7 +19,7 @@ from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, Sta
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 from shuffledp.learn.bandits.spec import check_number, check_privacy, check_whole
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.base import LARGEST_USERS
+from shuffledp.protocols.request import LARGEST_USERS
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.generators import generator_from
 from shuffledp.references.local import LocalRandomizedResponse

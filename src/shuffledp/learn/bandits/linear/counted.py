@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from shuffledp.continual.counter import Counter, CounterState
-from shuffledp.continual.domains import Vectors
 from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
@@ -21,6 +20,7 @@ from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting,
 from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
 from shuffledp.learn.bandits.spec import check_privacy
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import Vectors
 
 # Rounding may add this part to the norm of a noise matrix; noise of a larger deviation, in steps, is slow to draw.
 _ROUNDING_COST, _WIDEST_NOISE, _COARSEST = 0.02, 15_000, 16
@@ -51,7 +51,7 @@ class CountedPolicy(LinearPolicy):
             limits = f"must be for at least {self.setting.users} users"
             raise ParameterError("plan", self.plan.users, limits, "let the policy plan it")
         for name, value, only in (
-            ("noise", self.plan.noise.family, SkellamNoise.family),
+            ("noise", self.plan.batch_noise.family, SkellamNoise.family),
             ("estimator", self.plan.estimator, "completed"),
             ("honest_fraction", self.plan.honest_fraction, 1.0),
         ):
@@ -74,7 +74,7 @@ class CountedPolicy(LinearPolicy):
     @cached_property
     def release_noise(self) -> ReleaseNoise:
         """Sums of Skellam noises, each as far from Gaussian as `gaussian_offset` says; and rounding, by Hoeffding."""
-        plan, noise, releases = self.plan, self.plan.noise, self.releases
+        plan, noise, releases = self.plan, self.plan.batch_noise, self.releases
         if not isinstance(noise, SkellamNoise):
             raise ParameterError("noise", noise.family, "must be skellam", "let the policy plan it")
         depths = plan.schedule.depths[: releases + 1]
@@ -162,7 +162,7 @@ class CountedPolicy(LinearPolicy):
             users=users,
             shufflers=shufflers,
             privacy=kind.each(privacy),
-            noise=noise,
+            batch_noise=noise,
             shufflers_used=used,
             budget=budget,
             confidence=setting.confidence,

@@ -15,12 +15,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.continual.counter import CounterState, OpenBatch, is_whole
+from shuffledp.continual.counter import CounterState, is_whole
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, LinearModel, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.spec import as_floats, is_real
+from shuffledp.protocols.learner import OpenBatch
 
 LARGEST_SUM = 1e100
 

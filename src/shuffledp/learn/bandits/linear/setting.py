@@ -7,7 +7,7 @@ from shuffledp.continual.shape import check_confidence
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
 from shuffledp.learn.bandits.spec import check_constants, check_number, check_whole
-from shuffledp.protocols.base import LARGEST_USERS
+from shuffledp.protocols.request import LARGEST_USERS
 
 Constants = Literal["exact", "paper"]
 LONGEST_THETA = 1e6

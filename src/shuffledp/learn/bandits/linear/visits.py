@@ -15,13 +15,13 @@ import numpy as np
 from scipy import special
 
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.continual.domains import Vectors
 from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import UserView
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.setting import check_visits
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import Vectors
 
 LEAST_OFFSET_FAILURE = 1e-28
 
@@ -69,8 +69,12 @@ class Visits:
         """Every summand of delta for all visits to this plan's batches."""
         if not isinstance(plan.domain, Vectors):
             raise ParameterError("plan", plan.domain.kind, "must be of vectors", "plan a running sum of vectors")
-        noise = self.view(plan.domain, privacy).delta_terms(plan.noise, privacy.epsilon)
-        carried = [term for term in plan.delta_terms(privacy.epsilon) if term.name in ("transport", "sampling")]
+        noise = self.view(plan.domain, privacy).delta_terms(plan.batch_noise, privacy.epsilon)
+        carried = [
+            term
+            for term in plan.delta_terms(privacy.epsilon, plan.honest_users)
+            if term.name in ("transport", "sampling")
+        ]
         return (*noise, *(replace(term, value=self.count * term.value) for term in carried))
 
 

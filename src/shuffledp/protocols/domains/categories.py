@@ -6,55 +6,17 @@ back into names. A domain is public: it must not be read from the data.
 
 import datetime
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.domains.domain import Categories, Codes, column_of, refuse_first
 
-Codes = NDArray[np.int64]
 LARGEST_SIZE = 1 << 31
-
-
-class Categories(ABC):
-    """The public list of categories, in the order of their codes."""
-
-    kind: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many there are."""
-
-    @abstractmethod
-    def encode(self, values: ArrayLike) -> Codes:
-        """The code of each value; one outside the domain is an error that names its row."""
-
-    @abstractmethod
-    def name(self, code: int) -> str:
-        """A category in words."""
-
-    @property
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """What makes the domain again."""
-
-    def document(self) -> dict[str, Any]:
-        """The domain as JSON."""
-        return {"kind": self.kind, **self.parameters}
-
-    @property
-    def example(self) -> str:
-        """A value that can be encoded, as somebody would write it."""
-        return self.name(0)
-
-    def names(self) -> list[str]:
-        """Every category in words, in the order of codes."""
-        return [self.name(code) for code in range(self.size)]
 
 
 @dataclass(frozen=True)
@@ -66,6 +28,7 @@ class Integers(Categories):
     """
 
     kind: ClassVar[str] = "integers"
+    is_ordered: ClassVar[bool] = True
     low: int
     high: int
 
@@ -81,22 +44,26 @@ class Integers(Categories):
         return self.high - self.low + 1
 
     def encode(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column_of(values)
         if array.dtype.kind == "f":
             whole = array == np.floor(array)
-            _refuse_first(array, ~whole, "must be a whole number", "round the values first")
+            refuse_first(array, ~whole, "must be a whole number", "round the values first")
         elif array.dtype.kind not in "bui":
             raise DataError("values", f"dtype {array.dtype}", "must be whole numbers", "declare names as a,b,c instead")
         # Two passes over the data and no temporary where all is well.
         if array.min().item() < self.low or array.max().item() > self.high:
             outside = (array < self.low) | (array > self.high)
             problem = f"must lie in the domain {self.low}:{self.high}"
-            _refuse_first(array, outside, problem, "widen the domain, or bring such values into it")
+            refuse_first(array, outside, problem, "widen the domain, or bring such values into it")
         codes = array.astype(np.int64, copy=False)
         return codes - self.low if self.low else codes
 
     def name(self, code: int) -> str:
         return str(self.low + code)
+
+    @property
+    def text(self) -> str:
+        return f"{self.low}:{self.high}"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -114,6 +81,7 @@ class Names(Categories):
     """
 
     kind: ClassVar[str] = "names"
+    reads: ClassVar[Literal["numbers", "words"]] = "words"
     listed: tuple[Any, ...]
     other: str | None = None
 
@@ -135,7 +103,7 @@ class Names(Categories):
         return len(self.listed)
 
     def encode(self, values: ArrayLike) -> Codes:
-        array = _column(values).astype(np.str_)
+        array = column_of(values).astype(np.str_)
         order = np.argsort(np.array(self.listed))
         sorted_names = np.array(self.listed)[order]
         places = np.minimum(np.searchsorted(sorted_names, array), self.size - 1)
@@ -145,11 +113,15 @@ class Names(Categories):
             return codes
         problem = f"must be one of the {self.size} categories of the domain"
         way_out = "add it to the domain, or name a category for all others (--other NAME)"
-        _refuse_first(array, outside, problem, way_out)
+        refuse_first(array, outside, problem, way_out)
         return codes
 
     def name(self, code: int) -> str:
         return str(self.listed[code])
+
+    @property
+    def text(self) -> str:
+        return ",".join(self.listed)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -166,6 +138,8 @@ class Dates(Categories):
     """
 
     kind: ClassVar[str] = "dates"
+    reads: ClassVar[Literal["numbers", "words"]] = "words"
+    is_ordered: ClassVar[bool] = True
     first: str
     last: str
 
@@ -177,7 +151,7 @@ class Dates(Categories):
         return (_day(self.last) - _day(self.first)).days + 1
 
     def encode(self, values: ArrayLike) -> Codes:
-        array = _column(values)
+        array = column_of(values)
         written = array.dtype.kind == "U"
         if not written and array.dtype.kind != "M":
             raise DataError("values", f"dtype {array.dtype}", "must be dates", "write them as 2026-01-31")
@@ -185,16 +159,20 @@ class Dates(Categories):
             # NumPy would also take a year for its first day, and `today` for a date.
             distinct, where = np.unique(array, return_inverse=True)
             is_day = np.array([_is_day(str(text)) for text in distinct])[where.reshape(-1)]
-            _refuse_first(array, ~is_day, "must be a date", "write it as 2026-01-31")
+            refuse_first(array, ~is_day, "must be a date", "write it as 2026-01-31")
         days = array.astype("datetime64[D]")
-        _refuse_first(array, np.isnat(days), "must be a date", "write it as 2026-01-31")
+        refuse_first(array, np.isnat(days), "must be a date", "write it as 2026-01-31")
         codes = (days - np.datetime64(self.first)).astype(np.int64)
         problem = f"must lie in the domain {self.first}:{self.last}"
-        _refuse_first(array, (codes < 0) | (codes >= self.size), problem, "widen the domain")
+        refuse_first(array, (codes < 0) | (codes >= self.size), problem, "widen the domain")
         return codes
 
     def name(self, code: int) -> str:
         return (_day(self.first) + datetime.timedelta(days=code)).isoformat()
+
+    @property
+    def text(self) -> str:
+        return f"{self.first}:{self.last}"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -210,6 +188,7 @@ class Hashed(Categories):
     """
 
     kind: ClassVar[str] = "hashed"
+    reads: ClassVar[Literal["numbers", "words"]] = "words"
     cells: int
     salt: str = ""
 
@@ -225,7 +204,7 @@ class Hashed(Categories):
         return self.cells
 
     def encode(self, values: ArrayLike) -> Codes:
-        array = _column(np.asarray(values)).astype(np.str_)
+        array = column_of(values).astype(np.str_)
         distinct, where = np.unique(array, return_inverse=True)
         cells = [self._cell(str(name)) for name in distinct]
         return np.array(cells, dtype=np.int64)[where.reshape(-1)]
@@ -245,6 +224,10 @@ class Hashed(Categories):
 
     def name(self, code: int) -> str:
         return f"cell {code}"
+
+    @property
+    def text(self) -> str:
+        return f"hash:{self.cells}" + (f":{self.salt}" if self.salt else "")
 
     @property
     def example(self) -> str:
@@ -302,20 +285,6 @@ def _check_size(size: int) -> None:
         )
     if size > LARGEST_SIZE:
         raise ParameterError("domain", size, f"must be at most {LARGEST_SIZE}", "hash the names into fewer cells")
-
-
-def _column(array: ArrayLike) -> NDArray[Any]:
-    column = np.asarray(array)
-    if column.ndim != 1 or column.size == 0:
-        raise DataError("values", f"shape {column.shape}", "must be a column of at least one value", "pass one a user")
-    return column
-
-
-def _refuse_first(array: NDArray[Any], bad: NDArray[np.bool_], problem: str, way_out: str) -> None:
-    rows = np.flatnonzero(bad)
-    if rows.size:
-        row = int(rows[0])
-        raise DataError("values", f"{array[row]} in row {row + 1}", problem, way_out)
 
 
 def _is_day(text: str) -> bool:

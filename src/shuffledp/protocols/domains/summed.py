@@ -1,7 +1,7 @@
-"""What a running sum adds up: bits, numbers in [0, 1], vectors in a ball, or categories, as whole numbers of steps."""
+"""What a sum adds up: bits, numbers in a range, vectors in a ball, or categories, as whole numbers of steps."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,29 +11,47 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.histogram.categories import AnyCategories, as_categories
-from shuffledp.protocols.histogram.categories import Categories as NamedCategories
-from shuffledp.protocols.vector_sum.ball import LARGEST_DIMENSION, Ball, check_ball
+from shuffledp.protocols.domains.ball import LARGEST_DIMENSION, Ball, check_ball
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Categories, Domain, Generator, numbers_of, refuse_first
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST, round_randomly
 
 Floats = NDArray[np.float64]
 
+SYNTHETIC_SHARE = 0.3
+# Squares and sums of values stay finite, and steps of the grid above 0.
+_LARGEST_VALUE, _SMALLEST_WIDTH = 1e150, 1e-150
 
-class Domain(ABC):
-    """A user's value as whole numbers of steps, lowest..highest in each coordinate."""
 
-    kind: ClassVar[str]
+class SummedDomain(Domain):
+    """Values that are added up: each is whole numbers of steps, lowest..highest in each coordinate."""
+
     coordinates: int = 1
     lowest: int = 0
     highest: int = 1
     rounds: ClassVar[bool] = False
     """Whether values are rounded to steps at random."""
 
+    running: ClassVar[str] = "running count"
+    total: ClassVar[str] = "count"
+    each: ClassVar[str] = ""
+    """A running sum of such values in words: what it is, its total, and where its bound holds."""
+
+    @property
+    def people(self) -> str:
+        """Whose values are added up, in words."""
+        return "users"
+
     @property
     def step(self) -> float:
         """One step, in the values' own unit."""
         return 1.0
+
+    @property
+    def origin(self) -> float:
+        """What a user with 0 steps adds to each coordinate of the sum."""
+        return 0.0
 
     @property
     def middle(self) -> float:
@@ -77,25 +95,21 @@ class Domain(ABC):
         return likely + users * (self.step * 2.0**-33 + TOLERANCE * self.reach)
 
     @abstractmethod
-    def check_values(self, values: ArrayLike) -> NDArray[Any]:
-        """The values as an array with an entry or a row a user, or an error that names the first bad one."""
-
-    @abstractmethod
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[Any]:
         """Checked values in steps."""
 
     @property
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """What makes the domain again."""
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Two users' steps that are the hardest to hide: a number for each coordinate."""
+        return np.full(self.coordinates, self.lowest), np.full(self.coordinates, self.highest)
 
-    def document(self) -> dict[str, Any]:
-        """The domain as JSON."""
-        return {"kind": self.kind, **self.parameters}
+    def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What each user with such a checked value adds to the sum, in the values' own unit."""
+        return values
 
 
 @dataclass(frozen=True)
-class Bits(Domain):
+class Bits(SummedDomain):
     """0 or 1: a running count."""
 
     kind: ClassVar[str] = "bits"
@@ -113,7 +127,7 @@ class Bits(Domain):
 
     def check_values(self, values: ArrayLike) -> NDArray[np.uint8]:
         """The values as 0s and 1s in bytes."""
-        array = _column(values)
+        array = numbers_of(values)
         if array.dtype == np.bool_:
             return array.view(np.uint8)
         if array.dtype != np.uint8 or int(array.max()) > 1:
@@ -126,10 +140,16 @@ class Bits(Domain):
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[Any]:
         return values
 
+    def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values.astype(np.int64)
+
+    def synthesize(self, users: int, generator: Generator) -> NDArray[np.uint8]:
+        return (generator.random(users) < SYNTHETIC_SHARE).astype(np.uint8)
+
 
 @dataclass(frozen=True)
-class Reals(Domain):
-    """Numbers in [0, 1], rounded at random to multiples of 1/grid.
+class Reals(SummedDomain):
+    """Numbers in [low, high], rounded at random to steps of 1/grid of the range.
 
     >>> Reals(10).to_steps(np.array([0.3, 1.0]), bits=RandomBits.seeded(0)).tolist()
     [3, 10]
@@ -137,10 +157,17 @@ class Reals(Domain):
 
     kind: ClassVar[str] = "reals"
     rounds: ClassVar[bool] = True
+    running: ClassVar[str] = "running sum"
+    total: ClassVar[str] = "sum"
     grid: int
+    low: float = 0.0
+    high: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_grid(self.grid)
+        check_grid(self.grid)
+        check_range(self.low, self.high)
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
 
     @property
     def highest(self) -> int:  # type: ignore[override]
@@ -148,35 +175,71 @@ class Reals(Domain):
 
     @property
     def step(self) -> float:
-        return 1 / self.grid
+        return self.diameter / self.grid
+
+    @property
+    def people(self) -> str:
+        return f"users' numbers in [{self.low:g}, {self.high:g}]"
+
+    @property
+    def origin(self) -> float:
+        return self.low
+
+    @property
+    def middle(self) -> float:
+        return self.low + self.diameter / 2
+
+    @property
+    def reach(self) -> float:
+        return self.diameter / 2
 
     @property
     def diameter(self) -> float:
-        return 1.0
+        return self.high - self.low
 
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(float(self.grid), 0.0)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return {"grid": self.grid}
+        ends = {} if (self.low, self.high) == (0.0, 1.0) else {"low": self.low, "high": self.high}
+        return {"grid": self.grid, **ends}
+
+    @property
+    def options(self) -> str:
+        return f"--low {self.low!r} --high {self.high!r}"
 
     def check_values(self, values: ArrayLike) -> Floats:
-        array = _column(values).astype(np.float64, copy=False)
-        bad = np.flatnonzero(~((array >= 0) & (array <= 1)))
-        if bad.size:
-            row = int(bad[0])
-            raise DataError(
-                "values", f"{array[row]} in row {row + 1}", "must lie in [0, 1]", "scale or clip the values first"
-            )
+        """The values as floats in the range."""
+        array = self._finite(values)
+        problem = f"must lie in [{self.low:g}, {self.high:g}]"
+        way_out = "clip it (--clip, clip=True) or plan a wider range"
+        for row in np.flatnonzero((array < self.low) | (array > self.high))[:1].tolist():
+            raise DataError("values", f"{array[row]:g} in row {row + 1}", problem, way_out)
+        return array
+
+    def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
+        array = self._finite(values)
+        clipped = np.clip(array, self.low, self.high)
+        return clipped, int(np.count_nonzero(clipped != array))
+
+    def _finite(self, values: ArrayLike) -> Floats:
+        array = numbers_of(values).astype(np.float64, copy=False)
+        refuse_first(array, ~np.isfinite(array), "must be finite", "drop or fill such values first")
         return array
 
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[np.int64]:
-        return round_randomly(np.clip(values * float(self.grid), 0.0, float(self.grid)), bits=bits)
+        # Clipping keeps what floats round beyond the grid.
+        scaled = np.clip((values - self.low) * (self.grid / self.diameter), 0.0, float(self.grid))
+        return round_randomly(scaled, bits=bits)
+
+    def synthesize(self, users: int, generator: Generator) -> Floats:
+        """More often small than large."""
+        return np.asarray(self.low + self.diameter * generator.beta(2, 5, users))
 
 
 @dataclass(frozen=True)
-class Vectors(Domain):
+class Vectors(SummedDomain):
     """Vectors of length at most `radius`, every coordinate rounded at random to a multiple of radius/grid.
 
     Where vectors come from a set of which no two are further apart than `apart`, less noise is enough: whoever
@@ -185,6 +248,9 @@ class Vectors(Domain):
 
     kind: ClassVar[str] = "vectors"
     rounds: ClassVar[bool] = True
+    running: ClassVar[str] = "running sum of vectors"
+    total: ClassVar[str] = "sum"
+    each: ClassVar[str] = " in every coordinate"
     dimension: int
     radius: float
     grid: int
@@ -192,7 +258,7 @@ class Vectors(Domain):
 
     def __post_init__(self) -> None:
         check_ball(self.dimension, self.radius)
-        _check_grid(self.grid)
+        check_grid(self.grid)
         object.__setattr__(self, "radius", float(self.radius))
         if self.apart is not None:
             is_number = isinstance(self.apart, int | float) and not isinstance(self.apart, bool)
@@ -241,8 +307,42 @@ class Vectors(Domain):
         apart = {} if self.apart is None else {"apart": self.apart}
         return {"dimension": self.dimension, "radius": self.radius, "grid": self.grid, **apart}
 
+    @property
+    def people(self) -> str:
+        return f"users' vectors of {self.dimension:,} numbers, at most {self.radius:g} long"
+
+    @property
+    def columns(self) -> int:
+        return self.dimension
+
+    @property
+    def options(self) -> str:
+        return f"--dimension {self.dimension} --radius {self.radius!r}"
+
+    @property
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        axis = np.zeros(self.dimension, dtype=np.int64)
+        axis[0] = math.floor(self.diameter / 2 / self.step)
+        return -axis, axis
+
+    @property
+    def ball(self) -> Ball:
+        """Where the vectors lie."""
+        return Ball(self.dimension, self.radius)
+
     def check_values(self, values: ArrayLike) -> Floats:
-        return Ball(self.dimension, self.radius).check_values(values)
+        return self.ball.check_values(values)
+
+    def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
+        return self.ball.clip_values(values)
+
+    def synthesize(self, users: int, generator: Generator) -> Floats:
+        """Around a common direction, of any length."""
+        vectors = generator.normal(size=(users, self.dimension))
+        vectors[:, 0] += np.sqrt(self.dimension)
+        vectors *= (0.999999 * self.radius / np.linalg.norm(vectors, axis=1))[:, np.newaxis]
+        vectors *= generator.random((users, 1))
+        return vectors
 
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[np.int64]:
         # Floats may be longer than the radius by a hair.
@@ -252,21 +352,24 @@ class Vectors(Domain):
 
 
 @dataclass(frozen=True)
-class Categories(Domain):
+class OneHot(SummedDomain):
     """One of 0, 1, ..., count - 1: a running histogram. A user adds one to one coordinate.
 
     What the numbers stand for may be said by `named`: it turns people's own values into them.
 
-    >>> Categories.of(["red", "green"]).codes(["green", "red"]).tolist()
+    >>> OneHot.of(["red", "green"]).encode(["green", "red"]).tolist()
     [1, 0]
     """
 
     kind: ClassVar[str] = "categories"
+    running: ClassVar[str] = "running histogram"
+    total: ClassVar[str] = "histogram"
+    each: ClassVar[str] = " in every category"
     count: int
-    named: NamedCategories | None = None
+    named: Categories | None = None
 
     @classmethod
-    def of(cls, categories: AnyCategories) -> "Categories":
+    def of(cls, categories: AnyCategories) -> "OneHot":
         """A running histogram of these categories."""
         named = as_categories(categories)
         return cls(named.size, named)
@@ -301,12 +404,12 @@ class Categories(Domain):
         named = {} if self.named is None else {"named": self.named.document()}
         return {"count": self.count, **named}
 
-    def codes(self, values: ArrayLike) -> NDArray[Any]:
+    def encode(self, values: ArrayLike) -> NDArray[Any]:
         """The numbers of people's own values; without names they are the numbers already."""
         return np.asarray(values) if self.named is None else self.named.encode(values)
 
     def check_values(self, values: ArrayLike) -> NDArray[np.int64]:
-        array = _column(values)
+        array = numbers_of(values)
         bad = np.flatnonzero(~((array >= 0) & (array < self.count) & (array == np.floor(array))))
         if bad.size:
             row = int(bad[0])
@@ -323,12 +426,33 @@ class Categories(Domain):
         steps[np.arange(values.size), values] = 1
         return steps
 
+    def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(values[:, np.newaxis] == np.arange(self.count), dtype=np.int64)
+
+    @property
+    def people(self) -> str:
+        return f"users in {self.count:,} categories"
+
+    @property
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first, second = np.eye(2, self.count, dtype=np.int64)
+        return first, second
+
+    @property
+    def options(self) -> str:
+        return f"--categories {self.count}" if self.named is None else self.named.options
+
+    def synthesize(self, users: int, generator: Generator) -> NDArray[np.int64]:
+        """The category with number i in proportion to 1/(i + 1)."""
+        shares = np.cumsum(1 / np.arange(1.0, self.count + 1))
+        return np.asarray(np.searchsorted(shares, shares[-1] * generator.random(users), side="right"), dtype=np.int64)
+
 
 BITS = Bits()
-KINDS: dict[str, type[Domain]] = {kind.kind: kind for kind in (Bits, Reals, Vectors, Categories)}
+KINDS: dict[str, type[SummedDomain]] = {kind.kind: kind for kind in (Bits, Reals, Vectors, OneHot)}
 
 
-def domain_from(document: Any) -> Domain:
+def domain_from(document: Any) -> SummedDomain:
     """The domain that a JSON document describes."""
     kind = KINDS.get(str(document.get("kind"))) if isinstance(document, Mapping) else None
     if kind is None:
@@ -336,15 +460,18 @@ def domain_from(document: Any) -> Domain:
     return kind(**{name: value for name, value in document.items() if name != "kind"})
 
 
-def _check_grid(grid: Any) -> None:
+def check_grid(grid: Any) -> None:
+    """Refuse what is no number of steps."""
     if isinstance(grid, bool) or not isinstance(grid, int) or not 1 <= grid <= LARGEST:
         raise ParameterError("grid", grid, f"must be a whole number in 1..{LARGEST}", "leave it to the planner")
 
 
-def _column(values: ArrayLike) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0:
-        raise DataError("values", f"shape {array.shape}", "must be a column of at least one value", "pass one a user")
-    if array.dtype.kind not in "buif":
-        raise DataError("values", f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(int)")
-    return array
+def check_range(low: Any, high: Any) -> None:
+    """Refuse what is no range."""
+    for name, value in (("low", low), ("high", high)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_VALUE:
+            raise ParameterError(
+                name, value, f"must be a number within {_LARGEST_VALUE:g} of 0", "say what the ends of the range are"
+            )
+    if not high - low >= _SMALLEST_WIDTH:
+        raise ParameterError("high", high, f"must be larger than low, {low:g}", "check both")

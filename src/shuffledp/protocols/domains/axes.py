@@ -6,14 +6,14 @@ A domain is public: one read from the data would itself be an answer about the d
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.domains.domain import Codes, Domain, Generator
 
-Codes = NDArray[np.int64]
 LARGEST_AXIS = 1 << 22
 _AGAIN = "make the plan again"
 
@@ -101,6 +101,66 @@ class Axis:
 
     def __str__(self) -> str:
         return f"{self.low}:{self.high}" + ("" if self.steps is None else f" in {self.steps:,} steps")
+
+
+@dataclass(frozen=True)
+class Axes(Domain):
+    """Points on one axis, or in the rectangle of two: a code along each axis.
+
+    >>> Axes((Axis(0, 9), Axis(0, 4))).encode([[3, 4], [9, 0]]).tolist()
+    [[3, 4], [9, 0]]
+    """
+
+    kind: ClassVar[str] = "axes"
+    axes: tuple[Axis, ...]
+
+    @property
+    def columns(self) -> int:
+        return len(self.axes)
+
+    @property
+    def options(self) -> str:
+        limits = "x".join(f"{axis.low}:{axis.high}" for axis in self.axes)
+        return f"--domain {limits}" + ("" if self.axes[0].steps is None else f" --steps {self.axes[0].steps}")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"axes": [axis.document() for axis in self.axes]}
+
+    def encode(self, values: ArrayLike) -> Codes:
+        """People's values as codes, on their own devices: a column, or one column an axis."""
+        array = np.asarray(values)
+        if len(self.axes) == 1:
+            return self.axes[0].encode(array)
+        self._check_shape(array)
+        return np.stack([axis.encode(array[:, i]) for i, axis in enumerate(self.axes)], axis=1)
+
+    def _check_shape(self, array: NDArray[Any]) -> None:
+        wanted = (len(array),) if len(self.axes) == 1 and array.ndim else (len(array) if array.ndim else 0, 2)
+        if array.shape != wanted or array.size == 0:
+            what = "one code a user" if len(self.axes) == 1 else "two codes a user"
+            raise DataError("values", f"shape {array.shape}", f"must be {what}", "pass a row for each user")
+
+    def check_values(self, values: ArrayLike) -> Codes:
+        """The codes as whole numbers in 0..size-1 along each axis."""
+        array = np.asarray(values)
+        self._check_shape(array)
+        if array.dtype.kind not in "bui":
+            raise DataError("values", f"dtype {array.dtype}", "must be codes", "encode them: plan.encode(x)")
+        sizes = np.array([axis.size for axis in self.axes])
+        outside = (array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))
+        for row in np.flatnonzero(outside.reshape(len(array), -1).any(axis=1))[:1].tolist():
+            limits = " x ".join(f"0..{size - 1}" for size in sizes)
+            raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in {limits}", "encode them first")
+        return array.astype(np.int64, copy=False)
+
+    def synthesize(self, users: int, generator: Generator) -> Codes:
+        """Around a place in each axis's lower half, with a long tail upwards."""
+        columns = []
+        for axis in self.axes:
+            draws = generator.gamma(3.0, axis.size / 12, users)
+            columns.append(np.minimum(draws, axis.size - 1).astype(np.int64))
+        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
 AnyAxis = Axis | int | range | tuple[float, float] | tuple[float, float, int] | Mapping[str, Any]

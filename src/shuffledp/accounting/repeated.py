@@ -1,0 +1,51 @@
+"""A pair that one user meets several times: in several batches, rows or rounds."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.gaussian import GaussianPair
+from shuffledp.accounting.pairs import Atoms, DominatingPair
+from shuffledp.errors import ParameterError
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedPair(DominatingPair):
+    """A symmetric pair, independently several times: both directions are equal.
+
+    >>> once = GaussianPair(0.2)
+    >>> RepeatedPair(once, 4).delta(2.0) < 1e-5 < RepeatedPair(once, 4).delta(0.5)
+    True
+    """
+
+    pair: DominatingPair
+    times: int
+
+    @classmethod
+    def of(cls, pair: DominatingPair, times: int) -> DominatingPair:
+        """The pair so many times over; itself where it is once, and one wider pair where it is Gaussian."""
+        if isinstance(pair, GaussianPair):
+            return GaussianPair(math.sqrt(times) * pair.shift)
+        return pair if times == 1 else cls(pair, times)
+
+    @cached_property
+    def _composition(self) -> Composition:
+        return Composition([(self.pair, self.times)])
+
+    def forward(self, epsilon: float) -> float:
+        return self.pair.delta(epsilon) if self.times == 1 else self._composition.delta(epsilon)
+
+    def reverse(self, epsilon: float) -> float:
+        return self.forward(epsilon)
+
+    def delta(self, epsilon: float) -> float:
+        return min(1.0, self.forward(epsilon))
+
+    def atoms(self) -> Atoms:
+        if self.times != 1:
+            raise ParameterError("times", self.times, "must be 1 for atoms", "compose the pair itself instead")
+        return self.pair.atoms()
+
+    def describe(self) -> str:
+        return f"{self.times} times over: {self.pair.describe()}"

@@ -1,0 +1,215 @@
+"""Families of methods that answer one question, and which of them is the best for given limits."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from shuffledp.errors import DataError, InfeasibleError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.categories import as_categories
+from shuffledp.protocols.fields import AGAIN, Constants
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.request import Request
+
+P = TypeVar("P", bound=Plan, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[P]):
+    """The best plan for the limits given, and why."""
+
+    plan: P
+    why: str
+    considered: Mapping[str, Any] = field(default_factory=dict)
+    """What became of each method that was tried: its plan, or the error that refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainParameter:
+    """One thing that a family must be told about its users' values.
+
+    Attributes:
+        name: as an argument in Python, and as an option of the command line.
+        read: turns what a person may write into what methods take.
+        way_out: what to do where it is missing; None if it may be left out.
+        problem: what is wrong where it is missing.
+    """
+
+    name: str
+    read: Callable[[Any], Any] | None = None
+    way_out: str | None = None
+    problem: str = "must be given"
+
+
+CATEGORIES = DomainParameter(
+    "categories", as_categories, "pass a number, a range or names", "must say which categories there are"
+)
+
+
+def standard_error(plan: Plan) -> float:
+    """The error by which sums are compared."""
+    return plan.standard_error
+
+
+def worst_number(plan: Plan) -> float:
+    """The error by which vectors of counts are compared: that of the worst of them."""
+    return plan.error_bound
+
+
+@dataclass(frozen=True)
+class Family(Generic[P]):
+    """Everything that is known about one question: its name, its values, its methods, and how they are compared.
+
+    Attributes:
+        name: as in documents and on the command line.
+        summary: the question in one sentence.
+        methods: the plans' classes, by the names of their methods.
+        domain: what must be said about the users' values.
+        error: what the best method has the least of.
+        error_name: the same in words.
+
+    >>> from shuffledp.protocols.binary_sum import BinarySum
+    >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
+    {'law': 'binomial', 'bits_per_user': 2, 'probability': 0.5}
+    """
+
+    name: str
+    summary: str
+    methods: Mapping[str, Any]
+    domain: tuple[DomainParameter, ...] = ()
+    error: Callable[[Any], float] = standard_error
+    error_name: str = "standard error"
+    comparisons: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict)
+    """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
+
+    @classmethod
+    def of(cls, name: str, summary: str, *methods: type[Plan], **more: Any) -> "Family[Any]":
+        """A family of these classes, each under the name of its method."""
+        return cls(name, summary, MappingProxyType({method.method: method for method in methods}), **more)
+
+    def with_method(self, method: type[Plan]) -> "Family[P]":
+        """The family with one more method."""
+        return replace(self, methods=MappingProxyType({**self.methods, method.method: method}))
+
+    def plan(
+        self,
+        *,
+        users: int,
+        privacy: Privacy,
+        method: str = "auto",
+        honest_fraction: float = 1.0,
+        max_messages: int | None = None,
+        constants: Constants = "exact",
+        **domain: Any,
+    ) -> P:
+        """The plan of the named method, or of the best one for these limits.
+
+        Args:
+            users: how many people report.
+            privacy: the (epsilon, delta) that must hold.
+            method: the name of a method, or auto.
+            honest_fraction: the users assumed to follow the protocol.
+            max_messages: messages that a user may send at most; None for no limit.
+            constants: exact noise, or the paper's own.
+            **domain: what the family must be told about the users' values; see `domain`.
+
+        Returns:
+            A frozen plan whose noise reaches the target.
+
+        Raises:
+            ParameterError: a value outside what it may be.
+            InfeasibleError: no method meets the limits.
+        """
+        request = Request(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+            constants=constants,
+        )
+        return self.choice(request, method=method, **domain).plan
+
+    def choose(self, *, method: str = "auto", **asked: Any) -> Choice[P]:
+        """As `plan`, with the reason for the choice and what became of the other methods."""
+        names = Request.__dataclass_fields__
+        request = Request(**{name: value for name, value in asked.items() if name in names})
+        return self.choice(request, method=method, **{k: value for k, value in asked.items() if k not in names})
+
+    def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[P]:
+        """The least error among the methods that keep to the limits, and why."""
+        return self.best(self._tried(method), request, self.read_domain(domain), named=method != "auto")
+
+    def method_of(self, document: Mapping[str, Any]) -> type[P]:
+        """The class of plans that a document belongs to."""
+        kind: type[P] | None = self.methods.get(str(document.get("method")))
+        if kind is None:
+            raise DataError("plan.method", document.get("method"), f"must be one of {', '.join(self.methods)}", AGAIN)
+        return kind
+
+    def read_domain(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What is said about the users' values, as methods take it; what is missing is asked for."""
+        known = {parameter.name: parameter for parameter in self.domain}
+        for name, value in given.items():
+            if name not in known and value is not None:
+                raise ParameterError(name, value, f"is not a parameter of {self.name}", "leave it out")
+        found = {}
+        for name, parameter in known.items():
+            value = given.get(name)
+            if value is None and parameter.way_out is not None:
+                raise ParameterError(name, None, parameter.problem, parameter.way_out)
+            if value is not None:
+                found[name] = value if parameter.read is None else parameter.read(value)
+        return found
+
+    def _tried(self, method: str) -> list[str]:
+        if method == "auto":
+            return list(self.methods)
+        if method not in self.methods:
+            compared = f"{method} can only be compared, by `shuffledp plan`"
+            way_out = compared if method in self.comparisons else "auto picks the best"
+            raise ParameterError("method", method, f"must be auto, {' or '.join(self.methods)}", way_out)
+        return [method]
+
+    def best(self, names: list[str], request: Request, domain: Mapping[str, Any], *, named: bool) -> Choice[P]:
+        """The best of these methods, and why."""
+        plans: list[Any] = []
+        refusals: dict[str, InfeasibleError] = {}
+        for name in names:
+            try:
+                plans.append(self.methods[name].for_request(request, **domain))
+            except InfeasibleError as refusal:
+                refusals[name] = refusal
+        if not plans:
+            raise next(iter(refusals.values()))
+        limit = request.max_messages or max(plan.messages_per_user_max for plan in plans)
+        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
+        if not fitting:
+            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
+            raise InfeasibleError(
+                "max_messages",
+                request.max_messages,
+                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
+                "allow more messages, or a larger epsilon or delta",
+            )
+        best, *rest = sorted(fitting, key=self._rank)
+        considered: dict[str, Any] = {**{plan.method: plan for plan in plans}, **refusals}
+        if named:
+            return Choice(best, f"{best.method}: as asked", considered)
+        reasons = [
+            f"{plan.method}: {self.error_name} {self.error(plan):.3g} with {plan.messages_per_user_mean:.3g} messages "
+            "a user"
+            for plan in (best, *rest)
+        ]
+        over = [plan for plan in sorted(plans, key=self._rank) if plan not in fitting]
+        reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
+        reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
+        return Choice(best, "; ".join(reasons), considered)
+
+    def _rank(self, plan: Plan) -> tuple[float, float, float]:
+        """By error in steps of 2%, then by messages, then by what one lying client can do."""
+        error, influence = self.error(plan), plan.influence
+        # Where almost nothing is asked for the error may be 0: the first step.
+        steps = round(math.log(error) / math.log(1.02)) if error > 0 else -math.inf
+        return steps, plan.messages_per_user_mean, math.inf if influence is None else influence

@@ -1,0 +1,142 @@
+"""The contract of a learner: ask what the next users do, tell what their batches showed.
+
+A learner does no input or output and draws no noise. One round of a protocol, a running sum, a search and a model are
+learners alike, so that one driver runs them all, in a simulation, on an engine or behind the live service.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from shuffledp.accounting.guarantee import Guarantee
+from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.tallies import Tally
+from shuffledp.randomness import RandomBits
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the messages of all users of a cohort: those of some labels, or all."""
+
+    make: Callable[[slice, RandomBits], Reports]
+    """The reports of these users, by their places in the cohort."""
+    messages: int
+    """Messages that each user sends in this part at most."""
+
+
+class BatchMechanism(ABC):
+    """What the users of one batch send, and what its messages say: frozen, and the same for clients and server.
+
+    Reference: [000], the encoder and the size (E, m).
+    """
+
+    users: int
+
+    @property
+    @abstractmethod
+    def messages_max(self) -> int:
+        """Messages that a user sends to this batch at most."""
+
+    @abstractmethod
+    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
+        """Reports of consecutive users, the first of whom has this seat in the batch, from 0.
+
+        Args:
+            prepared: what the plan's `prepare` made of the users' values.
+            first_seat: the seat of the first user.
+            bits: where the noise comes from.
+        """
+
+    def parts(self, prepared: Any, first_seat: int, messages: int) -> Iterator[Part]:
+        """The users' reports in parts of about so many messages each, which may be shuffled apart; one if they may not.
+
+        Args:
+            prepared: what the plan's `prepare` made of the users' values.
+            first_seat: the seat of the first user.
+            messages: how many messages a part should have.
+        """
+
+        def make(rows: slice, bits: RandomBits) -> Reports:
+            return self.randomize(prepared[rows], first_seat + rows.start, bits=bits)
+
+        yield Part(make, self.messages_max)
+
+    @abstractmethod
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """What is left of the messages of the batch, or of a piece of it; `malformed` ones could not be read."""
+
+    @abstractmethod
+    def read(self, tally: Tally) -> tuple[Any, int]:
+        """What the learner is told of the whole batch, and how many messages were missing or malformed.
+
+        Raises:
+            BatchError: the batch was spoiled and says nothing.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch that the next users join: its shuffler, its mechanism, and the seat of the first of them."""
+
+    level: int
+    first_slot: int
+    mechanism: BatchMechanism
+    first_seat: int
+
+    @property
+    def opens(self) -> bool:
+        """Whether the batch begins with the next user."""
+        return self.first_seat == 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStep:
+    """What a device computes from its own data, as data: a name that every device knows, and parameters.
+
+    The step "report" sends the user's value as it is.
+    """
+
+    name: str = "report"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """The next users: how many are alike, the batches that all of them join, and what each computes first."""
+
+    users: int
+    batches: tuple[OpenBatch, ...]
+    step: DeviceStep = DeviceStep()
+
+
+S = TypeVar("S")
+
+
+class Learner(ABC, Generic[S]):
+    """A state machine over a plan: `start`, then `ask` and `tell` until nobody is asked any more."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """SHA-256 of what decides the learner: a state of another one is refused."""
+
+    @abstractmethod
+    def start(self) -> S:
+        """The state before anybody came."""
+
+    @abstractmethod
+    def ask(self, state: S) -> Cohort | None:
+        """The users until something closes, at most, and the batches that they join; None when all have come."""
+
+    @abstractmethod
+    def tell(self, state: S, users: int, closed: Mapping[int, Any]) -> S:
+        """So many users of the cohort came, and these levels' batches closed with what their mechanisms read."""
+
+    @abstractmethod
+    def estimate(self, state: S, *, simulated: bool = False) -> Any:
+        """What is known by now, with its error; None where nothing is."""
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """The proof of what every user is promised, as data."""

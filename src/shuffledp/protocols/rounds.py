@@ -1,0 +1,172 @@
+"""Plans of one round: everybody reports once, to one shuffler, and one batch is the answer."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.guarantee import Guarantee
+from shuffledp.errors import ParameterError
+from shuffledp.estimates import AnyEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.tallies import Tally
+from shuffledp.randomness import RandomBits
+from shuffledp.schedules.layout import BatchLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan(Plan):
+    """A plan of one round: a randomizer, a tally that adds up, and an estimate from the tally."""
+
+    # --- the two sides -----------------------------------------------------------------------
+
+    @abstractmethod
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        """The clients' side: a report for each value."""
+
+    @abstractmethod
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """The server's side, first half: what is left of the messages of a batch, or of a piece of one.
+
+        Args:
+            batch: permuted messages.
+            malformed: messages of the piece that could not be read at all.
+        """
+
+    @abstractmethod
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
+        """The server's side, second half: the answer from the tally of a whole batch.
+
+        Raises:
+            BatchError: the batch is too small, or was spoiled.
+        """
+
+    def merge(self, tallies: Iterable[Tally]) -> Tally:
+        """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""
+        return Tally.merge(tallies)
+
+    def analyze(self, batch: Batch) -> Any:
+        """The estimate from a whole permuted batch."""
+        return self.estimate(self.tally(batch))
+
+    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+        return self.check_values(values)
+
+    def parts(self, values: Any, messages: int) -> Iterator[Part]:
+        """The reports in parts of about so many messages each, which may be shuffled apart.
+
+        Labels are in the clear, so permuting each label's messages by themselves has the law of permuting all.
+        """
+        yield Part(lambda rows, bits: self.randomize(values[rows], bits=bits), self.messages_per_user_max)
+
+    # --- batches -----------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> BatchLayout:
+        return BatchLayout.single(self.users, self.messages_per_user_max)
+
+    def mechanism(self, users: int) -> BatchMechanism:
+        return WholeRound(self)
+
+    def learner(self) -> "OneRound":
+        return OneRound(self)
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def neighbours(self) -> tuple[Any, Any, Any]:
+        """Two values of one user, the hardest to hide, and what all others have: arrays with one row each."""
+
+    @abstractmethod
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """What the adversary can use of each of `trials` equal runs: a row of numbers a run."""
+
+    @property
+    def audited_messages(self) -> int:
+        """Messages a user that an audit makes."""
+        return self.messages_per_user_max
+
+    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        """The reports, or those parts of them that depend on which of the neighbours it is."""
+        return self.randomize(values, bits=bits)
+
+    def audited_effort(self, honest: int) -> int:
+        return honest * max(1, self.audited_messages // 2)
+
+    def views(self, side: int, trials: int, honest: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        target, other = self.neighbours[side], self.neighbours[2]
+        values = np.concatenate((target, np.repeat(other, honest - 1, axis=0)))
+        repeated = np.tile(values, (trials, *[1] * (values.ndim - 1)))
+        return self.summaries(self.audited_reports(repeated, bits=bits), trials)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRound(BatchMechanism):
+    """The one batch of a plan of one round."""
+
+    plan: RoundPlan
+
+    @property
+    def users(self) -> int:  # type: ignore[override]
+        return self.plan.users
+
+    @property
+    def messages_max(self) -> int:
+        return self.plan.messages_per_user_max
+
+    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
+        return self.plan.randomize(prepared, bits=bits)
+
+    def parts(self, prepared: Any, first_seat: int, messages: int) -> Iterator[Part]:
+        return self.plan.parts(prepared, messages)
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self.plan.tally(batch, malformed)
+
+    def read(self, tally: Tally) -> tuple[Tally, int]:
+        return tally, self.plan.estimate(tally).dropped
+
+
+@dataclass(frozen=True, slots=True)
+class RoundState:
+    """How many users came, and the tally of their batch once it closed."""
+
+    fingerprint: str
+    users: int
+    tally: Tally | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OneRound(Learner[RoundState]):
+    """One batch of everybody, asked once."""
+
+    plan: RoundPlan
+
+    @property
+    def fingerprint(self) -> str:
+        return self.plan.fingerprint
+
+    def start(self) -> RoundState:
+        return RoundState(self.fingerprint, 0)
+
+    def ask(self, state: RoundState) -> Cohort | None:
+        left = self.plan.users - state.users
+        return Cohort(left, (OpenBatch(1, 0, WholeRound(self.plan), state.users),)) if left else None
+
+    def tell(self, state: RoundState, users: int, closed: Mapping[int, Tally]) -> RoundState:
+        time = state.users + users
+        if time > self.plan.users or (time == self.plan.users) != (1 in closed):
+            raise ParameterError("users", users, f"must be the {self.plan.users} of the batch", "tell it once, full")
+        return replace(state, users=time, tally=closed.get(1))
+
+    def estimate(self, state: RoundState, *, simulated: bool = False) -> AnyEstimate | None:
+        return None if state.tally is None else self.plan.estimate(state.tally, simulated=simulated)
+
+    def guarantee(self) -> Guarantee:
+        return self.plan.guarantee()
