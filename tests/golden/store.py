@@ -2,17 +2,27 @@
 
 import json
 import math
+import platform
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .cases import KNOWN_FAULTS, Case
 
 FOLDER = Path(__file__).parent / "records"
+MACHINE = Path(__file__).parent / "machine.json"
 KNOWN_FAULTS_NAME = "known_faults"
 
 Record = dict[str, Any]
+
+
+def machine() -> Record:
+    """What decides the last bits of floats: NumPy's vector instructions, on which exp and log depend."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    return {"machine": platform.machine(), "instructions": sorted(found)}
 
 
 def plain(value: Any) -> Any:

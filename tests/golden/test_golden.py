@@ -1,7 +1,10 @@
 """Everything that 0.1.0 produced is produced again, to the last bit.
 
 Groups of cases are compared one after another, so that cases of a family share what the package caches. Floats are
-compared exactly: they come out the same in every process. See `write.py` for when golden records may be replaced.
+compared exactly: in every process, and with any number of BLAS threads, they come out the same on one kind of machine.
+With other vector instructions (AVX2 instead of AVX-512) NumPy's exp and log differ in the last bit, a calibrated
+variance by 1e-11 of it, and so fingerprints by all they have: no tolerance helps, and records are not compared there.
+See `write.py` for when golden records may be replaced.
 """
 
 import json
@@ -12,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from shuffledp import load_plan
+from shuffledp import ShuffleDPError, load_plan
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.learn.bandits.linear.catalogue import POLICIES
 from shuffledp.learn.estimators.models import LinearModel
@@ -28,6 +31,12 @@ from .states import STATE_KINDS, machine_of
 _CASES = {case.name: case for cases in GROUPS.values() for case in cases}
 _PLANS = ("binary-sum", "bounded-sum", "vector-sum", "histogram", "ranges", "distinct-elements", "counters")
 _SHOWN = 20
+
+_GOLDEN_MACHINE = json.loads(store.MACHINE.read_text("utf-8"))
+on_golden_machine = pytest.mark.skipif(
+    store.machine() != _GOLDEN_MACHINE,
+    reason=f"golden records were written with {_GOLDEN_MACHINE}, this is {store.machine()}: last bits differ",
+)
 
 
 @cache
@@ -53,10 +62,12 @@ def _compared(golden: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("group", GROUPS)
+@on_golden_machine
 def test_records_are_the_golden_ones(group: str) -> None:
     _refuse(_compared(store.read(group), {case.name: _now(case.name)[0] for case in GROUPS[group]}))
 
 
+@on_golden_machine
 def test_known_faults_are_as_they_were() -> None:
     """Faults of 0.1.0: whoever repairs one writes this file again, and says so."""
     faulty = {name: _now(name)[1] for name, case in _CASES.items() if store.faulty_keys(case)}
@@ -64,6 +75,7 @@ def test_known_faults_are_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("group", _PLANS)
+@on_golden_machine
 def test_golden_plans_load_again(group: str, tmp_path: Path) -> None:
     _refuse(_loaded(group, tmp_path / "plan.json"))
 
@@ -75,15 +87,18 @@ def _loaded(group: str, file: Path) -> Iterator[str]:
         if "document" not in record or has_faults:
             continue
         document = record["document"]
-        if document["protocol"] == CounterPlan.protocol:
-            again = CounterPlan.from_document(document).document()
-        else:
-            file.write_text(json.dumps(document), "utf-8")
-            again = load_plan(file).document()
+        file.write_text(json.dumps(document), "utf-8")
+        is_counter = document["protocol"] == CounterPlan.protocol
+        try:
+            again = (CounterPlan.from_document(document) if is_counter else load_plan(file)).document()
+        except ShuffleDPError as refusal:
+            yield f"{name}: does not load again, {refusal}"
+            continue
         for difference in store.differences(document, store.plain(again)):
             yield f"{name}: loaded again, document.{difference}"
 
 
+@on_golden_machine
 def test_golden_tasks_are_read_as_they_were_written() -> None:
     _refuse(_tasks())
 
@@ -91,12 +106,17 @@ def test_golden_tasks_are_read_as_they_were_written() -> None:
 def _tasks() -> Iterator[str]:
     for name, record in store.read("tasks").items():
         if "text" in record:
-            task = Task.from_text(record["text"])
+            try:
+                task = Task.from_text(record["text"])
+            except ShuffleDPError as refusal:
+                yield f"{name}: does not load again, {refusal}"
+                continue
             for difference in store.differences(record, task_numbers(task)):
                 yield f"{name}: {difference}"
 
 
 @pytest.mark.parametrize("kind", STATE_KINDS)
+@on_golden_machine
 def test_golden_states_go_on_as_they_did(kind: str) -> None:
     _refuse(_continued([case for case in GROUPS["states"] if case.kind == kind]))
 
@@ -120,6 +140,7 @@ def test_golden_models_load_again() -> None:
     _refuse(store.differences(document, store.plain(LinearModel.from_document(document).document())))
 
 
+@on_golden_machine
 def test_golden_ledgers_say_what_they_said(tmp_path: Path) -> None:
     _refuse(_ledgers(tmp_path / "ledger.json"))
 
