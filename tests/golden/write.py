@@ -2,7 +2,8 @@
 
 They hold what version 0.1.0 produced. Run this only where a change of results is wanted and explained in the commit
 that brings it: a fault that is repaired (most are in known_faults.json, written with every group), or a case that is
-added; and on the kind of machine that machine.json names, or every group anew. Never run it to make a failing test pass: a difference that nobody wanted is what the test is there to find.
+added; and on the kind of machine that machine.json names, or else all groups anew. Never run it to make a failing test
+pass: a difference that nobody wanted is what the test is there to find.
 """
 
 import argparse
