@@ -25,7 +25,7 @@ test quick check: export OPENBLAS_NUM_THREADS = 1
 test quick check: export OMP_NUM_THREADS = 1
 test quick check: export PYTHONDONTWRITEBYTECODE =
 
-test: setup  ## the whole suite, with the checks: about 8 minutes on 2 cores
+test: setup  ## the whole suite, with the checks: at most 10 minutes on 2 cores
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
