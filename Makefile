@@ -1,9 +1,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+CHECKED := src tests examples benchmarks docs conftest.py
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench pictures clean
+.PHONY: help setup run test quick check bench pictures clean
 
 help:  ## list what one can do here
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -19,18 +20,28 @@ setup: .venv/.ready  ## make .venv and install everything (the others call it)
 run: setup  ## a live private running count: shuffler, analyzer and thousands of encrypted reports, with a picture
 	@$(BIN)/shuffledp demo --folder build/live
 
-test: setup  ## the whole suite, with the checks
-	$(BIN)/ruff check --quiet src tests examples benchmarks docs
+# One BLAS thread a process, as pytest has a worker for every core; and nobody compiles the package twice.
+test quick check: export OPENBLAS_NUM_THREADS = 1
+test quick check: export OMP_NUM_THREADS = 1
+test quick check: export PYTHONDONTWRITEBYTECODE =
+
+test: setup  ## the whole suite, with the checks: at most 10 minutes on 2 cores
+	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto --dist worksteal
 
+quick: setup  ## ruff, import-linter and the tests that are not in tests/slow.txt: about a minute, for whoever is working
+	$(BIN)/ruff check --quiet $(CHECKED)
+	$(BIN)/lint-imports
+	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not slow'
+
 check: setup  ## ruff, mypy --strict, import-linter, doctests
-	$(BIN)/ruff check src tests examples benchmarks docs
-	$(BIN)/ruff format --check src tests examples benchmarks docs
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest src README.md docs
+	$(BIN)/pytest --numprocesses auto --dist worksteal src README.md docs
 
 bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/foundation.py

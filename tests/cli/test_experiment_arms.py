@@ -5,6 +5,7 @@ import json
 import pytest
 
 from shuffledp import cli
+from shuffledp.experiments import arms as experiment
 
 ARMS = ["experiment", "arms", "--arms", "3", "--largest", "100000", "--instances", "5"]
 
@@ -12,6 +13,10 @@ ARMS = ["experiment", "arms", "--arms", "3", "--largest", "100000", "--instances
 @pytest.fixture
 def run(capsys, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
+    # The experiment's own test measures every point; here, fewer of each kind are printed.
+    points = [point for point in experiment._extra_points() if point[1] <= 9 and point[2] <= 10**7]
+    monkeypatch.setattr(experiment, "_extra_points", lambda: points)
+    monkeypatch.setattr(experiment, "FIXED", (100,))
 
     def call(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:

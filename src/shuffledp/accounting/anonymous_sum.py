@@ -29,21 +29,21 @@ class AnonymousSumPair(DominatingPair):
     masses: tuple[float, ...]
 
     @cached_property
-    def _one_user(self) -> tuple[Wide, Wide]:
-        """Laws of the ones that a user with a 0, and one with a 1, sends."""
+    def _one_user(self) -> tuple[list[Wide], list[Wide]]:
+        """Laws of the ones that a user with a 0, and one with a 1, sends, each with those of 2, 4, ... such users."""
         random = np.array(self.masses, dtype=np.longdouble) * np.longdouble(self.random_probability)
         middle = (random.size - 2) // 2
         laws = []
         for bit in (0, 1):
             law = random.copy()
             law[middle + bit] += 1 - np.longdouble(self.random_probability)
-            laws.append(law)
+            laws.append([law])
         return laws[0], laws[1]
 
     def _views(self, ones: int) -> tuple[Wide, Wide]:
         zero, one = self._one_user
         others = np.convolve(_power(zero, self.honest - 1 - ones), _power(one, ones))
-        return np.convolve(zero, others), np.convolve(one, others)
+        return np.convolve(zero[0], others), np.convolve(one[0], others)
 
     def pure_epsilon_for(self, ones: int) -> float:
         """The largest |log ratio| when exactly this many of the others have a 1."""
@@ -90,13 +90,12 @@ class AnonymousSumPair(DominatingPair):
         )
 
 
-def _power(law: Wide, times: int) -> Wide:
-    """The law of a sum of `times` independent draws, by squaring."""
-    result, square = np.ones(1, dtype=np.longdouble), law
-    while times:
-        if times & 1:
-            result = np.convolve(result, square)
-        times >>= 1
-        if times:
-            square = np.convolve(square, square)
+def _power(squares: list[Wide], times: int) -> Wide:
+    """The law of a sum of `times` independent draws, by squaring; squares that were missing stay in the list."""
+    result = np.ones(1, dtype=np.longdouble)
+    for step in range(times.bit_length()):
+        if step == len(squares):
+            squares.append(np.convolve(squares[-1], squares[-1]))
+        if times >> step & 1:
+            result = np.convolve(result, squares[step])
     return result

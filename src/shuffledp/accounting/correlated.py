@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from shuffledp.accounting.differences import negative_binomial_masses
 from shuffledp.accounting.laws import Floats
@@ -41,7 +41,7 @@ class CorrelatedPair(DominatingPair):
         q = self.ratio
         # Beyond the flood's table T only decays by q^2 a step: go on until it has.
         flood = np.concatenate((self._flood, np.zeros(int(50 / -math.log(q)) + 1)))
-        t = signal.lfilter([(1 - q) ** 2], [1.0, -q * q], flood)
+        t = scipy.signal.lfilter([(1 - q) ** 2], [1.0, -q * q], flood)
         p_low, q_low = t / (1 - q), q * np.concatenate(([0.0], t[:-1])) / (1 - q)
         # Discrete Laplace: P[a <= b] = 1/(1+q), P[a > b] = q/(1+q), and Q is q^-1 P there.
         with np.errstate(divide="ignore"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from shuffledp.accounting.laws import Floats, IntegerLaw, Poisson, check_probability
 from shuffledp.errors import ParameterError
@@ -43,7 +43,7 @@ class SymmetricDifference(IntegerLaw):
         if self._is_direct:
             masses = np.correlate(one_sided, one_sided, mode="full")
         else:
-            masses = np.maximum(signal.fftconvolve(one_sided, one_sided[::-1]), 0.0)
+            masses = np.maximum(scipy.signal.fftconvolve(one_sided, one_sided[::-1]), 0.0)
         return np.asarray(masses[one_sided.size - 1 :])
 
     @cached_property

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.shape import exact_surplus
@@ -50,7 +50,7 @@ def certified_rank(runs: int, confidence: float) -> int:
     9567
     """
     # P[Bin(runs, confidence) >= rank] is the probability that the rank-th maximum lies below the quantile.
-    rank = int(stats.binom.isf(_DOUBT, runs, confidence)) + 1
+    rank = int(scipy.stats.binom.isf(_DOUBT, runs, confidence)) + 1
     if rank > runs:
         least = math.ceil(math.log(_DOUBT) / math.log(confidence))
         raise ParameterError("runs", runs, f"must be at least {least}", "10,000 are enough for most")

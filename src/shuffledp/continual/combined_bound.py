@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy import signal
 
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.continual.second_opinions import combine, weights
@@ -173,7 +173,7 @@ def _sum(first: _Measure, second: _Measure) -> _Measure:
     doubt = first.doubt * (second.total + second.doubt) + first.total * second.doubt
     if first.masses.size * second.masses.size <= _DIRECT:
         return _trimmed(np.convolve(first.masses, second.masses), doubt)
-    masses = signal.fftconvolve(first.masses, second.masses)
+    masses = scipy.signal.fftconvolve(first.masses, second.masses)
     masses = np.maximum((masses + masses[::-1]) / 2, 0.0)
     norms = float(np.linalg.norm(first.masses)) * second.total + float(np.linalg.norm(second.masses)) * first.total
     rounding = _TRANSFORM_ERROR * math.sqrt(2 * masses.size) * norms

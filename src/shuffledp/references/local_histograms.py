@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from shuffledp.privacy import Privacy
 from shuffledp.sampling.walsh import walsh_hadamard
@@ -45,7 +45,7 @@ class LocalHistogram(ABC):
         """All bins are within this with probability 95%, when nobody is in them: independent, near enough."""
         own, other = self.support
         each = -math.expm1(math.log(CONFIDENCE) / self.bins) / 2
-        law = stats.binom(self.users, other)
+        law = scipy.stats.binom(self.users, other)
         mean = self.users * other
         return float(max(law.isf(each) - mean, mean - law.ppf(each))) / (own - other)
 

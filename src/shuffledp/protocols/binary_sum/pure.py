@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,7 +37,7 @@ def _random_masses(bits: int, decay: float) -> tuple[float, ...]:
     return tuple(float(mass) for mass in truncated_discrete_laplace(bits, decay).masses())
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _pair(honest: int, probability: float, bits: int, decay: float) -> AnonymousSumPair:
     return AnonymousSumPair(honest, probability, _random_masses(bits, decay))
 
@@ -54,7 +54,7 @@ def _smallest_probability(honest: int, bits: int, decay: float, epsilon: float) 
     trial = sorted({0, (honest - 1) // 2})
 
     def holds(p: float) -> bool:
-        pair = _pair(honest, min(p, 0.999), bits, decay)
+        pair = AnonymousSumPair(honest, min(p, 0.999), _random_masses(bits, decay))
         return p >= 1 or all(pair.pure_epsilon_for(ones) <= epsilon for ones in trial)
 
     return smallest_real(holds, 0.0, 2.0 / honest, relative=1e-3)
@@ -64,6 +64,7 @@ def _smallest_probability(honest: int, bits: int, decay: float, epsilon: float) 
 def _calibrate(honest: int, epsilon: float) -> tuple[float, int, float] | None:
     """Random probability, bits and decay with about the smallest error, found by descent."""
 
+    @cache
     def error(bits: int, slope: int) -> tuple[float, float]:
         decay = math.exp(-slope / 20 * epsilon)
         p = _smallest_probability(min(honest, max(1, _LONGEST_SUM // bits)), bits, decay, epsilon)

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, signal
+from scipy import optimize
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import PolyaDifference
@@ -151,7 +152,7 @@ def _difference_masses(noises: tuple[IntegerLaw, ...], most: float) -> tuple[Flo
 def _convolved(first: Floats, second: Floats) -> tuple[Floats, float]:
     if min(first.size, second.size) <= _DIRECT:
         return np.convolve(first, second), 0.0
-    return np.maximum(signal.fftconvolve(first, second), 0.0), _TRANSFORM
+    return np.maximum(scipy.signal.fftconvolve(first, second), 0.0), _TRANSFORM
 
 
 def _largest_tilt(law: IntegerLaw) -> float:

@@ -17,9 +17,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from shuffledp.errors import ParameterError
 
@@ -114,4 +115,4 @@ def proved_operator_norm(dimension: int, failure: float) -> float:
 
 def vector_norm_quantile(dimension: int, failure: float) -> float:
     """What the length of a standard Gaussian vector passes with this probability."""
-    return float(stats.chi.isf(failure, dimension))
+    return float(scipy.stats.chi.isf(failure, dimension))
