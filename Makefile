@@ -3,7 +3,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench pictures clean
+.PHONY: help setup run test mutants check bench pictures clean
 
 help:  ## list what one can do here
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test: setup  ## the whole suite, with the checks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto --dist worksteal
+
+mutants: setup  ## wrong twins of the code, each of which the suite must refuse; ONLY=name for one or one room
+	$(BIN)/python tests/mutants/run.py $(if $(ONLY),--only $(ONLY))
 
 check: setup  ## ruff, mypy --strict, import-linter, doctests
 	$(BIN)/ruff check src tests examples benchmarks docs

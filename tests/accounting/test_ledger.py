@@ -237,6 +237,65 @@ def test_nothing_is_left_of_a_spent_budget() -> None:
     assert (left.epsilon, left.question) == (0, None) and left.in_words() == "nothing is left"
 
 
+# Three different questions: one of coins, one with delta outside its pair, one bare claim.
+THREE = (
+    entry(ShiftPair(Binomial(300, 0.5)), Privacy(0.6, 5e-7)),
+    entry(ShiftPair(Binomial(250, 0.5)), Privacy(0.7, 5e-7), extra=1.5e-7),
+    claim(0.15, 5e-8),
+)
+
+
+def composed(entries: tuple[Entry, ...]) -> tuple[float, float]:
+    """Epsilon and delta of all entries at BUDGET, from the one composition of their pairs, each once."""
+    whole = Composition([(EitherOrder(asked.pair), 1) for asked in entries])
+    extra = sum(asked.extra_delta for asked in entries)
+    return whole.epsilon(BUDGET.delta - extra), whole.delta(BUDGET.epsilon) + extra
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=str)
+def test_what_is_left_counts_every_entry_once(order: tuple[int, ...]) -> None:
+    entries = tuple(THREE[place] for place in order)
+    epsilon, delta = composed(entries)
+    left = what_is_left(entries, BUDGET)
+    assert left.epsilon_spent == pytest.approx(epsilon, rel=1e-9)
+    assert left.delta_spent == pytest.approx(delta, rel=1e-9)
+    assert left.epsilon == BUDGET.epsilon - left.epsilon_spent
+
+
+def test_an_entry_more_or_less_would_be_seen() -> None:
+    """What the test before compares would be another number, without any one entry or with one of them twice."""
+
+    def delta(entries: tuple[Entry, ...]) -> float:
+        pairs = Composition([(EitherOrder(asked.pair), 1) for asked in entries])
+        return pairs.delta(BUDGET.epsilon) + sum(asked.extra_delta for asked in entries)
+
+    for place in range(3):
+        for others in (THREE[:place] + THREE[place + 1 :], (*THREE, THREE[place])):
+            assert abs(delta(others) / delta(THREE) - 1) > 1e-3
+
+
+def test_the_question_that_is_left_fits_beside_all_entries() -> None:
+    """And one that is a step larger does not: by a composition that the ledger has no part in."""
+    question = what_is_left(THREE, BUDGET).question
+    assert question is not None
+
+    def delta_with(epsilon: float) -> float:
+        return composed((*THREE, claim(epsilon, question.delta)))[1]
+
+    assert delta_with(question.epsilon) <= BUDGET.delta < delta_with(question.epsilon + 1.5 / 128)
+    _, spent_already = composed(THREE)
+    assert question.delta == pytest.approx((BUDGET.delta - spent_already) / 2, rel=0.01)
+
+
+def test_an_account_and_its_document_say_what_is_spent() -> None:
+    account = Account(population="panel", budget=BUDGET, entries=THREE, version=4)
+    written, left = account.document()["spent"], account.left()
+    assert written["questions"] == 3 and written["extra_delta"] == pytest.approx(1.5e-7, rel=1e-12)
+    epsilon, delta = composed(THREE)
+    assert written["epsilon"] == left.epsilon_spent == pytest.approx(epsilon, rel=1e-9)
+    assert written["delta"] == left.delta_spent == pytest.approx(delta, rel=1e-9)
+
+
 # --- the file -------------------------------------------------------------------------------------
 
 
