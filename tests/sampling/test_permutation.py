@@ -6,7 +6,7 @@ import pytest
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling import permutation
-from shuffledp.sampling.permutation import uniform_permutation
+from shuffledp.sampling.permutation import uniform_permutation, uniform_permutation_of_few
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
 NUMBERS = {order: number for number, order in enumerate(permutations(range(4)))}
@@ -54,6 +54,19 @@ def test_each_item_reaches_each_place_in_a_large_permutation() -> None:
 def test_bad_sizes_are_named() -> None:
     with pytest.raises(ParameterError, match="size"):
         uniform_permutation(-1, bits=RandomBits.seeded(1))
+
+
+class FewKeys(RandomBits):
+    """Keys are one of eight: four of them differ four times in ten."""
+
+    def words(self, count: int):
+        return super().words(count) & np.uint64(7 << 61)
+
+
+def test_equal_keys_are_drawn_again() -> None:
+    bits = FewKeys(bytes(32))
+    seen = [NUMBERS[tuple(uniform_permutation_of_few(4, bits=bits).tolist())] for _ in range(12_000)]
+    assert_law(seen, 0, np.full(24, 1 / 24))
 
 
 # --- as large as batches are --------------------------------------------------------------------

@@ -1,3 +1,4 @@
+import sys
 from itertools import permutations
 
 import numpy as np
@@ -54,6 +55,16 @@ def test_many_messages_in_few_reports_are_still_too_few_reports() -> None:
     shuffler.accept(Reports.of_equal_size(np.ones((2, 1000), dtype=np.uint8)))
     with pytest.raises(TooFewReportsError):
         shuffler.close()
+
+
+def test_nothing_of_a_batch_is_kept_once_it_was_handed_over() -> None:
+    shuffler, sent = Shuffler(bits=RandomBits.seeded(1)), reports(1, 0, 1)
+    before = sys.getrefcount(sent)
+    shuffler.open(BatchSpec(3))
+    shuffler.accept(sent)
+    assert sys.getrefcount(sent) == before + 1
+    shuffler.close()
+    assert sys.getrefcount(sent) == before
 
 
 def test_one_batch_at_a_time() -> None:
