@@ -17,7 +17,7 @@ import pytest
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import PolyaDifference, Skellam
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
-from shuffledp.accounting.ledger import Account, Entry, Ledger, _checksum
+from shuffledp.accounting.ledger import Account, Entry, Ledger, _checksum, entry_document
 from shuffledp.accounting.pairs import DominatingPair, FinitePair, ShiftPair
 from shuffledp.accounting.recorded import pair_document, pair_from_document
 from shuffledp.accounting.spending import Spending, grouped, what_is_left
@@ -318,6 +318,23 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_pairs_as_json(pair: DominatingPair) -> None:
     document = pair_document(pair)
     assert pair_document(pair_from_document(json.loads(json.dumps(document)))) == document
+
+
+@pytest.mark.parametrize("asked", [*THREE, entry(ShiftPair(Skellam(90.0), 2), Privacy(3, 1e-3), extra=1e-4)])
+def test_entries_come_back_from_their_documents(asked: Entry) -> None:
+    account = Account(population="panel", budget=BUDGET, entries=(asked,), version=2)
+    [again] = Account.from_document(account.document()).entries
+    assert entry_document(again) == entry_document(asked) and again.extra_delta == asked.extra_delta
+    assert again.pair.delta(0.3) == asked.pair.delta(0.3)
+
+
+def test_a_pair_with_a_curve_of_its_own_is_not_written_down_as_another() -> None:
+    class Costlier(ShiftPair):
+        def delta(self, epsilon: float) -> float:
+            return min(1.0, 2 * super().delta(epsilon))
+
+    assert pair_document(Costlier(Binomial(300, 0.5))) is None
+    assert isinstance(entry(Costlier(Binomial(300, 0.5))).pair, ClaimPair)
 
 
 def test_a_closed_ledger_refuses(tmp_path: Path) -> None:
