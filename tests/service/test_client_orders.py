@@ -145,3 +145,38 @@ def test_fillers_are_mixed_with_messages_that_count(
     places = np.nonzero(counts)[1]
     assert counts.sum(axis=1).min() > 0 and counts.mean() < 1
     assert_law(places, 0, np.full(messages, 1 / messages), false_alarm=FALSE_ALARM)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_value_is_rounded_once_for_all_batches(
+    together: bool, make_task: Callable[..., Task], bits: RandomBits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a user's batches get the same steps: two roundings of one value would say more about it than one."""
+    task = make_task("running sum")
+    position = next(p for p in range(task.plan.users) if len(task.routing.batches_of(p)) > 1)
+    seat, users = task.routing.batches_of(position), 50
+    given: list[list[int]] = []
+    mechanism = type(task.plan).mechanism
+
+    def watched(plan: Any, size: int) -> Any:
+        inner = mechanism(plan, size)
+
+        class Watched:
+            def randomize(self, steps: np.ndarray, seat: int, *, bits: RandomBits) -> Any:
+                given.append(np.asarray(steps).ravel().tolist())
+                return inner.randomize(steps, seat, bits=bits)
+
+        return Watched()
+
+    monkeypatch.setattr(type(task.plan), "mechanism", watched)
+    seen = set()
+    for _ in range(users):
+        given.clear()
+        if together:
+            making.make_reports(task, np.array([0.5]), [seat], bits=bits)
+        else:
+            task.report(0.5, seat, bits=bits)
+        assert len(given) == len(seat) and all(steps == given[0] for steps in given)
+        seen.add(tuple(given[0]))
+    # The value lies between two steps: both come, so that equal steps are no accident.
+    assert len(seen) == 2

@@ -257,3 +257,55 @@ def _failures() -> Iterator[Answer]:
     while True:
         yield breaks(httpx.ConnectError)
         yield answers(503, json=BUSY)
+
+
+def test_a_stream_of_several_blocks_goes_on_where_it_stopped(wire: Wire, draws: Draws, tmp_path: Path) -> None:
+    """Stopped in the second block and begun again: every row is randomized once."""
+    outbox, values = tmp_path / "outbox.db", np.arange(10) % 2
+    with client_of(wire, outbox, patience=0.0) as client:
+        client._block = client._largest_block = 4
+        wire.answers = [lambda request: acknowledged(wire.sent[-1], alone=False), breaks(httpx.ConnectError)]
+        with pytest.raises(ReportError) as stopped:
+            client.report_many(values, stream="a column")
+        assert (stopped.value.sent.reports, stopped.value.waiting, stopped.value.unsent) == (4, 4, 2)
+    for expected in (Sent(6, 6, 0, 0), Sent(0, 0, 0, 0)):
+        with client_of(wire, outbox) as client:
+            assert client.report_many(values, stream="a column") == expected
+    assert len(wire.different) == 10 and (wire.seats, draws.seats) == (10, 10)
+
+
+def test_a_refused_row_of_a_stream_does_not_set_it_back(wire: Wire, draws: Draws, tmp_path: Path) -> None:
+    """The first row is refused and made again, after the last one was: the stream is done all the same."""
+    outbox, values = tmp_path / "outbox.db", np.arange(4) % 2
+
+    def first_gone(request: httpx.Request) -> httpx.Response:
+        results = json.loads(acknowledged(wire.sent[-1], alone=False).content)["results"]
+        results[0] |= {"status": 410, "problem": GONE}
+        return httpx.Response(200, json={"results": results})
+
+    wire.answers = [first_gone]
+    for expected in (4, 0):
+        with client_of(wire, outbox) as client:
+            assert client.report_many(values, stream="a column").reports == expected
+    assert (wire.seats, draws.seats) == (5, 5)
+
+
+@pytest.mark.parametrize("stream", [None, "a column"])
+def test_refused_bytes_leave_the_outbox(wire: Wire, stream: str | None, tmp_path: Path) -> None:
+    """They may never be sent again, beside the new ones; of a stream the row is left, to be reported again."""
+    outbox = Outbox(tmp_path / "outbox.db")
+    with client_of(wire, outbox, patience=0.0) as client:
+        wire.answers = [breaks(httpx.ConnectError)]
+        with pytest.raises(ReportError):
+            client.report_many([1, 1], stream=stream)
+        wire.answers = [
+            lambda request: httpx.Response(
+                200,
+                json={"results": [{"report_id": r.report_id, "status": 410, "problem": GONE} for r in wire.sent[-1]]},
+            )
+        ]
+        assert client.flush() == Sent(0, 0, 0, 2)
+        assert outbox.waiting(wire.task.id) == 0 and outbox.first(wire.task.id, 10, 1 << 20) == []
+    kept = outbox._write(lambda db: db.execute("SELECT body FROM reports").fetchall())
+    assert kept == ([] if stream is None else [(b"",), (b"",)])
+    outbox.close()
