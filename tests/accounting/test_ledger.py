@@ -201,6 +201,27 @@ def test_decimals_add_up_as_they_are_written() -> None:
     assert not Spending([claim(0.1, 1e-7)] * 4).fits(Privacy(0.3, 4e-7))
 
 
+def test_neither_epsilons_nor_deltas_alone_make_a_question_fit() -> None:
+    assert not Spending([claim(0.1, 6e-7)] * 2).fits(Privacy(0.3, 1e-6))
+    assert not Spending([claim(0.2, 1e-7)] * 2).fits(Privacy(0.3, 1e-6))
+    assert Spending([claim(0.1, 5e-7)] * 2).fits(Privacy(0.3, 1e-6))
+
+
+def test_an_account_keeps_what_it_has() -> None:
+    account = Account(population="panel", budget=BUDGET)
+    asked = [claim(0.2, 1e-7), claim(0.3, 2e-7), claim(0.1, 1e-7)]
+    for question in asked:
+        account = account.with_entry(question)
+    assert list(account.entries) == asked and account.version == 4
+    with pytest.raises(InfeasibleError):
+        account.with_entry(claim(0.9, 5e-7))
+
+
+def test_an_entry_claims_no_less_than_its_pair_costs() -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        entry(ShiftPair(Binomial(300, 0.5)), Privacy(0.2, 1e-6))
+
+
 def test_exactly_k_questions_fit(tmp_path: Path) -> None:
     pair, k = ShiftPair(Binomial(1200, 0.5)), 5
     budget = Privacy(Composition([(pair, k)]).epsilon(1e-6) * (1 + 1e-9), 1e-6)
@@ -521,6 +542,16 @@ def test_whoever_waits_too_long_is_told_who_holds_the_lock(tmp_path: Path) -> No
         holder.kill()
     # The system gives the lock of a dead process back.
     ledger.spend(claim(0.1, 1e-7))
+
+
+def test_nobody_spends_while_another_holds_the_lock(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.json", "panel", BUDGET, timeout=0.0)
+    with locked(ledger.path, timeout=0.0, parameter="ledger"):
+        for change in (lambda: ledger.spend(claim(0.1, 1e-7)), ledger.close):
+            with pytest.raises(ParameterError, match="must be free"):
+                change()
+    ledger.spend(claim(0.1, 1e-7))
+    assert len(Ledger.load(ledger.path).account.entries) == 1
 
 
 def test_links_share_one_lock(tmp_path: Path) -> None:
