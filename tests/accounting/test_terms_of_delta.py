@@ -208,7 +208,7 @@ def test_what_windows_of_coins_leave_out_is_added(monkeypatch: pytest.MonkeyPatc
     for module in (products, split_coins):
         monkeypatch.setattr(module, "WINDOW_TAIL", 1e-3)
     for pair in (BallsPair(20_000, 2e-3), SplitCoinsPair(80.0)):
-        totals, weights, outside = pair._totals
+        _, weights, outside = pair._totals
         assert outside > 1e-6 and float(weights.sum()) + outside == pytest.approx(1.0, abs=1e-12)
         assert pair.delta(8.0) >= outside
     few = FewerAtomsPair(BallsPair(20_000, 2e-3)).atoms()

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from shuffledp import BinarySum, Privacy
+from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client import Client, Outbox, ReportError, Sent, UnreachableError
 from shuffledp.service.client import client as client_module
@@ -120,6 +121,12 @@ def breaks(error: type[httpx.HTTPError]) -> Answer:
     return answer
 
 
+def results_of_others(request: httpx.Request) -> httpx.Response:
+    """As many as were asked for, under other ids."""
+    count = 1 if request.method == "PUT" else len(list(unpack_upload(request.read())))
+    return httpx.Response(200, json={"results": [{"report_id": "00" * 16, "status": 201}] * count})
+
+
 PASSING: dict[str, Answer] = {
     **{
         f"{status} {words}": answers(status, **body)
@@ -142,6 +149,7 @@ PASSING: dict[str, Answer] = {
     "a portal with JSON": answers(200, json={"welcome": True}),
     "a portal that creates": answers(201, json={"new": False}),
     "no results": answers(200, json={"results": []}),
+    "others' results": results_of_others,
     "a list": answers(200, json=[1, 2]),
     "nothing": answers(204),
 }
@@ -309,3 +317,59 @@ def test_refused_bytes_leave_the_outbox(wire: Wire, stream: str | None, tmp_path
     kept = outbox._write(lambda db: db.execute("SELECT body FROM reports").fetchall())
     assert kept == ([] if stream is None else [(b"",), (b"",)])
     outbox.close()
+
+
+@pytest.mark.parametrize(
+    "problem", [None, {}, {"type": "about:blank"}, {"type": "urn:shuffledp:problem:other"}, "gone"]
+)
+def test_a_row_that_is_gone_in_other_words_stays_as_it_is(wire: Wire, draws: Draws, problem: Any) -> None:
+    """Only the shuffler's own word leads to new noise: any other refusal leaves the report in the outbox."""
+
+    def refused(request: httpx.Request) -> httpx.Response:
+        results = json.loads(acknowledged(wire.sent[-1], alone=False).content)["results"]
+        results[1] |= {"status": 410} | ({} if problem is None else {"problem": problem})
+        return httpx.Response(200, json={"results": results})
+
+    wire.answers = [refused]
+    with client_of(wire) as client:
+        with pytest.raises(ReportError) as stopped:
+            client.report_many([1, 0, 1])
+        assert (stopped.value.sent.reports, stopped.value.waiting) == (2, 1)
+        assert client.flush() == Sent(1, 1, 0, 0)
+    assert wire.sent[1] == [wire.sent[0][1]] and (wire.seats, draws.calls) == (3, 1)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nothing_is_sent_elsewhere(wire: Wire, draws: Draws, status: int) -> None:
+    """A redirect would carry the token and the report along; it is a refusal, and the report waits."""
+    hosts: list[str] = []
+    inner = wire.handle
+    wire.handle = lambda request: hosts.append(request.url.host) or inner(request)  # type: ignore[method-assign]
+    wire.answers = [answers(status, headers={"Location": "https://elsewhere.test/v1/tasks/x/reports/y"})]
+    with client_of(wire) as client:
+        with pytest.raises(ReportError) as stopped:
+            client.report(1)
+        assert stopped.value.waiting == 1 and client.flush() == Sent(1, 1, 0, 0)
+    assert set(hosts) == {"shuffler.test"} and len(wire.different) == 1 and draws.calls == 1
+
+
+@pytest.mark.parametrize("url", ["http://shuffler.example", "http://10.0.0.7:8080", "http://localhost.example"])
+def test_nothing_is_sent_in_the_clear(task: Task, url: str) -> None:
+    with pytest.raises(ParameterError, match="shuffler"):
+        Client(task, url, "t" * 64)
+    for near in ("http://127.0.0.1:8080", "http://localhost:8080", "https://shuffler.example"):
+        Client(task, near, "t" * 64).close()
+
+
+def test_acknowledged_bytes_leave_the_disk_at_once(wire: Wire, tmp_path: Path) -> None:
+    """Not when the client ends: it may run for months."""
+    files = tmp_path / "outbox"
+    files.mkdir()
+    with client_of(wire, files / "outbox.db", patience=0.0) as client:
+        wire.answers = [breaks(httpx.ConnectError)]
+        with pytest.raises(ReportError):
+            client.report(1)
+        needle = wire.sent[0][0].body[8:40]
+        assert any(needle in file.read_bytes() for file in files.iterdir())
+        assert client.flush().reports == 1
+        assert not any(needle in file.read_bytes() for file in files.iterdir())

@@ -101,3 +101,18 @@ def test_a_retry_is_known_though_there_is_no_room(shuffling: Shuffling) -> None:
     assert shuffling.accept(first, second) == [KNOWN, "no-room"]
     shuffling.server.desk = replace(shuffling.server.desk, has_room=lambda: True)
     assert shuffling.accept(first, second) == [KNOWN, NEW]
+
+
+@pytest.mark.parametrize("change", [-CIPHERTEXT_BYTES, -1, 1, CIPHERTEXT_BYTES])
+def test_a_report_of_another_length_is_refused_alone(shuffling: Shuffling, change: int) -> None:
+    """Longer or shorter by a byte or by a message: beside it others are kept, and no message is torn apart."""
+    reports = shuffling.reports(USERS)
+    wrong = replace(reports[3], body=(reports[3].body * 2)[: CIPHERTEXT_BYTES + change])
+    answers = shuffling.accept(*reports[:3], wrong, *reports[4:])
+    assert answers == [NEW] * 3 + ["report-length"] + [NEW] * (USERS - 4)
+    assert shuffling.accept(reports[3]) == [NEW]
+    assert shuffling.server.seal_full() and shuffling.server.send_waiting()
+    [body] = shuffling.sent
+    assert sorted(body[at : at + CIPHERTEXT_BYTES] for at in range(0, len(body), CIPHERTEXT_BYTES)) == [
+        body_of(place) for place in range(USERS)
+    ]
