@@ -12,7 +12,7 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store.sqlite_shuffler import SqliteRecords
+from shuffledp.service.store.sqlite_shuffler import SqliteRecords, batch_rows
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
 
 BITS = RandomBits.seeded(61)
@@ -116,3 +116,14 @@ def test_a_report_of_another_length_is_refused_alone(shuffling: Shuffling, chang
     assert sorted(body[at : at + CIPHERTEXT_BYTES] for at in range(0, len(body), CIPHERTEXT_BYTES)) == [
         body_of(place) for place in range(USERS)
     ]
+
+
+def test_nothing_is_left_of_a_batch_that_was_sent(shuffling: Shuffling) -> None:
+    """Neither its parts nor its pieces: not in the tables, and not in the file."""
+    assert shuffling.accept(*shuffling.reports(USERS)) == [NEW] * USERS
+    server = shuffling.server
+    assert server.seal_full() and server.send_waiting() and len(shuffling.sent) == 1
+    for kind in ("parts", "pieces"):
+        assert server._store.read(lambda db, kind=kind: batch_rows(db, kind)) == []
+    files = [file.read_bytes() for file in server._store.path.parent.iterdir()]
+    assert not any(body_of(place) in file for place in range(1, USERS) for file in files)

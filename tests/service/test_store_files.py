@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shuffledp.continual.counter import Counter
+from shuffledp.continual.plan import CounterPlan
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.desk import Desk
+from shuffledp.service.analyzer.opening import Opener, open_here
+from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.problems import BUSY, RefusedError
 from shuffledp.service.store import sqlite_analyzer
 from shuffledp.service.store.sqlite import SqliteStore
 from shuffledp.service.store.sqlite_analyzer import SqliteRecords
 from shuffledp.service.task import Task
-from shuffledp.service.wire import Unpacked
+from shuffledp.service.wire import Unpacked, pack_messages
 
 
 @pytest.fixture
@@ -132,3 +138,31 @@ def test_an_estimate_waits_for_all_of_its_batches(analyzer_store: SqliteStore, m
     reading.deliver(last)
     [release] = reading.read(last, ones(0))
     assert release.time == end * plan.slot_users and reading.progress().releases == published + 1
+
+
+def test_a_batch_that_says_nothing_is_in_the_bound(analyzer_store: SqliteStore, make_task: Callable[..., Task]) -> None:
+    """It counts as its middle, which may be off by half of its users; a message that is lost, by a step."""
+    plan = CounterPlan.plan(users=24, shufflers=2, privacy=Privacy(8, 0.1), noise="laplace")
+    task = make_task(plan, allow_unbounded=True)
+    reading, [first] = Reading(analyzer_store, task), task.routing.batches_of(0)[:1]
+    reading.deliver(first.batch_id)
+    [release] = reading.read(first.batch_id, ones(1))
+    plain = Counter(plan).estimate(Counter(plan).tell(Counter(plan).start(), plan.slot_users, {1: 0})).bound
+    assert release.void == 1 and first.size == plan.slot_users
+    assert release.bound == pytest.approx(plain + first.size / 2 + 1 / 2)
+
+
+def test_what_does_not_open_is_counted(key: PrivateKey) -> None:
+    """A message changed on the way, one to another key, one of another batch: none of them is a message."""
+    info, bits = binding("task", "1.0.1"), RandomBits.seeded(5)
+    sealed = key.public.seal(pack_messages(np.ones(4, dtype=np.uint64), None, 7, bits=bits), info)
+    sealed[0] = sealed[0][:-1] + bytes([sealed[0][-1] ^ 1])
+    sealed[1:2] = PrivateKey.generate().public.seal(pack_messages(np.ones(1, dtype=np.uint8), None, 1, bits=bits), info)
+    sealed[6:] = key.public.seal(
+        pack_messages(np.ones(1, dtype=np.uint8), None, 1, bits=bits), binding("task", "1.1.2")
+    )
+    opened = open_here(key, b"".join(sealed), "task", "1.0.1")
+    assert (opened.payloads.size, opened.fillers, opened.malformed) == (2, 2, 3)
+    with Opener(key, processes=1) as opener:
+        again = opener.open(b"".join(sealed), "task", "1.0.1")
+    assert (again.payloads.size, again.fillers, again.malformed) == (2, 2, 3)
