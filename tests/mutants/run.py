@@ -41,7 +41,7 @@ SURVIVED_STATUS, UNTRIED_STATUS = 3, 2
 _KEYS = {"name", "why", "file", "old", "new"}
 # A twin that makes a search endless is noticed, too.
 _MOST_SECONDS = 180.0
-_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--no-summary", "-p", "no:cacheprovider")
+_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider")
 
 
 class TableError(Exception):
@@ -148,6 +148,8 @@ def _run_tests(place: Path, tests: Sequence[str], most_seconds: float) -> tuple[
         "PYTHONPATH": str(place / "src"),
         # Plugins that no test needs take longer to load than most tests to run; one thread a process, as in CI.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        # Hypothesis then has no deadlines and no luck: a machine that is busy kills nobody.
+        "CI": "true",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
@@ -193,10 +195,18 @@ def try_mutant(mutant: Mutant, template: Path, folder: Path, root: Path = ROOT) 
         shutil.rmtree(place, ignore_errors=True)
     seconds = time.perf_counter() - started
     if status is None or status == 1:
-        return Outcome(mutant, KILLED, seconds, words if status is None else "")
+        return Outcome(mutant, KILLED, seconds, words if status is None else _failed(words))
     if status == 0:
         return Outcome(mutant, SURVIVED, seconds, mutant.why)
-    return Outcome(mutant, UNTRIED, seconds, f"pytest ended with {status}: {words[-2000:]}")
+    return Outcome(mutant, UNTRIED, seconds, f"pytest ended with {status}: {words[-1000:]}")
+
+
+def _failed(output: str) -> str:
+    """The test that failed, by pytest's own summary."""
+    lines = [
+        line.removeprefix("FAILED ").partition(" - ")[0] for line in output.splitlines() if line.startswith("FAILED ")
+    ]
+    return f"by {lines[0]}" if lines else "by a test that pytest does not name"
 
 
 def try_unchanged(mutants: Sequence[Mutant], template: Path) -> Outcome:
@@ -209,7 +219,7 @@ def try_unchanged(mutants: Sequence[Mutant], template: Path) -> Outcome:
     seconds = time.perf_counter() - started
     if status == 0:
         return Outcome(None, KILLED, seconds)
-    return Outcome(None, UNTRIED, seconds, f"the named tests do not pass on the unchanged code: {words[-2000:]}")
+    return Outcome(None, UNTRIED, seconds, f"the named tests do not pass on the unchanged code: {words[-1000:]}")
 
 
 def run(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
@@ -239,8 +249,8 @@ def _say(outcome: Outcome) -> None:
         verdict, name = ("passed" if outcome.verdict == KILLED else outcome.verdict), "the unchanged code"
     else:
         verdict, name = outcome.verdict, f"{outcome.mutant.room}: {outcome.mutant.name}"
-    line = f"{verdict:<8} {outcome.seconds:6.1f} s  {name}"
-    print(line if not outcome.words else f"{line}\n         {outcome.words}", flush=True)
+    apart = "  " if outcome.verdict == KILLED else "\n         "
+    print(f"{verdict:<8} {outcome.seconds:6.1f} s  {name}{apart if outcome.words else ''}{outcome.words}", flush=True)
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
