@@ -4,7 +4,7 @@ CHECKED := src tests examples benchmarks docs conftest.py
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check bench pictures clean
+.PHONY: help setup run test quick mutants check bench pictures clean
 
 help:  ## list what one can do here
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ quick: setup  ## ruff, import-linter and the tests that are not in tests/slow.tx
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not slow'
+
+mutants: setup  ## wrong twins of the code, each of which the suite must refuse; ONLY=name for one or one room
+	$(BIN)/python tests/mutants/run.py $(if $(ONLY),--only $(ONLY))
 
 check: setup  ## ruff, mypy --strict, import-linter, doctests
 	$(BIN)/ruff check $(CHECKED)

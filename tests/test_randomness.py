@@ -38,7 +38,8 @@ def test_the_stream_is_aes_256_in_counter_mode() -> None:
 def test_a_seed_repeats_and_seeds_differ() -> None:
     assert (RandomBits.seeded(5).words(100) == RandomBits.seeded(5).words(100)).all()
     assert (RandomBits.seeded(5).words(100) != RandomBits.seeded(6).words(100)).all()
-    assert RandomBits.seeded(2**200).words(1) != RandomBits.seeded(2**200 + 1).words(1)
+    large = [2**200, 2**200 + 1, 2**200 + 2**100, 2**201, 2**64, 0, 1]
+    assert len({int(RandomBits.seeded(seed).words(1)[0]) for seed in large}) == len(large)
 
 
 def test_secure_sources_differ_and_know_what_they_are() -> None:
@@ -54,6 +55,15 @@ def test_no_child_repeats_its_parent_or_its_siblings(make) -> None:
     grandchild = in_child(lambda: in_child(lambda: bits.words(4).tobytes()))
     spawned = in_child(lambda: bits.spawn(1)[0].words(4).tobytes())
     streams += [grandchild, spawned, bits.words(4).tobytes(), bits.spawn(1)[0].words(4).tobytes()]
+    assert len(set(streams)) == len(streams)
+
+
+def test_children_that_get_the_same_process_id_do_not_repeat_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are used again: two children of one parent, and a grandchild, may have the same."""
+    monkeypatch.setattr(os, "getpid", lambda: 4242)
+    bits = RandomBits.seeded(1)
+    streams = [in_child(lambda: bits.words(4).tobytes()) for _ in range(3)]
+    streams += [in_child(lambda: in_child(lambda: bits.words(4).tobytes())), bits.words(4).tobytes()]
     assert len(set(streams)) == len(streams)
 
 

@@ -17,7 +17,7 @@ import pytest
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import PolyaDifference, Skellam
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
-from shuffledp.accounting.ledger import Account, Entry, Ledger, _checksum
+from shuffledp.accounting.ledger import Account, Entry, Ledger, _checksum, entry_document
 from shuffledp.accounting.pairs import DominatingPair, FinitePair, ShiftPair
 from shuffledp.accounting.recorded import pair_document, pair_from_document
 from shuffledp.accounting.spending import Spending, grouped, what_is_left
@@ -201,6 +201,27 @@ def test_decimals_add_up_as_they_are_written() -> None:
     assert not Spending([claim(0.1, 1e-7)] * 4).fits(Privacy(0.3, 4e-7))
 
 
+def test_neither_epsilons_nor_deltas_alone_make_a_question_fit() -> None:
+    assert not Spending([claim(0.1, 6e-7)] * 2).fits(Privacy(0.3, 1e-6))
+    assert not Spending([claim(0.2, 1e-7)] * 2).fits(Privacy(0.3, 1e-6))
+    assert Spending([claim(0.1, 5e-7)] * 2).fits(Privacy(0.3, 1e-6))
+
+
+def test_an_account_keeps_what_it_has() -> None:
+    account = Account(population="panel", budget=BUDGET)
+    asked = [claim(0.2, 1e-7), claim(0.3, 2e-7), claim(0.1, 1e-7)]
+    for question in asked:
+        account = account.with_entry(question)
+    assert list(account.entries) == asked and account.version == 4
+    with pytest.raises(InfeasibleError):
+        account.with_entry(claim(0.9, 5e-7))
+
+
+def test_an_entry_claims_no_less_than_its_pair_costs() -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        entry(ShiftPair(Binomial(300, 0.5)), Privacy(0.2, 1e-6))
+
+
 def test_exactly_k_questions_fit(tmp_path: Path) -> None:
     pair, k = ShiftPair(Binomial(1200, 0.5)), 5
     budget = Privacy(Composition([(pair, k)]).epsilon(1e-6) * (1 + 1e-9), 1e-6)
@@ -237,6 +258,65 @@ def test_nothing_is_left_of_a_spent_budget() -> None:
     assert (left.epsilon, left.question) == (0, None) and left.in_words() == "nothing is left"
 
 
+# Three different questions: one of coins, one with delta outside its pair, one bare claim.
+THREE = (
+    entry(ShiftPair(Binomial(300, 0.5)), Privacy(0.6, 5e-7)),
+    entry(ShiftPair(Binomial(250, 0.5)), Privacy(0.7, 5e-7), extra=1.5e-7),
+    claim(0.15, 5e-8),
+)
+
+
+def composed(entries: tuple[Entry, ...]) -> tuple[float, float]:
+    """Epsilon and delta of all entries at BUDGET, from the one composition of their pairs, each once."""
+    whole = Composition([(EitherOrder(asked.pair), 1) for asked in entries])
+    extra = sum(asked.extra_delta for asked in entries)
+    return whole.epsilon(BUDGET.delta - extra), whole.delta(BUDGET.epsilon) + extra
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=str)
+def test_what_is_left_counts_every_entry_once(order: tuple[int, ...]) -> None:
+    entries = tuple(THREE[place] for place in order)
+    epsilon, delta = composed(entries)
+    left = what_is_left(entries, BUDGET)
+    assert left.epsilon_spent == pytest.approx(epsilon, rel=1e-9)
+    assert left.delta_spent == pytest.approx(delta, rel=1e-9)
+    assert left.epsilon == BUDGET.epsilon - left.epsilon_spent
+
+
+def test_an_entry_more_or_less_would_be_seen() -> None:
+    """What the test before compares would be another number, without any one entry or with one of them twice."""
+
+    def delta(entries: tuple[Entry, ...]) -> float:
+        pairs = Composition([(EitherOrder(asked.pair), 1) for asked in entries])
+        return pairs.delta(BUDGET.epsilon) + sum(asked.extra_delta for asked in entries)
+
+    for place in range(3):
+        for others in (THREE[:place] + THREE[place + 1 :], (*THREE, THREE[place])):
+            assert abs(delta(others) / delta(THREE) - 1) > 1e-3
+
+
+def test_the_question_that_is_left_fits_beside_all_entries() -> None:
+    """And one that is a step larger does not: by a composition that the ledger has no part in."""
+    question = what_is_left(THREE, BUDGET).question
+    assert question is not None
+
+    def delta_with(epsilon: float) -> float:
+        return composed((*THREE, claim(epsilon, question.delta)))[1]
+
+    assert delta_with(question.epsilon) <= BUDGET.delta < delta_with(question.epsilon + 1.5 / 128)
+    _, spent_already = composed(THREE)
+    assert question.delta == pytest.approx((BUDGET.delta - spent_already) / 2, rel=0.01)
+
+
+def test_an_account_and_its_document_say_what_is_spent() -> None:
+    account = Account(population="panel", budget=BUDGET, entries=THREE, version=4)
+    written, left = account.document()["spent"], account.left()
+    assert written["questions"] == 3 and written["extra_delta"] == pytest.approx(1.5e-7, rel=1e-12)
+    epsilon, delta = composed(THREE)
+    assert written["epsilon"] == left.epsilon_spent == pytest.approx(epsilon, rel=1e-9)
+    assert written["delta"] == left.delta_spent == pytest.approx(delta, rel=1e-9)
+
+
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -259,6 +339,23 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_pairs_as_json(pair: DominatingPair) -> None:
     document = pair_document(pair)
     assert pair_document(pair_from_document(json.loads(json.dumps(document)))) == document
+
+
+@pytest.mark.parametrize("asked", [*THREE, entry(ShiftPair(Skellam(90.0), 2), Privacy(3, 1e-3), extra=1e-4)])
+def test_entries_come_back_from_their_documents(asked: Entry) -> None:
+    account = Account(population="panel", budget=BUDGET, entries=(asked,), version=2)
+    [again] = Account.from_document(account.document()).entries
+    assert entry_document(again) == entry_document(asked) and again.extra_delta == asked.extra_delta
+    assert again.pair.delta(0.3) == asked.pair.delta(0.3)
+
+
+def test_a_pair_with_a_curve_of_its_own_is_not_written_down_as_another() -> None:
+    class Costlier(ShiftPair):
+        def delta(self, epsilon: float) -> float:
+            return min(1.0, 2 * super().delta(epsilon))
+
+    assert pair_document(Costlier(Binomial(300, 0.5))) is None
+    assert isinstance(entry(Costlier(Binomial(300, 0.5))).pair, ClaimPair)
 
 
 def test_a_closed_ledger_refuses(tmp_path: Path) -> None:
@@ -445,6 +542,16 @@ def test_whoever_waits_too_long_is_told_who_holds_the_lock(tmp_path: Path) -> No
         holder.kill()
     # The system gives the lock of a dead process back.
     ledger.spend(claim(0.1, 1e-7))
+
+
+def test_nobody_spends_while_another_holds_the_lock(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.json", "panel", BUDGET, timeout=0.0)
+    with locked(ledger.path, timeout=0.0, parameter="ledger"):
+        for change in (lambda: ledger.spend(claim(0.1, 1e-7)), ledger.close):
+            with pytest.raises(ParameterError, match="must be free"):
+                change()
+    ledger.spend(claim(0.1, 1e-7))
+    assert len(Ledger.load(ledger.path).account.entries) == 1
 
 
 def test_links_share_one_lock(tmp_path: Path) -> None:

@@ -58,3 +58,37 @@ def test_a_tie_with_a_dyadic_number_means_not_below() -> None:
 def test_bad_probabilities_are_named(p) -> None:
     with pytest.raises(ParameterError, match="p must lie in"):
         bernoulli(p, 1, bits=RandomBits.seeded(1))
+
+
+class Digits(RandomBits):
+    """Bits that are written down: 16 of the first draw, then words."""
+
+    first, later = 0x1234, (0,)
+
+    def unsigned(self, shape, width: int):
+        return np.full(shape, self.first, dtype=np.uint16)
+
+    def words(self, count: int):
+        word, *rest = self.later
+        self.later = tuple(rest)
+        return np.full(count, word, dtype=np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "below"),
+    [
+        (0x1233, (), True),
+        (0x1235, (), False),
+        (0x1234, (4,), True),
+        (0x1234, (6,), False),
+        (0x1234, (5, 0), True),
+        (0x1234, (5, 7 << 60), False),
+        (0x1234, (5, 1 << 60), False),
+    ],
+)
+def test_every_digit_decides_and_equal_digits_to_the_end_are_not_below(first, later, below) -> None:
+    """P has digits 0x1234, then 5 in the last place of the next 64, then 1 in the next four: 84 in all."""
+    p = Fraction(((0x1234 << 64) + 5 << 4) + 1, 1 << 84)
+    bits = Digits(bytes(32))
+    bits.first, bits.later = first, later
+    assert bernoulli(p, 3, bits=bits).tolist() == [below] * 3

@@ -1,9 +1,11 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.coins import binomial, fair_coin_sums
+from shuffledp.sampling.coins import binomial, coin_bits, fair_coin_sums
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
 
@@ -41,3 +43,16 @@ def test_certain_binomials() -> None:
     assert binomial(7, 1, 3, bits=RandomBits.seeded(1)).tolist() == [7, 7, 7]
     assert binomial(7, 0, 3, bits=RandomBits.seeded(1)).tolist() == [0, 0, 0]
     assert binomial(7, 0.5, 0, bits=RandomBits.seeded(1)).size == 0
+
+
+@pytest.mark.parametrize("p", [0.5, 0.25, Fraction(1, 3), 0.75, 0, 1])
+def test_coin_bits(p: float | Fraction) -> None:
+    drawn = coin_bits(p, 40_001, bits=RandomBits.seeded(3))
+    assert drawn.size == 40_001 and drawn.dtype == np.uint8
+    assert_law(drawn, 0, [float(1 - p), float(p)])
+
+
+def test_a_binomial_of_a_probability_whose_first_digits_are_all_zero() -> None:
+    trials, p = 1 << 22, Fraction(3, 1 << 23)
+    samples = binomial(trials, p, 200, bits=RandomBits.seeded(4))
+    assert_law(samples, 0, stats.binom.pmf(np.arange(60), trials, float(p)))

@@ -8,6 +8,7 @@ from scipy import stats
 
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
+from shuffledp.sampling import laws
 from shuffledp.sampling.laws import (
     discrete_laplace,
     geometric,
@@ -15,6 +16,7 @@ from shuffledp.sampling.laws import (
     poisson,
     sample_polya_difference,
     sample_skellam,
+    truncated_discrete_laplace,
 )
 from shuffledp.sampling.table import TableLaw
 from shuffledp.testing.statistics import assert_law, assert_not_law
@@ -116,7 +118,7 @@ def test_ties_with_a_table_entry_are_decided_by_more_bits() -> None:
     law = TableLaw(
         low=10,
         high_words=np.array([5, 5], dtype=np.uint64),
-        low_words=np.array([1 << 62, 3 << 62], dtype=np.uint64),
+        low_words=np.array([1 << 61, 1 << 63], dtype=np.uint64),
         distance=0.0,
     )
 
@@ -127,7 +129,7 @@ def test_ties_with_a_table_entry_are_decided_by_more_bits() -> None:
             return np.full(count, 5, dtype=np.uint64) if self.calls == 1 else drawn
 
     samples = law.sample(100_000, bits=Fixed(bytes(32)))
-    assert_law(samples, 10, [0.25, 0.5, 0.25])
+    assert_law(samples, 10, [0.125, 0.375, 0.5])
 
 
 @pytest.mark.parametrize(("make", "value"), [(poisson, 0), (poisson, -1), (geometric, 0), (geometric, 1)])
@@ -151,3 +153,19 @@ def test_numbers_that_are_none_are_named(value: float) -> None:
 def test_a_table_too_large_for_memory_is_refused() -> None:
     with pytest.raises(ParameterError, match="table"):
         discrete_laplace(math.exp(-1e-6))
+
+
+@pytest.mark.parametrize("largest", [1, 3, 4.9])
+def test_skellam_in_several_parts_has_the_whole_variance(largest: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variance too large for one table is drawn in parts; here tables are said to be small."""
+    monkeypatch.setattr(laws, "_LARGEST_POISSON", largest)
+    samples = sample_skellam(20, 100_000, bits=RandomBits.seeded(2))
+    assert_law(samples, -60, stats.skellam.pmf(np.arange(-60, 61), 10, 10))
+
+
+@pytest.mark.parametrize("bits", [1, 3, 7, 41])
+def test_truncated_laplace_masses_are_symmetric_and_end_where_they_should(bits: int) -> None:
+    law = truncated_discrete_laplace(bits, P)
+    weights = np.array([P ** abs(k - bits / 2) for k in range(bits + 1)])
+    assert (law.low, law.high) == (0, bits)
+    assert [float(mass) for mass in law.masses()] == pytest.approx(weights / weights.sum(), rel=1e-12)

@@ -134,3 +134,12 @@ def test_column_sums_near_their_largest_number() -> None:
         sums = ColumnSums(1, scale=1.0, rows=50_000)
         sums.add(np.full((50_000, 1), sign * value), bits=RandomBits.seeded(7))
         assert abs(int(sums.totals[0]) - sign * value * 50_000) < 7 * math.sqrt(50_000 * 2 / 9)
+
+
+def test_column_sums_start_again_from_nothing() -> None:
+    sums = ColumnSums(2, scale=1.0, rows=10)
+    sums.add(np.full((10, 2), 3.0), bits=RandomBits.seeded(8))
+    sums.clear()
+    assert sums.totals.tolist() == [0, 0]
+    sums.add(np.full((4, 2), 2.0), bits=RandomBits.seeded(8))
+    assert sums.totals.tolist() == [8, 8]

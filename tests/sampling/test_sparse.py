@@ -8,6 +8,7 @@ import pytest
 from shuffledp.accounting.differences import negative_binomial_masses
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
+from shuffledp.sampling.laws import poisson
 from shuffledp.sampling.sparse import logarithmic, sparse_negative_binomial
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
@@ -32,3 +33,11 @@ def test_logarithmic_masses_are_exact() -> None:
     assert float(masses[1] / masses[0]) == pytest.approx(1 / 4) and float(masses[2] / masses[1]) == pytest.approx(1 / 3)
     with pytest.raises(ParameterError):
         logarithmic(1)
+
+
+def test_the_distance_has_every_tables_part() -> None:
+    """Too small to be seen in any sum: the events' own table, and that of the sizes once an event."""
+    law = sparse_negative_binomial(0.5, 0.9, 1000)
+    mean = sum(float(mass) * (law.events.low + place) for place, mass in enumerate(law.events.masses()))
+    assert law.distance >= law.events.distance + mean * law.sizes.distance > law.events.distance > 0
+    assert sparse_negative_binomial(1e-9, 0.9, 1).distance >= poisson(Fraction(1, 10**9)).distance

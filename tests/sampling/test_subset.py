@@ -6,6 +6,7 @@ import pytest
 
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
+from shuffledp.sampling import subset
 from shuffledp.sampling.subset import random_subset, rare_events
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
@@ -32,3 +33,12 @@ def test_events_are_independent_coins(right: float, wrong: float, runs: int) -> 
 def test_refuses_too_many() -> None:
     with pytest.raises(ParameterError):
         random_subset(3, 4, bits=RandomBits.seeded(1))
+
+
+def test_common_events_in_several_blocks_are_independent_coins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three coins in blocks of two; false alarm 1e-9."""
+    monkeypatch.setattr(subset, "_BLOCK", 2)
+    bits = RandomBits.seeded(3)
+    drawn = [int(np.sum(1 << rare_events(3, 0.3, bits=bits))) for _ in range(2000)]
+    masses = [math.prod(0.3 if word >> i & 1 else 0.7 for i in range(3)) for word in range(8)]
+    assert_law(drawn, 0, masses, false_alarm=1e-9)

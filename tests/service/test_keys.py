@@ -11,7 +11,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service import keys as module
 from shuffledp.service.keys import load_private_key, load_public_key, load_token, load_tokens, make_keys
-from shuffledp.service.tokens import ROLES
+from shuffledp.service.tokens import ROLES, Tokens
 
 FILES = {"analyzer.key", "analyzer.pub", "tokens.json", *(f"{role}.token" for role in ROLES)}
 
@@ -110,3 +110,16 @@ def test_what_is_wrong_is_said(keys: Path, tmp_path: Path) -> None:
         load_token(keys / "analyzer.pub")
     with pytest.raises(ParameterError, match="can be read"):
         load_token(tmp_path / "nowhere")
+
+
+def test_tokens_that_protect_too_little_are_refused() -> None:
+    """One secret for two roles, a short one, none at all, or a role that is none."""
+    good = dict(Tokens.generate(bits=RandomBits.secure()).secrets)
+    assert Tokens.from_document(good).secrets == good
+    roles = list(good)
+    for change in ({roles[0]: good[roles[1]]}, {roles[0]: "a" * 31}, {roles[0]: None}, {"root": "a" * 64}):
+        with pytest.raises(DataError, match="tokens"):
+            Tokens.from_document(good | change)
+    for nothing in ({}, None, [good]):
+        with pytest.raises(DataError, match="tokens"):
+            Tokens.from_document(nothing)

@@ -38,6 +38,7 @@ from shuffledp.service.http import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted
+from shuffledp.service.shuffler.server import post_to
 from shuffledp.service.store.sqlite_shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
@@ -533,3 +534,13 @@ def test_release_order_says_nothing_about_arrival_order(
     assert correlation(released) < limit < correlation(list(range(users)))
     # Neighbours stay neighbours about twice, by a Poisson law: more than 20 times has probability 1e-14.
     assert np.count_nonzero(np.abs(np.diff(released)) == 1) <= 20
+
+
+# --- between the servers ----------------------------------------------------------------------
+
+
+def test_the_next_hop_needs_tls() -> None:
+    with pytest.raises(ParameterError, match="analyzer"):
+        post_to("http://analyzer.example:8081", "t" * 64)
+    assert callable(post_to("https://analyzer.example:8081", "t" * 64))
+    assert callable(post_to("http://127.0.0.1:8081", "t" * 64))

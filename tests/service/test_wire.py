@@ -18,8 +18,10 @@ from shuffledp.service.wire import (
     SentReport,
     is_id,
     new_id,
+    new_seat,
     pack_messages,
     pack_upload,
+    position_of,
     single_body,
     split_single_body,
     unpack_messages,
@@ -157,3 +159,13 @@ def test_nothing_else_is_an_id(text: Any) -> None:
 @pytest.mark.parametrize("text", ["A" * 32, "0" * 31, "0" * 33, "0" * 31 + "٣", " " + "0" * 31, "../" + "0" * 29])
 def test_ids_have_one_spelling(text: str) -> None:
     assert not is_id(text)
+
+
+def test_seats_cannot_be_guessed() -> None:
+    """A seat shows its position and ten bytes that are new every time."""
+    bits = RandomBits.seeded(3)
+    seats = [new_seat(7, bits=bits) for _ in range(200)]
+    assert len({seat[12:] for seat in seats}) == 200 and {position_of(seat) for seat in seats} == {7}
+    assert {len(seat) for seat in seats} == {32}
+    # Each of the twenty digits takes every value: 200 draws miss one of 16 with probability 4e-5 a digit.
+    assert all(len({seat[place] for seat in seats}) > 12 for place in range(12, 32))
