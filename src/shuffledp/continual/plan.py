@@ -21,6 +21,7 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
 from shuffledp.protocols.plan import SCHEMA
+from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.request import check_users
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -196,6 +197,30 @@ class CounterPlan(PrivateCount):
         from shuffledp.continual.reference import counter_reference
 
         return counter_reference(self)
+
+    def compared(self) -> Listing:
+        """The largest error over all times beside others'; only the plan's own where it has several numbers."""
+        reference, several = self.reference(), self.domain.coordinates > 1
+        rows = [
+            ("trusted curator, the strongest known", reference["central_error_bound"]),
+            (f"this plan, {self.shufflers_used} shufflers", self.error_bound),
+            ("the best uniform tree, exact accounting", reference["uniform_tree_error_bound"]),
+            ("one shuffler", reference["sequential_error_bound"]),
+            ("the paper's algorithm and constants", reference["paper_error_bound"]),
+            ("local model, no shuffler", reference["local_error_bound"]),
+        ]
+        cells = [
+            (
+                name,
+                "-" if bound is None else f"{bound:,.4g}",
+                "" if bound is None or bound == self.error_bound else f"{bound / self.error_bound:,.3g}x",
+            )
+            for name, bound in rows
+            if bound is not None or not several
+        ]
+        title = f"Largest error over all {self.users:,} times, {self.confidence:.0%}"
+        caption = "Others are not computed for several numbers at once." if several else ""
+        return listed(title, ("who", "bound", "beside this plan"), cells, caption=caption)
 
     # --- the audit ---------------------------------------------------------------------------
 

@@ -24,6 +24,14 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import AGAIN, Constants, check_fields, read_noise, saved_fields, written
 from shuffledp.protocols.learner import BatchMechanism, Learner
+from shuffledp.protocols.presentation import (
+    Listing,
+    Presentation,
+    View,
+    beside_others,
+    present_categories,
+    present_numbers,
+)
 from shuffledp.protocols.request import Request, check_constants, check_users
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -130,6 +138,37 @@ class Plan(ABC):
     def unit(self) -> str:
         """What an error is counted in, with a blank before it; empty where the values have no unit."""
         return ""
+
+    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
+        """How an answer is shown and drawn, as data.
+
+        Args:
+            estimate: an answer of this plan.
+            truth: what `true_value` says, where it may be shown.
+            view: which part to show; the largest categories and the quartiles if left out.
+        """
+        named = self.domain.named
+        if named is None or np.ndim(estimate.value) == 0:
+            return present_numbers(estimate, truth)
+        users = self.users if view is None or view.users is None else view.users
+        title = f"{self.title} of {users:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
+        return present_categories(named, estimate, users=users, chart_title=title, truth=truth, view=view)
+
+    def compared(self) -> Listing:
+        """The plan's error beside a trusted curator's, the paper's constants' and the local model's."""
+        reference = self.reference()
+        laplace = reference.get("central_laplace_standard_error")
+        curators = [("trusted curator", reference.get("central_standard_error"))]
+        if laplace is not None:
+            curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
+        rows = [
+            *((name, error, "one party sees all") for name, error in curators),
+            (f"this plan ({self.method})", self.standard_error, "nobody sees any"),
+            ("the paper's own constants", reference.get("paper_standard_error"), "as this plan"),
+            ("local model", reference.get("local_standard_error"), "no shuffler"),
+        ]
+        heading = ("who adds it", "standard error")
+        return beside_others("Noise beside three references", heading, self.standard_error, rows)
 
     # --- numbers -----------------------------------------------------------------------------
 

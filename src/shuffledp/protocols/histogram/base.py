@@ -15,11 +15,12 @@ from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import check_fields, domain
+from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import best_local_histogram
+from shuffledp.references.local_histograms import LOCAL_METHODS, best_local_histogram
 from shuffledp.sampling.uniform import smallest_width
 
 Floats = NDArray[np.float64]
@@ -118,10 +119,27 @@ class HistogramPlan(RoundPlan):
     def title(self) -> str:
         return "A private histogram"
 
+    @property
+    def local_method(self) -> str:
+        """The local model's best method for the same question, by name."""
+        best = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
+        return next(name for name, kind in LOCAL_METHODS.items() if type(best) is kind)
+
+    def compared(self) -> Listing:
+        """How far off the worst category may be, beside a trusted curator's and the local model's."""
+        reference = self.reference()
+        rows = [
+            ("trusted curator", reference["central_l_inf_error"], "one party sees all"),
+            (f"this plan ({self.method})", self.error_bound, "nobody sees any"),
+            (f"local: {self.local_method}", reference["local_l_inf_error"], "no shuffler"),
+        ]
+        heading = ("who adds noise", "off by at most")
+        return beside_others("The worst category, 95%", heading, self.error_bound, rows, unknown="-")
+
     # --- the two sides -----------------------------------------------------------------------
 
     def _all_values(self, values: ArrayLike) -> Codes:
-        codes = self.check_values(values)
+        codes: Codes = self.check_values(values)
         self.check_reports(codes.size)
         return codes
 
