@@ -12,7 +12,7 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
-from shuffledp.protocols.histogram.decoys import paper_blanket
+from shuffledp.protocols.histogram.blanket import paper_blanket
 from shuffledp.protocols.presentation import Chart, Presentation, View, present_quantiles
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
