@@ -1,5 +1,6 @@
 """The contract of a domain: everything that a caller may ask about the values of one user."""
 
+import shlex
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -9,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError
 
 Codes = NDArray[np.int64]
+# Options that are longer than this are not shown.
+_LONGEST_TYPED = 300
 
 
 class Generator(Protocol):
@@ -119,7 +122,15 @@ class Categories(Domain):
 
     @property
     def options(self) -> str:
-        return f"--domain {self.text}"
+        # Names with commas in them, and long lists, can only be in a file.
+        typed = "NAMES.txt" if len(self.text) > _LONGEST_TYPED or not self.can_be_typed else self.text
+        other = "" if self.other is None else f" --other {shlex.quote(self.other)}"
+        return f"--domain {shlex.quote(typed)}{other}"
+
+    @property
+    def can_be_typed(self) -> bool:
+        """Whether `text` means this domain and no other."""
+        return True
 
     @property
     def other(self) -> str | None:

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import check_fields, domain
+from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
@@ -39,6 +41,8 @@ class HistogramPlan(RoundPlan):
     """
 
     protocol: ClassVar[str] = "histogram"
+    lists_methods: ClassVar[bool] = True
+    file_command: ClassVar[str] = "histogram"
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
 
@@ -124,6 +128,18 @@ class HistogramPlan(RoundPlan):
         """The local model's best method for the same question, by name."""
         best = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
         return next(name for name, kind in LOCAL_METHODS.items() if type(best) is kind)
+
+    def facts(self) -> list[tuple[str, str]]:
+        sends, *others = RoundPlan.facts(self)
+        worst = f"no category is off by more than {self.error_bound:,.4g} users, with 95% confidence"
+        return [sends, ("worst category", worst), *others]
+
+    def beside(self) -> dict[str, Any]:
+        return {"local_method": self.local_method}
+
+    def methods_compared(self, rows: Sequence[Mapping[str, Any]]) -> Listing:
+        """The methods between what a trusted curator and what nobody but oneself could do."""
+        return between_extremes(self, rows)
 
     def compared(self) -> Listing:
         """How far off the worst category may be, beside a trusted curator's and the local model's."""

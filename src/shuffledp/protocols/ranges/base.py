@@ -85,6 +85,7 @@ class RangesPlan(RoundPlan):
 
     protocol: ClassVar[str] = "ranges"
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
+    file_command: ClassVar[str] = "quantile"
 
     axes: tuple[Axis, ...] = domain(read=as_axes, write=lambda axes: [axis.document() for axis in axes])
     branching: tuple[int, ...] = domain()
@@ -108,8 +109,7 @@ class RangesPlan(RoundPlan):
         return Axes(self.axes)
 
     @property
-    def domain_options(self) -> str:
-        """The options of the command line that give this domain."""
+    def options(self) -> str:
         return f"{self.domain.options} --branching {self.branching[0]}"
 
     @property
@@ -252,6 +252,23 @@ class RangesPlan(RoundPlan):
             }
             for name, error, messages, last in rows
         ]
+
+    def facts(self) -> list[tuple[str, str]]:
+        errors, people = self.errors, self.users
+        return [
+            ("each user sends", self.sends),
+            ("levels", ", ".join(f"{nodes:,}" for nodes in self.level_sizes) + " nodes"),
+            ("decoys in a node", ", ".join(f"{mean:.3g}" for mean in self.blanket_means)),
+            ("worst prefix", f"standard error {errors.prefix:.4g} users, {errors.prefix / people:.3%} in rank"),
+            (
+                "all prefixes",
+                f"within {errors.prefix_bound:,.4g} users, {errors.prefix_bound / people:.3%}, 95% confidence",
+            ),
+            ("one lying client", self.lying_client),
+        ]
+
+    def beside(self) -> dict[str, Any]:
+        return {"techniques": self.techniques()}
 
     def compared(self) -> Listing:
         """Standard errors of one value and of the worst prefix beside others', and the survey's orders of growth."""
