@@ -25,6 +25,7 @@ _BUILT_IN = {
     "histogram": "shuffledp.protocols.histogram:Histogram",
     "ranges": "shuffledp.protocols.ranges:Ranges",
     "distinct-elements": "shuffledp.protocols.distinct_elements:DistinctElements",
+    "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

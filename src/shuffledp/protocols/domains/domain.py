@@ -166,7 +166,7 @@ class Categories(Domain):
         codes = column_of(values)
         if codes.dtype.kind not in "bui":
             problem = "must be codes of categories"
-            raise DataError("values", f"dtype {codes.dtype}", problem, "encode them: plan.encode(x)")
+            raise DataError("values", f"dtype {codes.dtype}", problem, "encode them: plan.categories.encode(x)")
         # Two passes over the data and no temporary where all is well.
         if codes.min().item() < 0 or codes.max().item() >= self.size:
             problem = f"must lie in the domain 0:{self.size - 1}"

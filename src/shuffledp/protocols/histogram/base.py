@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import check_fields, domain
+from shuffledp.protocols.fields import domain
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.protocols.rounds import RoundPlan
@@ -43,10 +44,12 @@ class HistogramPlan(RoundPlan):
     protocol: ClassVar[str] = "histogram"
     lists_methods: ClassVar[bool] = True
     file_command: ClassVar[str] = "histogram"
+    curve: ClassVar[str]
+    """What the noise term of delta is, in words."""
+    drawn: ClassVar[str] = "coins"
+    """What is drawn exactly, in words."""
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
-
-    # --- numbers -----------------------------------------------------------------------------
 
     @property
     def bins(self) -> int:
@@ -56,9 +59,6 @@ class HistogramPlan(RoundPlan):
     @property
     def domain(self) -> Categories:
         return self.categories
-
-    def _check_domain(self) -> None:
-        check_fields(self)
 
     @property
     def unit(self) -> str:
@@ -70,7 +70,6 @@ class HistogramPlan(RoundPlan):
 
     @property
     def error_bound(self) -> float:
-        """All bins are off by at most this with probability CONFIDENCE, whatever the data."""
         return _error_bound(self)
 
     @property
@@ -152,12 +151,18 @@ class HistogramPlan(RoundPlan):
         heading = ("who adds noise", "off by at most")
         return beside_others("The worst category, 95%", heading, self.error_bound, rows, unknown="-")
 
-    # --- the two sides -----------------------------------------------------------------------
+    @property
+    def influence(self) -> float:
+        return float(self.messages_per_user_max) * self.message_influence
 
-    def _all_values(self, values: ArrayLike) -> Codes:
-        codes: Codes = self.check_values(values)
-        self.check_reports(codes.size)
-        return codes
+    @property
+    def lying_client(self) -> str:
+        return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """The noise's curve; coins, decoys and flips are drawn exactly and cost nothing."""
+        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
+        return noise, DeltaTerm("sampling", 0.0, f"{self.drawn} are drawn exactly")
 
     def counts(self, codes: Codes) -> Codes:
         """How many have each code."""
@@ -172,16 +177,22 @@ class HistogramPlan(RoundPlan):
         seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
         return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
 
-    def _seen(self, tally: Tally) -> tuple[Codes, int]:
-        """How often each message came in a whole batch, and how many messages were not of the alphabet."""
+    @abstractmethod
+    def _read(self, seen: Codes) -> Floats:
+        """The categories' estimates from how often each message came."""
+
+    @abstractmethod
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        """How often each message comes from these users, drawn from its law without making the messages."""
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
         self.check_reports(tally.reports)
-        return np.asarray(tally.counts, dtype=np.int64), tally.malformed
+        return self._estimate(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
 
-    @abstractmethod
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate: ...
-
-    @abstractmethod
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate: ...
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        codes = self.check_values(values)
+        self.check_reports(codes.size)
+        return self._estimate(self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
 
     def _estimate(self, value: Floats, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         return VectorEstimate(
@@ -192,8 +203,6 @@ class HistogramPlan(RoundPlan):
             dropped=dropped,
             simulated=simulated,
         )
-
-    # --- the audit ---------------------------------------------------------------------------
 
     @property
     def neighbours(self) -> tuple[Codes, Codes, Codes]:

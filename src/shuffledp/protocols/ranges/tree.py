@@ -12,11 +12,11 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
-from shuffledp.protocols.histogram.decoys import paper_blanket
+from shuffledp.protocols.histogram.blanket import paper_blanket
 from shuffledp.protocols.presentation import Chart, Presentation, View, present_quantiles
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
-from shuffledp.protocols.ranges.estimates import RangeEstimate
+from shuffledp.protocols.ranges.estimates import Quantile, RangeEstimate
 from shuffledp.protocols.ranges.planning import SPLITS, TOLERANCE, calibrated, first_guess, shares_for, thrown
 from shuffledp.protocols.request import Request
 from shuffledp.references.range_trees import best_curator_tree, best_local_tree
@@ -120,10 +120,9 @@ class Tree(RangesPlan):
         ranges, people, (axis,) = self.ranges(estimate), self.users, self.axes
         shares = None if truth is None else np.cumsum(truth) / people
         found = [ranges.quantile(rank) for rank in (view or View()).quantiles]
-        unknown = {"truth": None, "rank_error": None}
-        rows: list[dict[str, float | None]] = [
+        rows = [
             {"q": each.q, "value": each.value, "lower": each.lower, "upper": each.upper}
-            | (unknown if shares is None else _true_quantile(axis, shares, people, each.q, each.value))
+            | _true_quantile(axis, shares, people, each)
             for each in found
         ]
         bound = ranges.prefix_bound / people
@@ -194,13 +193,15 @@ def _one_axis(axes: AnyAxes) -> tuple[Axis]:
     return (found[0],)
 
 
-def _true_quantile(axis: Axis, shares: Floats, people: int, rank: float, value: float) -> dict[str, float | None]:
-    """The first value that a share of at least this rank has at most, and how far the rank is from another value's."""
+def _true_quantile(axis: Axis, shares: Floats | None, people: int, found: Quantile) -> dict[str, Any]:
+    """The first value that a share of at least this rank has at most, and how far the rank is from the value found."""
+    if shares is None:
+        return {"truth": None, "rank_error": None}
     # Shares are sums of counts: a rank that is met exactly must not be missed by rounding.
-    truth = axis.middle(int(np.argmax(shares * people >= rank * people - 1e-6)))
-    code = int(axis.encode(np.array([value]))[0])
+    truth = axis.middle(int(np.argmax(shares * people >= found.q * people - 1e-6)))
+    code = int(axis.encode(np.array([found.value]))[0])
     below = float(shares[code - 1]) if code else 0.0
-    return {"truth": truth, "rank_error": max(0.0, below - rank, rank - float(shares[code]))}
+    return {"truth": truth, "rank_error": max(0.0, below - found.q, found.q - float(shares[code]))}
 
 
 def _paper_mean(privacy: Privacy, levels: int) -> float:
