@@ -15,6 +15,7 @@ _PUBLIC = "list what may occur, or add --domain-is-public if what occurs is no s
 _RANGE = re.compile(r"\s*(-?\d+)\s*:\s*(-?\d+)\s*")
 _DATES = re.compile(r"\s*(\d{4}-\d{2}-\d{2})\s*:\s*(\d{4}-\d{2}-\d{2})\s*")
 
+
 def parse_domain(text: str, other: str | None = None) -> "Categories":
     """The domain that a text describes: names, a range of numbers or dates, a file of names, or cells for hashes.
 
@@ -296,3 +297,45 @@ def _occurring(file: Path, column: str | None) -> "Categories":
     if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
         return Dates(words[0], words[-1])
     return Names(tuple(words))
+
+
+def probabilities_in(file: Path, categories: "Categories") -> list[float]:
+    """A column of numbers in the domain's order, or of names and numbers in any; with or without names above."""
+    import csv
+
+    from shuffledp.errors import DataError, ParameterError
+
+    way_out = "write a probability a line, or a name, a comma and its probability"
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError:
+        raise ParameterError("against", file, "must be a file that exists and can be read", way_out) from None
+    except UnicodeDecodeError:
+        raise DataError("against", file, "must be a text file", way_out) from None
+    plain: list[float] = []
+    named: dict[str, float] = {}
+    for place, row in enumerate(csv.reader(text.splitlines()), 1):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if not cells:
+            continue
+        try:
+            number = float(cells[-1])
+        except ValueError:
+            if plain or named or place > 1:
+                raise DataError("against", f"{cells[-1]} in line {place}", "must be a probability", way_out) from None
+            continue
+        if len(cells) > 2 or (plain and named) or (len(cells) == 1 and named) or (len(cells) == 2 and plain):
+            problem = "must have a probability, or a name and one, in every line"
+            raise DataError("against", f"{len(cells)} cells in line {place}", problem, way_out)
+        if len(cells) == 1:
+            plain.append(number)
+        elif cells[0] in named:
+            raise DataError("against", f"{cells[0]} twice", "must name every category once", "remove one of them")
+        else:
+            named[cells[0]] = number
+    if not named:
+        return plain
+    names = categories.names()
+    if strange := [name for name in named if name not in set(names)]:
+        raise DataError("against", strange[0], "must name categories of the domain", "add it to --domain, or remove it")
+    return [named.get(name, 0.0) for name in names]

@@ -120,9 +120,7 @@ def histogram(
     _say_what_next(plan, asked, file, column, chart)
 
 
-def _say_what_next(
-    plan: "Plan", asked: options.Asked, file: Path, column: str | None, chart: Path | None
-) -> None:
+def _say_what_next(plan: "Plan", asked: options.Asked, file: Path, column: str | None, chart: Path | None) -> None:
     values, target = asked.values or plan.options, target_options(plan)
     same = f"histogram --users {plan.users} {target} {values}"
     data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
@@ -176,9 +174,7 @@ def _candidates(names: str | None, categories: "Categories") -> tuple[str, ...] 
     return found
 
 
-def _shared_cells(
-    categories: "Categories", candidates: Sequence[str] | None, chance: float
-) -> list[tuple[str, str]]:
+def _shared_cells(categories: "Categories", candidates: Sequence[str] | None, chance: float) -> list[tuple[str, str]]:
     """What hashing adds to the error: names that share a cell are counted together."""
     told = f"a cell counts all names in it; if people have {_names_in_use(candidates):,} different names, a given one "
     told += f"shares its cell with probability {chance:.2g}"

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -96,6 +96,19 @@ DOMAIN: dict[str, Any] = {
     "dimension": _text("dimension", "Vectors: numbers in a vector.", "D", int),
     "radius": _text("radius", "Vectors: the longest vector.", "R", float),
     "rotation": _text("rotation", "vector-sum: rotate by public signs of this seed.", "S", int),
+    "largest_weight": _text("largest_weight", "weighted-mean: how much one user may weigh at most.", "W", float),
+    "distance": _text("distance", "distribution-test: the total variation distance that must be seen.", "A", float),
+    "against": _text(
+        "against", "distribution-test: a file of probabilities, one a category or NAME,P; uniform if left out.", "FILE"
+    ),
+    "false_alarm": _text("false_alarm", "distribution-test: the probability to reject a true claim.", "P", float),
+    "certificate": Annotated[
+        Literal["simulated", "proved"] | None,
+        typer.Option("--certificate", help="distribution-test: whether its threshold is simulated or proved."),
+    ],
+    "public_seed": _text(
+        "public_seed", "distribution-test: the public coins of compressed, drawn before the data.", "S", int
+    ),
     "values": Annotated[
         Literal["bits", "reals", "vectors", "categories"] | None,
         typer.Option("--values", help="counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default."),
@@ -220,8 +233,9 @@ class Asked:
     @cached_property
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
-        from shuffledp.cli.domains import asked_axes, asked_categories
+        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
         from shuffledp.errors import ParameterError
+        from shuffledp.protocols.domains.categories import as_categories
 
         known = options_of(self.family)
         for name, value in self.typed.items():
@@ -237,6 +251,8 @@ class Asked:
             elif any(each.name == "categories" and each.way_out for each in self.family.domain):
                 way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
                 raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
+            if "against" in found:
+                found["against"] = probabilities_in(Path(found["against"]), as_categories(categories))
         elif "domain" in known:
             found["domain"] = asked_axes(found.get("domain"), found.pop("steps", None))
         return found
@@ -246,7 +262,12 @@ class Asked:
         """The options that say which values there are, as they can be typed again."""
         import shlex
 
-        return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in self.typed.items())
+        words = (f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items())
+        return " ".join(words)
+
+    def but(self, **typed: Any) -> "Asked":
+        """The same with further options, as if they had been typed."""
+        return replace(self, typed={**self.typed, **typed})
 
     def with_file(
         self, file: Path, column: str | None, columns: str | None = None, *, clip: bool = False

@@ -25,7 +25,9 @@ def protocols(asked: options.Asked, as_json: options.AsJson = False) -> None:
             (family.error(found), _row(name, found)) if is_plan(found) else (math.inf, refused(name, found))
             for name, found in plans.items()
         ]
-    rows += [(compared["standard_error"], _comparison(compared)) for compared in map(asked.compared, family.comparisons)]
+    rows += [
+        (compared["standard_error"], _comparison(compared)) for compared in map(asked.compared, family.comparisons)
+    ]
     rows.sort(key=lambda each: each[0])
     if as_json:
         document = {"schema": 1, "protocol": asked.protocol, "users": users, "epsilon": privacy.epsilon}

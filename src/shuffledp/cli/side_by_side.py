@@ -31,7 +31,9 @@ def plans_of(asked: options.Asked, known: Mapping[str, Any] | None = None) -> di
             found[name] = asked.choice(method=name).plan
         except ParameterError as refusal:
             found[name] = refusal
-    wrong = [each for each in found.values() if isinstance(each, ParameterError) and not isinstance(each, InfeasibleError)]
+    wrong = [
+        each for each in found.values() if isinstance(each, ParameterError) and not isinstance(each, InfeasibleError)
+    ]
     if wrong and not any(map(is_plan, found.values())):
         raise wrong[0]
     return {name: found[name] for name in asked.family.methods}

@@ -1,7 +1,6 @@
 """`shuffledp simulate`: run a plan on a column of data, in one process."""
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
@@ -40,9 +39,11 @@ def simulate_command(
         values = synthetic_values(plan, seed=seed)
     started = time.perf_counter()
     with users_reporting(plan.users, shown=not (fast or as_json)) as progress:
-        estimate = replace(simulate(plan, values, bits=bits, fast=fast, progress=progress), clipped=clipped)
+        estimate = simulate(plan, values, bits=bits, fast=fast, progress=progress)
+    estimate = estimate.labelled(simulated=estimate.simulated, clipped=clipped)
     seconds = time.perf_counter() - started
-    truth = plan.true_value(values)
+    # A verdict is no number.
+    truth, value = plan.true_value(values), getattr(estimate, "value", None)
     presented = plan.present(estimate, truth)
     messages = 0 if fast else round(plan.users * plan.mean_messages(values))
     if as_json:
@@ -50,14 +51,12 @@ def simulate_command(
             {
                 **heading(plan),
                 **plan.domain_document,
-                "estimate": estimate.value,
-                "standard_error": estimate.standard_error,
-                "bound": estimate.bound,
-                "confidence": estimate.confidence,
+                "estimate": value,
+                **{name: getattr(estimate, name, None) for name in ("standard_error", "bound", "confidence")},
                 "dropped": estimate.dropped,
                 "clipped": clipped,
                 "truth": truth,
-                "error": float(np.sqrt(np.mean(np.square(estimate.value - truth)))),
+                "error": None if value is None else float(np.sqrt(np.mean(np.square(value - truth)))),
                 **presented.figures,
                 "fidelity": "law" if fast else "messages",
                 "messages": messages,
