@@ -17,10 +17,10 @@ from shuffledp.protocols.request import Request
 KINDS: dict[str, tuple[str, ...]] = {
     "bits": (),
     "reals": (),
-    "vectors": ("dimension", "radius"),
+    "vectors": ("radius", "dimension"),
     "categories": ("categories",),
 }
-"""What must be said of each kind of values."""
+"""What must be said of each kind of values; whoever says the last means this kind."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,12 @@ class RunningFamily(Family[CounterPlan]):
 
     def method_of(self, document: Any) -> type[CounterPlan]:
         return CounterPlan
+
+    def read_domain(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        found = Family.read_domain(self, given)
+        described = {name: found[name] for needed in KINDS.values() for name in needed if name in found}
+        _check_described(_kind(found.get("values"), described), described)
+        return found
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[CounterPlan]:
         """The smallest proved bound over the whole horizon, and why."""
@@ -60,8 +66,7 @@ def _planned(
     domain: SummedDomain | None = None,
     **described: Any,
 ) -> CounterPlan:
-    kind = values or next((kind for kind, needed in KINDS.items() if needed and needed[0] in described), "bits")
-    _check_described(kind, described)
+    kind = _kind(values, described)
     if bound == "certified" and kind != "bits":
         problem = f"can be certified for bits only, not for {kind}"
         raise ParameterError("bound", bound, problem, "take the proved bound")
@@ -84,6 +89,11 @@ def _planned(
     }
     plan = planners[kind](**asked, **described)
     return certify(plan) if bound == "certified" else plan
+
+
+def _kind(values: str | None, described: Mapping[str, Any]) -> str:
+    """The kind of values that is meant: bits, unless something of another kind is said."""
+    return values or next((kind for kind, needed in KINDS.items() if needed and needed[-1] in described), "bits")
 
 
 def _check_described(kind: str, described: Mapping[str, Any]) -> None:

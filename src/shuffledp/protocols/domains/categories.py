@@ -193,6 +193,7 @@ class Hashed(Categories):
     """
 
     kind: ClassVar[str] = "hashed"
+    is_open: ClassVar[bool] = True
     reads: ClassVar[Literal["numbers", "words"]] = "words"
     cells: int
     salt: str = ""

@@ -47,6 +47,11 @@ class Domain(ABC):
         return 1
 
     @property
+    def is_row(self) -> bool:
+        """Whether one user's value is a row of numbers, and not a single one."""
+        return self.columns > 1
+
+    @property
     def named(self) -> "Categories | None":
         """The categories whose counts an estimate holds, in its order; None where it holds other numbers."""
         return None
@@ -78,6 +83,10 @@ class Domain(ABC):
         """The values brought into the domain, and how many had to be; none can be where they are bits or codes."""
         return self.check_values(values), 0
 
+    def clip_own_values(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
+        """People's own values, before they are encoded, brought into the domain, and how many had to be."""
+        return self.clip_values(values)
+
     @abstractmethod
     def synthesize(self, users: int, generator: Generator) -> NDArray[Any]:
         """Made-up encoded values for so many users."""
@@ -97,6 +106,8 @@ class Categories(Domain):
 
     is_ordered: ClassVar[bool] = False
     """Whether neighbouring codes are neighbours: numbers and days, not names."""
+    is_open: ClassVar[bool] = False
+    """Whether every text has a code, which it may share with others."""
 
     @property
     @abstractmethod
@@ -141,6 +152,10 @@ class Categories(Domain):
     def example(self) -> str:
         """A value that can be encoded, as somebody would write it."""
         return self.name(0)
+
+    def collision_probability(self, names: int) -> float:
+        """The chance that a given name shares its code with one of so many others."""
+        return 0.0
 
     def names(self) -> list[str]:
         """Every category in words, in the order of codes."""
