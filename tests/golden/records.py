@@ -24,10 +24,10 @@ from shuffledp import (
 )
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.continual.certified import certify
-from shuffledp.continual.domains import Categories
 from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.heavy_hitters import HeavyHitters
 from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.masked_sum import MaskedSum
@@ -235,7 +235,7 @@ def counter_plan(ask: Record) -> CounterPlan:
     if kind == "vectors":
         return CounterPlan.plan_vectors(**domain, **asked)
     if kind == "categories":
-        made = Categories.of(domain["named"]) if "named" in domain else Categories(domain["count"])
+        made = OneHot.of(domain["named"]) if "named" in domain else OneHot(domain["count"])
         return CounterPlan.plan(domain=made, **asked)
     plan = CounterPlan.plan(**asked)
     return certify(plan, runs=ask["certify"], seed=SEED) if "certify" in ask else plan

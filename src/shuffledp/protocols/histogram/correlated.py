@@ -26,7 +26,7 @@ from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
 from shuffledp.protocols.histogram.bounds import largest_deviation
-from shuffledp.protocols.histogram.cut import LARGEST_MOST, check_messages
+from shuffledp.protocols.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally

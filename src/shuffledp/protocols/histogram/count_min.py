@@ -20,7 +20,7 @@ from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
 from shuffledp.protocols.histogram.bounds import binomial_above
-from shuffledp.protocols.histogram.cut import check_messages
+from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
     Draft,
     HashedRowsPlan,

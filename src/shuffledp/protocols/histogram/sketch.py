@@ -23,7 +23,7 @@ from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
 from shuffledp.protocols.histogram.bounds import balls_bound
-from shuffledp.protocols.histogram.cut import check_messages
+from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
     COLLISIONS,
     Draft,

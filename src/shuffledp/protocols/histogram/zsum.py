@@ -23,7 +23,7 @@ from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import real_number
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
-from shuffledp.protocols.histogram.cut import (
+from shuffledp.protocols.cut import (
     check_messages,
     deviations_at,
     failure_of_each,
