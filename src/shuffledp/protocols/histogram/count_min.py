@@ -16,11 +16,11 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import only_exact, real_number, whole_number
 from shuffledp.protocols.histogram.bounds import binomial_above
-from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
     Draft,
     HashedRowsPlan,

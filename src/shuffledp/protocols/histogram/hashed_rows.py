@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Reports
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.public_hash import PublicHashes
 
 # The probability that some category meets others in all rows: part of the 5% that the error's bound allows.

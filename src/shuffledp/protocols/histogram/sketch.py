@@ -16,6 +16,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -23,7 +24,6 @@ from shuffledp.protocols.fields import real_number, whole_number
 from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
 from shuffledp.protocols.histogram.bounds import balls_bound
-from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (
     COLLISIONS,
     Draft,

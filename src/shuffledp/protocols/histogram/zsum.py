@@ -18,11 +18,6 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import real_number
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
-from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.cut import (
     check_messages,
     deviations_at,
@@ -30,6 +25,11 @@ from shuffledp.protocols.cut import (
     mean_squares_when_cut,
     table_of,
 )
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.fields import real_number
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan
+from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
