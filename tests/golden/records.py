@@ -382,7 +382,7 @@ def _weighted_mean(case: Case) -> Record:
     points = weighted.encode(_column(plan, weighted.low, weighted.high), weights)
     return {
         "plan": plan.document(),
-        "standard_error": weighted.standard_error(weighted.high, float(plan.users)),
+        "standard_error": weighted.mean_standard_error(weighted.high, float(plan.users)),
         "points": _floats(points),
         "answer": asdict(weighted.from_estimate(simulate(plan, points, bits=_bits(), fast=True))),
     }

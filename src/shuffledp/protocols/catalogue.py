@@ -25,6 +25,9 @@ _BUILT_IN = {
     "histogram": "shuffledp.protocols.histogram:Histogram",
     "ranges": "shuffledp.protocols.ranges:Ranges",
     "distinct-elements": "shuffledp.protocols.distinct_elements:DistinctElements",
+    "mean": "shuffledp.protocols.statistics:MeanFamily",
+    "moments": "shuffledp.protocols.statistics:MomentsFamily",
+    "weighted-mean": "shuffledp.protocols.statistics:WeightedMeanFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 
