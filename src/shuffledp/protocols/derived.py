@@ -93,6 +93,7 @@ class DerivedPlan(RoundPlan):
     pair = _of_the_sum("pair")
     delta_terms = _of_the_sum("delta_terms")
     dominates_because = _of_the_sum("dominates_because")
+    _paper_epsilon_with = _of_the_sum("_paper_epsilon_with")
     check_values = _of_the_sum("check_values")
     clip_values = _of_the_sum("clip_values")
     randomize = _of_the_sum("randomize")
