@@ -112,6 +112,59 @@ class VectorEstimate:
         return f"{shown} ± {self.standard_error:.3g} each ({'; '.join(notes)})"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NamedEstimate(VectorEstimate):
+    """Several numbers, each with a name, a standard error and a bound of its own.
+
+    `standard_error` and `bound` are the largest of them. With probability `confidence` all bounds hold at once.
+
+    >>> both = NamedEstimate(value=np.array([3.0, 4.0]), standard_error=0.2, bound=0.6, confidence=0.95,
+    ...                      names=("mean", "variance"), standard_errors=(0.1, 0.2), bounds=(0.3, 0.6))
+    >>> print(both)
+    mean 3.00 ± 0.1 (within 0.3), variance 4.00 ± 0.2 (within 0.6); all with 95% confidence
+    >>> print(both.of("mean"))
+    3.00 ± 0.1 (within 0.3 with 95% confidence)
+    """
+
+    names: tuple[str, ...]
+    standard_errors: tuple[float, ...]
+    bounds: tuple[float, ...]
+
+    def of(self, name: str) -> Estimate:
+        """The number of this name."""
+        place = self.names.index(name)
+        return Estimate(
+            value=float(self.value[place]),
+            standard_error=self.standard_errors[place],
+            bound=self.bounds[place],
+            **{note: getattr(self, note) for note in ("confidence", "dropped", "clipped", "simulated")},
+        )
+
+    @classmethod
+    def together(cls, **numbers: Estimate) -> "NamedEstimate":
+        """Several numbers of one answer."""
+        errors, bounds = ([getattr(each, of) for each in numbers.values()] for of in ("standard_error", "bound"))
+        first = next(iter(numbers.values()))
+        return cls(
+            value=np.array([each.value for each in numbers.values()]),
+            standard_error=max(errors),
+            bound=max(bounds),
+            names=tuple(numbers),
+            standard_errors=tuple(errors),
+            bounds=tuple(bounds),
+            **{note: getattr(first, note) for note in ("confidence", "dropped", "clipped", "simulated")},
+        )
+
+    def __str__(self) -> str:
+        each = [
+            f"{name.replace('_', ' ')} {value:,.{_digits(error)}f} ± {error:.3g} (within {bound:,.4g})"
+            for name, value, error, bound in zip(
+                self.names, self.value.tolist(), self.standard_errors, self.bounds, strict=True
+            )
+        ]
+        return "; ".join([", ".join(each), f"all with {self.confidence:.0%} confidence", *_notes(self)])
+
+
 AnyEstimate = Estimate | VectorEstimate
 
 

@@ -521,39 +521,9 @@ class KnownFault:
 
 KNOWN_FAULTS = (
     KnownFault(
-        ("binary-sum/zsum/*",),
-        (
-            "document.standard_error",
-            "document.reference.*",
-            "is_unbiased",
-            "influence",
-            "lying_client",
-            "standard_errors_for",
-            "estimates.*.standard_error",
-            "estimates.*.bound",
-            "malformed.*",
-        ),
-        "binary_sum/zsum says a standard error, unbiasedness and an influence that are not its own",
-    ),
-    KnownFault(
-        ("binary-sum/auto/*",),
-        ("why",),
-        "the reasons of a choice among binary sums name zsum's standard error",
-    ),
-    KnownFault(
-        ("binary-sum/auto/*max_messages=2",),
-        ("*",),
-        "zsum is chosen by a standard error that is not its own",
-    ),
-    KnownFault(
         ("counter/*/coins/honest_fraction=*", "counter/*/coins/*honest_fraction=*"),
         ("*",),
         "coins are dealt by seat, so a fraction of honest users is not one of honest coins",
-    ),
-    KnownFault(
-        ("distinct-elements/*",),
-        ("lying_client", "influence"),
-        "what a lying client can do to a number of distinct elements is said wrongly",
     ),
     KnownFault(("ledger/a counter",), ("*",), "entry_of(CounterPlan) records one batch's pair only"),
 )

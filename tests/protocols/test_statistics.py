@@ -1,5 +1,8 @@
+import json
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,15 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
+from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
+from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.statistics import Mean, Moments, WeightedMean
 from shuffledp.protocols.statistics.moments import HEIGHT, RADIUS
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
+from shuffledp.testing.protocols import check_protocol
 from shuffledp.testing.statistics import assert_deviation, assert_mean
 
 PRIVACY = Privacy(1, 1e-6)
@@ -228,7 +236,7 @@ def test_the_weighted_mean_has_its_standard_error() -> None:
     users = 5000
     weighted = weighted_plan(users=users)
     x, w = np.linspace(LOW, HIGH, users), np.linspace(0, 3, users)
-    truth, claimed = float(np.average(x, weights=w)), weighted.standard_error(np.average(x, weights=w), w.sum())
+    truth, claimed = float(np.average(x, weights=w)), weighted.mean_standard_error(np.average(x, weights=w), w.sum())
     answers = [weighted.from_estimate(each) for each in runs(weighted.vector_plan, weighted.encode(x, w), 6, 2000)]
     assert_mean([a.mean.value for a in answers], truth, claimed)
     assert_deviation([a.mean.value for a in answers], claimed)
@@ -315,9 +323,114 @@ def test_bad_ranges_are_refused(ends) -> None:
 def test_another_plan_or_another_plans_answer_is_refused() -> None:
     other = VectorSum.plan(users=USERS, privacy=PRIVACY, dimension=2, radius=1)
     for plan in (MOMENTS, WEIGHTED):
-        with pytest.raises(ParameterError, match="vector_plan"):
-            replace(plan, vector_plan=other)
+        with pytest.raises(ParameterError, match="sum_plan"):
+            replace(plan, sum_plan=other)
         with pytest.raises(DataError, match="estimate must have 2 numbers"):
             plan.from_estimate(exact(np.zeros((4, 3))))
     with pytest.raises(ParameterError, match="method"):
         moments_plan("guess")
+
+
+# --- plans like all others -------------------------------------------------------------------
+
+FAMILIES = {
+    "mean": {"low": LOW, "high": HIGH},
+    "moments": {"low": LOW, "high": HIGH},
+    "weighted-mean": {"low": LOW, "high": HIGH, "largest_weight": 3},
+}
+
+
+def planned(name: str, method: str, users: int = USERS) -> Any:
+    return PROTOCOLS[name].plan(users=users, privacy=PRIVACY, method=method, **FAMILIES[name])
+
+
+def own_values(plan: Any) -> Any:
+    return plan.encode(np.column_stack((X, W)) if plan.domain.columns == 2 else X)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_mean_keeps_every_promise_of_a_protocol(method: str) -> None:
+    check_protocol(planned("mean", method), X, [[0.0, math.nan], [HIGH + 1], [], ["a"]], runs=2000)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_statistics_are_saved_and_loaded(name: str, method: str) -> None:
+    plan = planned(name, method)
+    document = json.loads(json.dumps(plan.document()))
+    again = plan_from_document(document)
+    assert again == plan and again.fingerprint == plan.fingerprint and again.method == method
+    assert plan.document()["noise"] == plan.sum_plan.noise and plan.fingerprint != plan.sum_plan.fingerprint
+    for key, value in {"low": LOW - 1, "users": USERS + 1, "method": "guess", "epsilon": 0.9}.items():
+        with pytest.raises(ParameterError, match=r"plan|noise|epsilon"):
+            plan_from_document(document | {key: value})
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_statistics_are_answered_by_one_driver(name: str, method: str) -> None:
+    """Message by message, in pieces and by law: each is what the sum says, and near the truth."""
+    plan = planned(name, method)
+    values = own_values(plan)
+    truth = np.atleast_1d(plan.true_value(values))
+    assert truth[0] == pytest.approx(np.average(X, weights=W) if name == "weighted-mean" else X.mean())
+    if name == "moments":
+        assert truth[1] == pytest.approx(X.var())
+    bits = RandomBits.seeded(3)
+    for fast in (False, True):
+        missed = np.zeros(truth.size + 1)
+        for _ in range(200):
+            answer = simulate(plan, values, bits=bits, fast=fast)
+            assert answer.simulated
+            missed[:-1] += np.abs(answer.value - truth) > np.array(getattr(answer, "bounds", answer.bound))
+            missed[-1] += (np.abs(answer.value - truth) > plan.error_bound).any()
+        assert (special.bdtrc(missed - 1, 200, 0.05) >= 1e-9).all()
+    payloads = plan.randomize(values, bits=bits)
+    labels = payloads.labels
+    whole = Batch(payloads.payloads, USERS, labels)
+    cut = payloads.payloads.size // 3
+    pieces = [
+        Batch(payloads.payloads[:cut], USERS, None if labels is None else labels[:cut]),
+        Batch(payloads.payloads[cut:], 0, None if labels is None else labels[cut:]),
+    ]
+    assert plan.estimate(plan.merge(map(plan.tally, pieces))) == plan.analyze(whole)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_statistics_privacy_is_its_sums(name: str) -> None:
+    plan = planned(name, "bits")
+    mine, sums = plan.guarantee(), plan.sum_plan.guarantee()
+    assert mine.terms == sums.terms and mine.pair.describe() == sums.pair.describe() and mine.claim == sums.claim
+    assert plan.collusions() == plan.sum_plan.collusions()
+    assert plan.epsilon_with(0.5) == plan.sum_plan.epsilon_with(0.5)
+    entry = entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC))
+    assert entry.pair.describe() == entry_of(plan.sum_plan, datetime(2026, 1, 31, tzinfo=UTC)).pair.describe()
+    assert entry.description == f"{name} by bits" and entry.fingerprint == plan.fingerprint
+    assert audit_plan(plan, bits=RandomBits.seeded(1), trials=20_000).verdict == "stands"
+    assert audit_plan(plan, bits=RandomBits.seeded(1), trials=20_000, sabotage=0.01).verdict == "refuted"
+    assert planned(name, "shares").influence is None and planned(name, "shares").warnings
+
+
+def test_what_a_liar_can_do_to_a_statistic() -> None:
+    """The sum moves by the liar's influence in every coordinate: no number of the answer moves further than is said."""
+    rng = np.random.default_rng(5)
+    for name in FAMILIES:
+        plan = planned(name, "bits")
+        total = plan.sum_plan.sample_estimate(own_values(plan), bits=RandomBits.seeded(1))
+        before = np.atleast_1d(plan.answer(total).value)
+        for _ in range(50):
+            by = plan.sum_plan.influence * rng.uniform(-1, 1, np.shape(total.value))
+            after = np.atleast_1d(plan.answer(replace(total, value=total.value + by)).value)
+            assert (np.abs(after - before) <= plan.influence).all()
+
+
+def test_the_best_method_of_a_statistic_is_its_sums() -> None:
+    choice = PROTOCOLS["mean"].choose(users=400, privacy=PRIVACY, low=0, high=10)
+    assert choice.plan.method == BoundedSum.plan(users=400, privacy=PRIVACY, low=0, high=10).method
+    assert "by its sum" in choice.why and set(choice.considered) == set(BoundedSum.methods)
+    with pytest.raises(ParameterError, match="low must be given"):
+        PROTOCOLS["mean"].plan(users=400, privacy=PRIVACY, high=10)
+    with pytest.raises(ParameterError, match="method must be auto"):
+        PROTOCOLS["moments"].plan(users=400, privacy=PRIVACY, low=0, high=10, method="rr")
+    with pytest.raises(ParameterError, match="a value and a weight"):
+        WEIGHTED.encode(X)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from shuffledp.accounting.anonymous_sum import AnonymousSumPair
 from shuffledp.accounting.composition import Composition
@@ -17,6 +18,7 @@ from shuffledp.accounting.split_coins import SplitCoinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.binary_sum.correlated import Correlated
 from shuffledp.protocols.binary_sum.poisson_bits import PoissonBits
 from shuffledp.protocols.binary_sum.pure import Pure
@@ -171,6 +173,44 @@ def test_an_empty_count_stays_zero_and_a_small_one_is_bounded() -> None:
             errors.append(abs(estimate.value - ones))
             assert ones or estimate.value == 0
         assert np.mean(np.array(errors) > estimate.bound) <= 0.05 + 0.16
+
+
+@pytest.mark.parametrize("ones", [0, 1, 20, 34, 60, 200])
+def test_the_error_of_a_count_that_is_cut_is_its_own(ones: int) -> None:
+    """By the law of the silences S: n + ones - S messages, of which at most n are answered with 0."""
+    plan = ZSum.plan(users=200, privacy=TARGET)
+    silent = np.arange(201)
+    law = stats.binom(200, plan.silence)
+    answered = np.where(ones > silent, ones - silent + law.mean(), 0.0)
+    exact = math.sqrt(float(law.pmf(silent) @ (answered - ones) ** 2))
+    values = np.arange(200) < ones
+    assert plan.standard_errors_for(values) == pytest.approx(exact, rel=1e-9, abs=1e-9)
+    assert exact <= plan.standard_error * (1 + 1e-9) and not plan.is_unbiased
+
+
+def test_the_standard_error_of_a_count_that_is_cut_is_that_of_the_worst_sum() -> None:
+    """Once claimed: 0.0 with a standard error of 5.73, where 20 of 1,000 users had a 1."""
+    plan = ZSum.plan(users=1000, privacy=TARGET)
+    each = [plan.standard_errors_for(np.arange(1000) < ones) for ones in range(0, 1001)]
+    assert plan.standard_error == pytest.approx(max(each), rel=1e-12) and plan.standard_error > 20
+    estimate = plan.sample_estimate(np.arange(1000) < 20, bits=RandomBits.seeded(1))
+    assert estimate.value == 0 and estimate.standard_error >= 19
+
+
+def test_a_client_that_lies_moves_a_count_over_the_cut() -> None:
+    plan = ZSum.plan(users=1000, privacy=TARGET)
+
+    def answer(messages: int) -> float:
+        return plan.analyze(Batch(np.ones(messages, dtype=np.uint8), 1000)).value
+
+    moved = max(answer(honest + more) - answer(honest) for honest in range(990, 1010) for more in (1, 2))
+    assert plan.influence == pytest.approx(moved) and moved > 30
+    assert f"from 0 to {moved:.3g}" in plan.lying_client
+
+
+def test_a_count_that_is_cut_is_not_taken_for_a_better_one() -> None:
+    assert BinarySum.plan(users=1000, privacy=TARGET, max_messages=2).method == "coins"
+    assert BinarySum.plan(users=1000, privacy=TARGET, max_messages=1).method == "rr"
 
 
 def test_too_few_users_say_so() -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import stats
 
 from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.experiments.pointer_chasing import PointerChasing, decode, universe_size
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.decoys import Decoys
-from shuffledp.protocols.pointer_chasing import PointerChasing, decode, universe_size
 from shuffledp.randomness import RandomBits
 from shuffledp.references.local_histograms import LOCAL_METHODS, RandomizedResponse
 

@@ -26,6 +26,9 @@ _BUILT_IN = {
     "ranges": "shuffledp.protocols.ranges:Ranges",
     "distinct-elements": "shuffledp.protocols.distinct_elements:DistinctElements",
     "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
+    "mean": "shuffledp.protocols.statistics:MeanFamily",
+    "moments": "shuffledp.protocols.statistics:MomentsFamily",
+    "weighted-mean": "shuffledp.protocols.statistics:WeightedMeanFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 from shuffledp.accounting.ledger import Entry
 from shuffledp.accounting.recorded import pair_document
+from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.plan import Plan
 
 # Terms of delta that are (1 + e^epsilon) times a distance from what the pair describes, or the probability of
 # an event outside of which the pair dominates; either is covered by what accounting.spending adds.
-_DISTANCES = {"transport", "sampling", "cut-off", "rounding", "wrap-around"}
+_DISTANCES = {"transport", "sampling", "cut-off", "rounding", "wrap-around", "masks"}
 
 
 def entry_of(plan: Plan, time: datetime) -> Entry:
@@ -34,12 +35,13 @@ def entry_of(plan: Plan, time: datetime) -> Entry:
         description=f"{plan.protocol} by {plan.method}",
         claim=plan.privacy,
     )
-    names = {term.name for term in guarantee.terms}
-    if pair_document(plan.charged_pair) is None or not {"noise"} <= names <= {"noise"} | _DISTANCES:
+    names, pair = {term.name for term in guarantee.terms}, plan.charged_pair
+    is_claim = type(pair) is ClaimPair or pair_document(pair) is None
+    if is_claim or not {"noise"} <= names <= {"noise"} | _DISTANCES:
         return claim_only
     beyond = any(term.value > 0 for term in guarantee.terms if term.name in _DISTANCES)
     # A distance from a pair that is not pure costs the pair's own delta once more: see accounting.spending; so
     # does what the pair dominates up to.
     again = sum(term.value for term in guarantee.terms if term.name == "cut-off")
     extra = guarantee.delta + again if beyond else 0.0
-    return claim_only if extra > plan.privacy.delta else replace(claim_only, pair=plan.charged_pair, extra_delta=extra)
+    return claim_only if extra > plan.privacy.delta else replace(claim_only, pair=pair, extra_delta=extra)

@@ -310,7 +310,11 @@ class Plan(ABC):
 
     def epsilon_with(self, honest_fraction: float) -> float:
         """The epsilon that is left, at the plan's delta, when only this fraction is honest; inf if none."""
-        return epsilon_at(_CurveWith(self, honest_users(self.users, honest_fraction)), self.privacy.delta)
+        return self.epsilon_among(honest_users(self.users, honest_fraction))
+
+    def epsilon_among(self, honest: int) -> float:
+        """The epsilon that is left, at the plan's delta, when this many users are honest; inf if none."""
+        return epsilon_at(_CurveWith(self, honest), self.privacy.delta)
 
     def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
         """What the paper claims for this fraction; None where it claims nothing."""
@@ -410,6 +414,11 @@ class Plan(ABC):
     def layout(self) -> BatchLayout:
         """Which batches there are: all that a shuffler may know of the plan."""
 
+    @property
+    def open_batches(self) -> int:
+        """Batches that are open at once, each at a shuffler of its own."""
+        return self.layout.shufflers
+
     @abstractmethod
     def mechanism(self, users: int) -> BatchMechanism:
         """What the users of a batch of this size send."""
@@ -417,6 +426,13 @@ class Plan(ABC):
     @abstractmethod
     def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         """Checked values as batches take them, rounded once: all of a user's batches get the same."""
+
+    def in_order(self, values: Any, *, bits: RandomBits) -> Any:
+        """Checked values in the order in which their owners report: at random where groups are asked different things.
+
+        Most plans ask everybody the same, so that any order will do: the values stay as they are.
+        """
+        return values
 
     @abstractmethod
     def learner(self) -> Learner[Any]:

@@ -66,7 +66,8 @@ def _by_messages(plan: Plan, array: Any, bits: RandomBits, progress: Progress | 
     """Every cohort reports to the batches that the learner asks it to join; full ones are permuted and read."""
     plan.check_reports(len(array))
     clients, shuffling = bits.spawn(2)
-    pool = ShufflerPool(plan.layout.shufflers, bits=shuffling)
+    array = plan.in_order(array, bits=clients)
+    pool = ShufflerPool(plan.open_batches, bits=shuffling)
     learner = plan.learner()
     state = learner.start()
     while state.users < len(array) and (cohort := learner.ask(state)) is not None:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import InfeasibleError
+from shuffledp.experiments.pointer_chasing import PointerChasing, universe_size
 from shuffledp.experiments.pointers import measured_success
 from shuffledp.experiments.survey.measuring import Setting
-from shuffledp.protocols.pointer_chasing import PointerChasing, universe_size
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import OptimizedUnary
 

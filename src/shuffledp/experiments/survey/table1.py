@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from shuffledp.errors import InfeasibleError
+from shuffledp.experiments.pointer_chasing import universe_size
 from shuffledp.experiments.survey import pointers, uniformity
 from shuffledp.experiments.survey.measuring import (
     Effort,
@@ -19,7 +20,6 @@ from shuffledp.experiments.survey.measuring import (
 from shuffledp.experiments.survey.results import Line, Measured, Row, Table, figure
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.histogram import Histogram
-from shuffledp.protocols.pointer_chasing import universe_size
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local import LocalRandomizedResponse

@@ -17,6 +17,7 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.paper import paper_standard_error
+from shuffledp.protocols.domains.domain import column_of, refuse_first
 from shuffledp.protocols.domains.summed import BITS, Bits
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
@@ -48,30 +49,15 @@ class BinarySumPlan(RoundPlan):
 
     def check_values(self, values: ArrayLike) -> NDArray[np.uint8]:
         """The values as 0s and 1s in bytes."""
-        array = np.asarray(values)
-        if array.ndim != 1 or array.size == 0:
-            raise DataError(
-                "values", f"shape {array.shape}", "must be a column of at least one value", "pass one a user"
-            )
+        array = column_of(values)
         if array.dtype.kind == "f" and np.isnan(array).any():
             row = int(np.flatnonzero(np.isnan(array))[0])
             raise DataError("values", f"NaN in row {row + 1}", "must be 0 or 1", "drop or fill missing values first")
         if array.dtype.kind not in "bui":
-            raise DataError(
-                "values",
-                f"dtype {array.dtype}",
-                "must be booleans or whole numbers",
-                "convert them, e.g. x.astype(int)",
-            )
-        bad = np.flatnonzero((array != 0) & (array != 1)) if array.dtype.kind != "b" else np.empty(0, dtype=np.intp)
-        if bad.size:
-            row = int(bad[0])
-            raise DataError(
-                "values",
-                f"{array[row]} in row {row + 1}",
-                "must be 0 or 1",
-                "a binary sum counts ones; recode the column",
-            )
+            problem = "must be booleans or whole numbers"
+            raise DataError("values", f"dtype {array.dtype}", problem, "convert them, e.g. x.astype(int)")
+        bad = (array != 0) & (array != 1)
+        refuse_first(array, bad, "must be 0 or 1", "a binary sum counts ones; recode the column")
         return array.astype(np.uint8)
 
     @property
@@ -143,6 +129,10 @@ class BinarySumPlan(RoundPlan):
         array = self.check_values(values)
         self.check_reports(array.size)
         return array
+
+    def _total(self, values: ArrayLike) -> int:
+        """The true sum of a whole batch's values."""
+        return int(self._all_values(values).sum(dtype=np.int64))
 
     def _estimate(self, value: float, *, dropped: int = 0, simulated: bool = False) -> Estimate:
         return Estimate(

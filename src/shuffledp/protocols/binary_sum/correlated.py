@@ -1,7 +1,6 @@
 """Binary sum by correlated noise: plus and minus ones that cancel in the sum and flood the view."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,11 +15,10 @@ from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, smallest_cap
-from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.fields import noise
 from shuffledp.protocols.polya import pure_ratio, ratio_with
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
@@ -59,19 +57,19 @@ class Correlated(AdditiveNoisePlan):
 
     method: ClassVar[str] = "correlated"
     theory_page: ClassVar[str] = "docs/theory/correlated-noise.md"
+    law: ClassVar[str] = "discrete-laplace"
 
-    ratio: float
-    flood_shape: float
-    flood_ratio: float
-    most_noise: int
-    most_flood: int
+    ratio: float = noise("(0, 1)")
+    flood_shape: float = noise("(0, inf)")
+    flood_ratio: float = noise("(0, 1)")
+    most_noise: int = noise("[0, inf)")
+    most_flood: int = noise("[0, inf)")
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """A tenth of epsilon for the flood, which is then as small as the exact curve allows."""
-        users, privacy = request.users, request.privacy
+        privacy, honest = request.privacy, request.honest
         check_delta(privacy)
-        honest = request.honest
         ratio = pure_ratio((1 - _FLOOD_PART) * privacy.epsilon)
         flood_epsilon = min(1.0, _FLOOD_PART * privacy.epsilon)
         if request.constants == "paper":
@@ -86,7 +84,7 @@ class Correlated(AdditiveNoisePlan):
                 1.0,
                 relative=1e-9,
             )
-        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 3 * users)
+        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 3 * request.users)
         return cls(
             **request.common,
             ratio=ratio,
@@ -94,38 +92,6 @@ class Correlated(AdditiveNoisePlan):
             flood_ratio=flood_ratio,
             most_noise=smallest_cap(lambda k: _negative_binomial_tail(1 / honest, ratio, k), limit),
             most_flood=smallest_cap(lambda k: _negative_binomial_tail(flood_shape / honest, flood_ratio, k), limit),
-        )
-
-    def _check_noise(self) -> None:
-        for name in ("ratio", "flood_ratio"):
-            if not 0 < getattr(self, name) < 1:
-                raise ParameterError(name, getattr(self, name), "must lie strictly between 0 and 1", "plan again")
-        if not 0 < self.flood_shape < math.inf:
-            raise ParameterError("flood_shape", self.flood_shape, "must be > 0", "make the plan again")
-        for name in ("most_noise", "most_flood"):
-            if getattr(self, name) < 0:
-                raise ParameterError(name, getattr(self, name), "must be >= 0", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {
-            "law": "discrete-laplace",
-            "ratio": self.ratio,
-            "flood_shape": self.flood_shape,
-            "flood_ratio": self.flood_ratio,
-            "most_noise": self.most_noise,
-            "most_flood": self.most_flood,
-        }
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            ratio=real_number(noise, "ratio"),
-            flood_shape=real_number(noise, "flood_shape"),
-            flood_ratio=real_number(noise, "flood_ratio"),
-            most_noise=whole_number(noise, "most_noise"),
-            most_flood=whole_number(noise, "most_flood"),
-            **common,
         )
 
     @property
@@ -215,7 +181,6 @@ class Correlated(AdditiveNoisePlan):
         return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        total = int(self._all_values(values).sum(dtype=np.int64))
         shape = Fraction(self.users, self.honest_users)
-        noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
-        return self._estimate(float(total + noise), simulated=not bits.is_secure)
+        added = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
+        return self._estimate(float(self._total(values) + added), simulated=not bits.is_secure)

@@ -1,7 +1,6 @@
 """Binary sum by symmetric Poisson bits: noise messages that are as often 0 as 1."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -14,11 +13,10 @@ from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import Poisson
 from shuffledp.accounting.split_coins import SplitCoinsPair
-from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan, check_delta, smallest_cap
-from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -44,39 +42,22 @@ class PoissonBits(BinarySumPlan):
 
     method: ClassVar[str] = "poisson-bits"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+    law: ClassVar[str] = "poisson-bits"
 
-    rate: float
-    most_noise_bits: int
+    rate: float = noise("(0, inf)")
+    most_noise_bits: int = noise("[0, inf)")
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """The smallest rate for the honest users; one user's share of it is cut off far out."""
-        users, privacy = request.users, request.privacy
+        privacy = request.privacy
         only_exact(request.constants)
         check_delta(privacy)
-        honest = request.honest
         target = privacy.delta * (1 - 2 * _CUT_PART)
         rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= target, 0.0, 10.0, relative=1e-9)
-        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * users)
-        return cls(
-            **request.common,
-            rate=rate,
-            most_noise_bits=smallest_cap(Poisson(rate / honest).sf, limit),
-        )
-
-    def _check_noise(self) -> None:
-        if not 0 < self.rate < math.inf:
-            raise ParameterError("rate", self.rate, "must be > 0", "make the plan again")
-        if self.most_noise_bits < 0:
-            raise ParameterError("most_noise_bits", self.most_noise_bits, "must be >= 0", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "poisson-bits", "rate": self.rate, "most_noise_bits": self.most_noise_bits}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(rate=real_number(noise, "rate"), most_noise_bits=whole_number(noise, "most_noise_bits"), **common)
+        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * request.users)
+        cap = smallest_cap(Poisson(rate / request.honest).sf, limit)
+        return cls(**request.common, rate=rate, most_noise_bits=cap)
 
     @property
     def _rate_per_user(self) -> Fraction:
@@ -153,6 +134,6 @@ class PoissonBits(BinarySumPlan):
         return {"rate": part * self.rate}
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        total = int(self._all_values(values).sum(dtype=np.int64))
+        total = self._total(values)
         doubled = int(sample_skellam(self._rate_per_user * self.users, 1, bits=bits)[0])
         return self._estimate(total + doubled / 2, simulated=not bits.is_secure)

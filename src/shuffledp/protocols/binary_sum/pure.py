@@ -1,7 +1,6 @@
 """Binary sum with delta = 0: every user sends as many bits, a few users random ones."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Self
@@ -17,7 +16,7 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound
-from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.fields import AGAIN, check_fields, noise, only_exact
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -98,44 +97,34 @@ class Pure(BinarySumPlan):
 
     method: ClassVar[str] = "pure"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+    law: ClassVar[str] = "random-bits"
     is_pure: ClassVar[bool] = True
 
-    random_probability: float
-    bits_per_user: int
-    decay: float
+    random_probability: float = noise("(0, 1)")
+    bits_per_user: int = noise("[3, inf)")
+    decay: float = noise("(0, 1)")
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """Found by descent on a few inputs of the others, then verified on all of them."""
-        users, privacy = request.users, request.privacy
         only_exact(request.constants)
-        honest = min(request.honest, _MOST_CALIBRATED)
-        if privacy.epsilon < _SMALLEST_EPSILON:
-            raise InfeasibleError(
-                "epsilon", privacy.epsilon, f"must be >= {_SMALLEST_EPSILON} for pure sums", "take another method"
-            )
-        found = _calibrate(honest, privacy.epsilon)
+        epsilon, honest = request.privacy.epsilon, min(request.honest, _MOST_CALIBRATED)
+        if epsilon < _SMALLEST_EPSILON:
+            problem = f"must be >= {_SMALLEST_EPSILON} for pure sums"
+            raise InfeasibleError("epsilon", epsilon, problem, "take another method")
+        found = _calibrate(honest, epsilon)
         if found is None:
-            raise InfeasibleError("users", users, "are too few for a pure sum", "take more users, or another method")
+            problem = "are too few for a pure sum"
+            raise InfeasibleError("users", request.users, problem, "take more users, or another method")
         probability, bits, decay = found
-        while _pair(_calibrated(honest, bits), probability, bits, decay).pure_epsilon > privacy.epsilon:
+        while _pair(_calibrated(honest, bits), probability, bits, decay).pure_epsilon > epsilon:
             probability *= 1.01
-        return cls(
-            **request.common,
-            random_probability=probability,
-            bits_per_user=bits,
-            decay=decay,
-        )
+        return cls(**request.common, random_probability=probability, bits_per_user=bits, decay=decay)
 
     def _check_noise(self) -> None:
-        if not 0 < self.random_probability < 1:
-            raise ParameterError(
-                "random_probability", self.random_probability, "must lie strictly between 0 and 1", "plan again"
-            )
-        if self.bits_per_user < 3 or self.bits_per_user % 2 == 0:
-            raise ParameterError("bits_per_user", self.bits_per_user, "must be odd and >= 3", "plan again")
-        if not 0 < self.decay < 1:
-            raise ParameterError("decay", self.decay, "must lie strictly between 0 and 1", "plan again")
+        check_fields(self)
+        if self.bits_per_user % 2 == 0:
+            raise ParameterError("bits_per_user", self.bits_per_user, "must be odd", AGAIN)
         largest = self.pair(self.honest_users).pure_epsilon
         if not largest <= self.privacy.epsilon:
             raise InfeasibleError(
@@ -144,24 +133,6 @@ class Pure(BinarySumPlan):
                 f"must reach delta 0 at epsilon {self.privacy.epsilon:g}",
                 "add noise, or choose a larger epsilon",
             )
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {
-            "law": "random-bits",
-            "random_probability": self.random_probability,
-            "bits_per_user": self.bits_per_user,
-            "decay": self.decay,
-        }
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            random_probability=real_number(noise, "random_probability"),
-            bits_per_user=whole_number(noise, "bits_per_user"),
-            decay=real_number(noise, "decay"),
-            **common,
-        )
 
     @property
     def _variance(self) -> float:
@@ -235,7 +206,7 @@ class Pure(BinarySumPlan):
         return (ones - self.users * self.bits_per_user / 2) / (1 - self.random_probability) + self.users / 2
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        true = int(self._all_values(values).sum(dtype=np.int64))
+        true = self._total(values)
         random_ones, random_zeros = (
             int(binomial(n, self.random_probability, 1, bits=bits)[0]) for n in (true, self.users - true)
         )

@@ -1,7 +1,6 @@
 """Binary sum by shuffled randomized response: one bit a user, flipped now and then."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,12 +10,12 @@ from numpy.typing import ArrayLike
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.responses import ShuffledResponsePair
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, check_delta
-from shuffledp.protocols.fields import only_exact, real_number
+from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
@@ -50,40 +49,25 @@ class Response(BinarySumPlan):
 
     method: ClassVar[str] = "rr"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+    law: ClassVar[str] = "randomized-response"
 
-    random_probability: float
+    random_probability: float = noise("(0, 1)")
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """The fewest random answers that suffice, for the worst input of the other users."""
-        users, privacy = request.users, request.privacy
         only_exact(request.constants)
-        check_delta(privacy)
-        p = smallest_random_probability(request.honest, privacy)
+        check_delta(request.privacy)
+        p = smallest_random_probability(request.honest, request.privacy)
         if p >= 0.999:
-            raise InfeasibleError(
-                "users", users, "are too few to hide one user's answer among", "take more users, or another method"
-            )
+            problem = "are too few to hide one user's answer among"
+            raise InfeasibleError("users", request.users, problem, "take more users, or another method")
         return cls(**request.common, random_probability=p)
-
-    def _check_noise(self) -> None:
-        if not 0 < self.random_probability < 1:
-            raise ParameterError(
-                "random_probability", self.random_probability, "must lie strictly between 0 and 1", "plan again"
-            )
 
     @property
     def lie(self) -> float:
         """The probability of the wrong answer; halving a float is exact."""
         return self.random_probability / 2
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "randomized-response", "random_probability": self.random_probability}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(random_probability=real_number(noise, "random_probability"), **common)
 
     @property
     def standard_error(self) -> float:
@@ -159,6 +143,6 @@ class Response(BinarySumPlan):
         return (ones - self.users * self.lie) / (1 - self.random_probability)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        true = int(self._all_values(values).sum(dtype=np.int64))
+        true = self._total(values)
         lost, gained = (int(binomial(n, self.lie, 1, bits=bits)[0]) for n in (true, self.users - true))
         return self._estimate(self._from_ones(true - lost + gained), simulated=not bits.is_secure)

@@ -1,7 +1,8 @@
 """ZSUM: a count that is exactly 0 when nobody has a 1."""
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,14 +10,15 @@ from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import CONFIDENCE, AdditiveNoisePlan
+from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan
 from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_probability
-from shuffledp.protocols.fields import only_exact, real_number
+from shuffledp.protocols.cut import deviations_at, mean_squares_when_cut, table_of
+from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
@@ -25,66 +27,63 @@ from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
 
 
+@lru_cache(maxsize=256)
+def _mean_squares(users: int, silence: float) -> Floats:
+    """The mean squared error of an answer, for each sum 0, 1, ... and one for all larger ones."""
+    law = Binomial(users, silence)
+    masses = table_of(law)
+    return mean_squares_when_cut(masses, (law.mean - np.arange(masses.size, dtype=np.float64)) ** 2)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZSum(AdditiveNoisePlan):
+class ZSum(BinarySumPlan):
     """Each user sends a 1 if its bit is 1, and another 1 unless a rare coin says no.
 
     The adversary sees how many messages there are. At most n of them are noise, so a count above n
     proves a 1, and a count of at most n is answered with 0: a sum of 0 is always answered exactly,
-    and so are sums too small to tell from 0.
+    and sums too small to tell from 0 are answered with 0, too. So the error is that of coins for large sums, and
+    for small ones up to the sum itself; its standard error is the root mean square error at the worst sum.
 
     Reference: [004] section 3.2, R_ZSUM (Balcer, Cheu 2020); the printed second case means sum x > 0.
 
     >>> plan = ZSum.plan(users=10_000, privacy=Privacy(1, 1e-6))
     >>> round(10_000 * plan.silence, 1), round(plan.standard_error, 2)
-    (34.1, 5.83)
+    (34.1, 26.77)
     """
 
     method: ClassVar[str] = "zsum"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
+    law: ClassVar[str] = "binomial"
     keeps_zero: ClassVar[bool] = True
+    is_unbiased: ClassVar[bool] = False
 
-    silence: float
+    silence: float = noise("(0, 1/2]")
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """The rarest silences that hide one bit; the mirror image of one rare coin a user."""
-        users, privacy = request.users, request.privacy
         only_exact(request.constants)
-        honest = request.honest
-        if honest < smallest_fair_coins(privacy):
-            raise InfeasibleError(
-                "users",
-                users,
-                "are too few for one coin each to hide a bit",
-                "take more users, or the method coins, which tosses several",
-            )
-        return cls(
-            **request.common,
-            silence=smallest_probability(honest, privacy),
-        )
-
-    def _check_noise(self) -> None:
-        if not 0 < self.silence <= 0.5:
-            raise ParameterError("silence", self.silence, "must lie in (0, 1/2]", "make the plan again")
+        if request.honest < smallest_fair_coins(request.privacy):
+            problem, way_out = "are too few for one coin each to hide a bit", "take more users, or the method coins"
+            raise InfeasibleError("users", request.users, problem, f"{way_out}, which tosses several")
+        return cls(**request.common, silence=smallest_probability(request.honest, request.privacy))
 
     @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "binomial", "silence": self.silence}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(silence=real_number(noise, "silence"), **common)
-
-    @property
-    def noise_law(self) -> Binomial:
-        """The missing noise messages; the error is their mean less their number."""
+    def _silences(self) -> Binomial:
+        """The noise messages that are missing; above the cut the error is their mean less their number."""
         return Binomial(self.users, self.silence)
 
     @property
+    def standard_error(self) -> float:
+        return math.sqrt(float(_mean_squares(self.users, self.silence).max()))
+
+    def standard_errors_for(self, values: ArrayLike) -> float:
+        return float(deviations_at(np.array(self.true_value(values)), _mean_squares(self.users, self.silence)))
+
+    @property
     def error_bound(self) -> float:
-        # Answered with 0, the error is the sum itself, at most the number of silences.
-        law = self.noise_law
+        # Answered with 0, the error is the sum itself, at most the number of silences; lost messages are like more.
+        law = self._silences
         return float(smallest_integer(lambda a: law.sf(a) + law.cdf(np.ceil(law.mean - a) - 1) <= 1 - CONFIDENCE, 0))
 
     @property
@@ -100,11 +99,15 @@ class ZSum(AdditiveNoisePlan):
 
     @property
     def influence(self) -> float:
-        return 2.0
+        # At the cut two messages lead from the answer 0 to the one of n + 2 messages.
+        return 2 + self._silences.mean
 
     @property
     def lying_client(self) -> str:
-        return "moves the count by at most 2, the number of its messages"
+        return (
+            f"moves the count by at most 2, the number of its messages, or where it is near the cut from 0 to "
+            f"{self.influence:.3g} and back"
+        )
 
     def pair(self, honest: int) -> ShiftPair:
         return ShiftPair(Binomial(honest, self.silence))
@@ -135,10 +138,10 @@ class ZSum(AdditiveNoisePlan):
         return {"silence": probability_with(part * self.silence * (1 - self.silence))}
 
     def _from_count(self, count: int, *, dropped: int = 0, simulated: bool = False) -> Estimate:
-        value = count - self.users + self.noise_law.mean if count > self.users else 0.0
+        value = count - self.users + self._silences.mean if count > self.users else 0.0
         return self._estimate(value, dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        total = int(self._all_values(values).sum(dtype=np.int64))
+        total = self._total(values)
         silences = int(binomial(self.users, self.silence, 1, bits=bits)[0])
         return self._from_count(total + self.users - silences, simulated=not bits.is_secure)

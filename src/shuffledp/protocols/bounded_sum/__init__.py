@@ -6,9 +6,9 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
-from shuffledp.protocols.comparison import GAUSSIAN, gaussian_document
 from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.family import DomainParameter, Family
+from shuffledp.references.comparison import GAUSSIAN, gaussian_document
 
 
 def _gaussian(*, users: int, privacy: Privacy, low: float, high: float) -> dict[str, Any]:

@@ -15,18 +15,18 @@ from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import noise
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
-from shuffledp.protocols.histogram.blanket import smallest_blanket
-from shuffledp.protocols.histogram.cut import (
+from shuffledp.protocols.cut import (
     check_messages,
     deviations_at,
     failure_of_each,
     mean_squares_when_cut,
     table_of,
 )
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan
+from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli

@@ -8,8 +8,33 @@ sums at half the budget each by the method bits, but not by shares, whose noise 
 docs/howto/means-and-variances.md.
 """
 
+from shuffledp.protocols.derived import DerivedFamily
+from shuffledp.protocols.family import DomainParameter
 from shuffledp.protocols.statistics.mean import Mean
 from shuffledp.protocols.statistics.moments import Moments, MomentsEstimate
 from shuffledp.protocols.statistics.weighted import WeightedMean, WeightedMeanEstimate
 
-__all__ = ["Mean", "Moments", "MomentsEstimate", "WeightedMean", "WeightedMeanEstimate"]
+_RANGE = (
+    DomainParameter("low", way_out="add --low, the lowest value there is"),
+    DomainParameter("high", way_out="add --high, the highest value there is"),
+)
+_WEIGHT = DomainParameter("largest_weight", way_out="say how much one user may weigh at most")
+
+MeanFamily = DerivedFamily.by(Mean, "The mean of everybody's number, each between --low and --high.", *_RANGE)
+MomentsFamily = DerivedFamily.by(
+    Moments, "The mean and the variance of everybody's number, each between --low and --high.", *_RANGE
+)
+WeightedMeanFamily = DerivedFamily.by(
+    WeightedMean, "The mean of everybody's number, weighted by another private number.", *_RANGE, _WEIGHT
+)
+
+__all__ = [
+    "Mean",
+    "MeanFamily",
+    "Moments",
+    "MomentsEstimate",
+    "MomentsFamily",
+    "WeightedMean",
+    "WeightedMeanEstimate",
+    "WeightedMeanFamily",
+]

@@ -12,15 +12,18 @@ One user can move the sum by 2, the curve's diameter; VectorSum hides more, the 
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import Estimate, VectorEstimate
-from shuffledp.privacy import Privacy
+from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
+from shuffledp.protocols.derived import DerivedPlan
+from shuffledp.protocols.domains.ball import Ball
+from shuffledp.protocols.domains.domain import Domain, Generator
 from shuffledp.protocols.domains.summed import check_range
+from shuffledp.protocols.fields import domain, saved_fields
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
@@ -46,71 +49,145 @@ class MomentsEstimate:
     variance_interval: tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
-    """The mean and the variance of the users' values (over all users, not of a sample) from one vector sum.
+@dataclass(frozen=True)
+class Parabola(Domain):
+    """Numbers in [low, high], each encoded as a point (u, s u^2 - c) of a parabola in a ball."""
 
-    Send `encode(values)` through `vector_plan`; the adversary sees what it sees of that sum. The square of a noisy
-    mean is too large by the noise's variance on average: that is known and taken off. Of the rounding's variance,
-    which depends on the data, half of the largest is: a bias of at most 1/(8 users) squared steps is left.
-
-    >>> moments = Moments.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1)
-    >>> round(moments.mean_standard_error, 5), round(moments.variance_standard_error(0.5), 5)
-    (0.00045, 0.00016)
-    >>> from shuffledp import RandomBits, simulate
-    >>> points = moments.encode([0.25, 0.75] * 5000)
-    >>> answer = moments.from_estimate(simulate(moments.vector_plan, points, bits=RandomBits.secure()))
-    >>> abs(answer.mean.value - 0.5) < 0.01, abs(answer.variance.value - 0.0625) < 0.005
-    (True, True)
-    """
-
+    kind: ClassVar[str] = "parabola"
     low: float
     high: float
-    vector_plan: VectorSumPlan
-
-    def __post_init__(self) -> None:
-        check_width(self.low, self.high)
-        check_vector_plan(self.vector_plan)
-
-    @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        low: float,
-        high: float,
-        method: str = "auto",
-        honest_fraction: float = 1.0,
-        max_messages: int | None = None,
-    ) -> Self:
-        """Mean and variance from the best vector sum for these limits, or from the named method's."""
-        check_width(low, high)
-        plan = VectorSum.plan(
-            users=users,
-            privacy=privacy,
-            dimension=2,
-            radius=RADIUS,
-            method=method,
-            honest_fraction=honest_fraction,
-            max_messages=max_messages,
-        )
-        return cls(low=float(low), high=float(high), vector_plan=plan)
 
     @property
-    def mean_standard_error(self) -> float:
-        """Of the mean when all users follow the protocol."""
-        return (self.high - self.low) / 2 * self.vector_plan.standard_error / self.vector_plan.users
+    def parameters(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high}
 
-    def variance_standard_error(self, mean: float) -> float:
-        """Of the variance around this mean, by the delta method: smallest in the middle of the range."""
-        slope = 2 * float(scaled(mean, self.low, self.high))
-        return (self.high - self.low) / 2 * self.mean_standard_error * math.hypot(1 / HEIGHT, slope)
+    @property
+    def options(self) -> str:
+        return f"--low {self.low!r} --high {self.high!r}"
 
     def encode(self, values: ArrayLike, *, clip: bool = False) -> Floats:
         """The users' points, a row a user; a value outside the range is refused, or clipped into it."""
         u = scaled(checked_column("values", values, self.low, self.high, clip=clip), self.low, self.high)
         return np.column_stack((u, HEIGHT * u**2 - RADIUS))
+
+    def check_values(self, values: ArrayLike) -> Floats:
+        """Points in the ball."""
+        return Ball(2, RADIUS).check_values(values)
+
+    def synthesize(self, users: int, generator: Generator) -> Floats:
+        return self.encode(self.low + (self.high - self.low) * generator.beta(2, 5, users), clip=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanePlan(DerivedPlan):
+    """A statistic of numbers in [low, high] that are sent as points of a ball in the plane."""
+
+    summed = VectorSum
+
+    low: float = domain()
+    high: float = domain()
+
+    @classmethod
+    def sum_domain(cls, *, low: float, high: float) -> dict[str, Any]:  # type: ignore[override]
+        check_width(low, high)
+        return {"dimension": 2, "radius": RADIUS}
+
+    def _check_domain(self) -> None:
+        for name, _, _ in saved_fields(type(self), "domain"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    @property
+    def vector_plan(self) -> VectorSumPlan:
+        """The plan of the points' sum."""
+        found: VectorSumPlan = self.sum_plan
+        return found
+
+    @property
+    def half(self) -> float:
+        """Half of the range's width."""
+        return (self.high - self.low) / 2
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments(PlanePlan):
+    """The mean and the variance of the users' values (over all users, not of a sample) from one vector sum.
+
+    Users send `encode(values)`; the adversary sees what it sees of the points' sum. The square of a noisy mean is too
+    large by the noise's variance on average: that is known and taken off. Of the rounding's variance,
+    which depends on the data, half of the largest is: a bias of at most 1/(8 users) squared steps is left.
+
+    >>> from shuffledp import Privacy, RandomBits, simulate
+    >>> moments = Moments.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1)
+    >>> round(moments.mean_standard_error, 5), round(moments.variance_standard_error(0.5), 5)
+    (0.00045, 0.00016)
+    >>> answer = simulate(moments, moments.encode([0.25, 0.75] * 5000), bits=RandomBits.secure())
+    >>> abs(answer.of("mean").value - 0.5) < 0.01, abs(answer.of("variance").value - 0.0625) < 0.005
+    (True, True)
+    """
+
+    protocol: ClassVar[str] = "moments"
+    is_unbiased: ClassVar[bool] = False
+
+    @property
+    def domain(self) -> Parabola:
+        return Parabola(self.low, self.high)
+
+    @property
+    def question(self) -> str:
+        return f"find mean and variance of the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}]"
+
+    @property
+    def title(self) -> str:
+        return "A private mean and variance"
+
+    @property
+    def standard_error(self) -> float:
+        return max(self.mean_standard_error, self.variance_standard_error(self.high))
+
+    @property
+    def error_bound(self) -> float:
+        off = self.vector_plan.error_bound / self.users
+        squares = off / HEIGHT + off * (2 + off) + self._excess
+        return max(self.half * off, self.half**2 * squares)
+
+    def _moved(self, by: float) -> float:
+        # The noisy mean of u lies as far outside -1..1 as the bound allows, at most.
+        off, most = by / self.users, 1 + self.vector_plan.error_bound / self.users
+        return max(self.half * off, self.half**2 * (off / HEIGHT + off * (2 * most + off)))
+
+    @property
+    def _excess(self) -> float:
+        """What the square of a noisy mean of u is too large by, on average: the noise's variance and half of what
+        rounding adds at most.
+        """
+        plan, rounding = self.vector_plan, self.users / 8
+        return (plan.step / self.users) ** 2 * (plan.noise_law(self.users).variance + rounding)
+
+    def true_value(self, values: ArrayLike) -> Floats:
+        first, second = self.check_values(values).mean(axis=0).tolist()
+        return np.array([self.low + self.half * (1 + first), self.half**2 * ((second + RADIUS) / HEIGHT - first**2)])
+
+    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
+        found = self.from_estimate(estimate)
+        return NamedEstimate.together(mean=found.mean, variance=found.variance)
+
+    @property
+    def mean_standard_error(self) -> float:
+        """Of the mean when all users follow the protocol."""
+        return self.half * self.vector_plan.standard_error / self.users
+
+    def variance_standard_error(self, mean: float) -> float:
+        """Of the variance around this mean, by the delta method: smallest in the middle of the range."""
+        slope = 2 * float(scaled(mean, self.low, self.high))
+        return self.half * self.mean_standard_error * math.hypot(1 / HEIGHT, slope)
+
+    def encode(self, values: ArrayLike, *, clip: bool = False) -> Floats:
+        """The users' points, a row a user; a value outside the range is refused, or clipped into it."""
+        return self.domain.encode(values, clip=clip)
 
     def from_estimate(self, estimate: VectorEstimate) -> MomentsEstimate:
         """The mean and the variance that this estimate of the points' sum says.
@@ -118,19 +195,17 @@ class Moments:
         The interval is that of mean of squares less squared mean, over every pair of them within the vector's
         simultaneous bound and between -1 and 1, 0 and 1: it holds whenever that bound does.
         """
-        plan, half = self.vector_plan, (self.high - self.low) / 2
-        first, second = (total / plan.users for total in two_sums(estimate))
-        squares, bound = (second + RADIUS) / HEIGHT, estimate.bound / plan.users
-        rounding = plan.users / 8
-        excess = (plan.step / plan.users) ** 2 * (plan.noise_law(plan.users).variance + rounding)
+        half = self.half
+        first, second = (total / self.users for total in two_sums(estimate))
+        squares, bound = (second + RADIUS) / HEIGHT, estimate.bound / self.users
         mean_ends = [min(1.0, max(-1.0, first + side)) for side in (-bound, bound)]
         low, high = (min(1.0, max(0.0, squares + side / HEIGHT)) for side in (-bound, bound))
         smallest = 0.0 if mean_ends[0] <= 0 <= mean_ends[1] else min(abs(end) for end in mean_ends)
         largest = max(abs(end) for end in mean_ends)
         interval = (half**2 * max(0.0, low - largest**2), half**2 * max(0.0, high - smallest**2))
-        mean, variance = self.low + half * (1 + first), half**2 * (squares - first**2 + excess)
+        mean, variance = self.low + half * (1 + first), half**2 * (squares - first**2 + self._excess)
         return MomentsEstimate(
-            mean=like(estimate, mean, half * estimate.standard_error / plan.users, half * bound),
+            mean=like(estimate, mean, half * estimate.standard_error / self.users, half * bound),
             variance=like(estimate, variance, self.variance_standard_error(mean), farther(variance, interval)),
             variance_interval=interval,
         )
@@ -171,17 +246,6 @@ def check_width(low: float, high: float) -> None:
     check_range(low, high)
     if not SMALLEST < high - low < LARGEST:
         raise ParameterError("high", high, f"must be 1e-100 to 1e100 above low, {low:g}", "use another unit")
-
-
-def check_vector_plan(plan: VectorSumPlan) -> None:
-    """Refuse a plan for another ball."""
-    if (plan.dimension, plan.radius) != (2, RADIUS):
-        raise ParameterError(
-            "vector_plan",
-            f"dimension {plan.dimension}, radius {plan.radius:g}",
-            "must be the one made here",
-            "use plan",
-        )
 
 
 def checked_column(name: str, values: ArrayLike, low: float, high: float, *, clip: bool) -> Floats:

@@ -9,21 +9,23 @@ VectorSum hides the ball's diameter 3/sqrt(2) = 2.12.
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import Estimate, VectorEstimate
-from shuffledp.privacy import Privacy
+from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
+from shuffledp.protocols.domains.ball import Ball
+from shuffledp.protocols.domains.domain import Domain, Generator
+from shuffledp.protocols.fields import domain
 from shuffledp.protocols.statistics.moments import (
     HEIGHT,
     LARGEST,
     RADIUS,
     SMALLEST,
     Floats,
-    check_vector_plan,
+    PlanePlan,
     check_width,
     checked_column,
     farther,
@@ -31,8 +33,6 @@ from shuffledp.protocols.statistics.moments import (
     scaled,
     two_sums,
 )
-from shuffledp.protocols.vector_sum import VectorSum
-from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,73 +48,132 @@ class WeightedMeanEstimate:
     total_weight: Estimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedMean:
-    """The mean of private values with private weights in 0..largest_weight.
+@dataclass(frozen=True)
+class Triangle(Domain):
+    """Numbers in [low, high] with weights in 0..largest_weight, encoded as points (v u, s v - c) of a triangle."""
 
-    Send `encode(values, weights)` through `vector_plan`; the adversary sees what it sees of that sum. Both sums
-    are unbiased; their ratio is, up to the square of the noise over the total weight.
-
-    >>> weighted = WeightedMean.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1, largest_weight=2)
-    >>> round(weighted.standard_error(0.5, total_weight=10_000), 5)
-    0.0009
-    >>> from shuffledp import RandomBits, simulate
-    >>> points = weighted.encode([0.2, 0.6] * 5000, [2, 1] * 5000)
-    >>> answer = weighted.from_estimate(simulate(weighted.vector_plan, points, bits=RandomBits.secure()))
-    >>> abs(answer.mean.value - 1 / 3) < 0.02, abs(answer.total_weight.value - 15_000) < 200
-    (True, True)
-    """
-
+    kind: ClassVar[str] = "triangle"
     low: float
     high: float
     largest_weight: float
-    vector_plan: VectorSumPlan
 
-    def __post_init__(self) -> None:
-        check_width(self.low, self.high)
-        check_weight(self.largest_weight)
-        check_vector_plan(self.vector_plan)
+    @property
+    def columns(self) -> int:
+        return 2
 
-    @classmethod
-    def plan(
-        cls,
-        *,
-        users: int,
-        privacy: Privacy,
-        low: float,
-        high: float,
-        largest_weight: float,
-        method: str = "auto",
-        honest_fraction: float = 1.0,
-        max_messages: int | None = None,
-    ) -> Self:
-        """The weighted mean from the best vector sum for these limits, or from the named method's."""
-        check_width(low, high)
-        check_weight(largest_weight)
-        plan = VectorSum.plan(
-            users=users,
-            privacy=privacy,
-            dimension=2,
-            radius=RADIUS,
-            method=method,
-            honest_fraction=honest_fraction,
-            max_messages=max_messages,
-        )
-        return cls(low=float(low), high=float(high), largest_weight=float(largest_weight), vector_plan=plan)
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high, "largest_weight": self.largest_weight}
 
-    def standard_error(self, mean: float, total_weight: float) -> float:
-        """Of such a weighted mean, by the delta method, and at most the range's width."""
-        width, weight = self.high - self.low, max(0.0, total_weight / self.largest_weight)
-        noise = self.vector_plan.standard_error * math.hypot(1.0, float(scaled(mean, self.low, self.high)) / HEIGHT)
-        return width / 2 * noise / weight if noise < 2 * weight else width
+    @property
+    def options(self) -> str:
+        return f"--low {self.low!r} --high {self.high!r} --largest-weight {self.largest_weight!r}"
 
-    def encode(self, values: ArrayLike, weights: ArrayLike, *, clip: bool = False) -> Floats:
-        """The users' points, a row a user; what is outside its range is refused, or clipped into it."""
+    def encode(self, values: ArrayLike, weights: ArrayLike | None = None, *, clip: bool = False) -> Floats:
+        """The users' points, a row a user; what is outside its range is refused, or clipped into it.
+
+        Args:
+            values: a number a user; or, where no weights are given, a row a user with the number and its weight.
+            weights: a weight a user.
+            clip: whether what is out of range is brought into it.
+        """
+        if weights is None:
+            rows = np.asarray(values)
+            if rows.ndim != 2 or rows.shape[1] != 2:
+                raise DataError("values", f"shape {rows.shape}", "must be a value and a weight a user", "pass both")
+            values, weights = rows[:, 0], rows[:, 1]
         u = scaled(checked_column("values", values, self.low, self.high, clip=clip), self.low, self.high)
         v = checked_column("weights", weights, 0.0, self.largest_weight, clip=clip) / self.largest_weight
         if u.shape != v.shape:
             raise DataError("weights", f"{v.size} rows", f"must be as many as the {u.size} values", "pass one a user")
         return np.column_stack((u * v, HEIGHT * v - RADIUS))
+
+    def check_values(self, values: ArrayLike) -> Floats:
+        """Points in the ball."""
+        return Ball(2, RADIUS).check_values(values)
+
+    def synthesize(self, users: int, generator: Generator) -> Floats:
+        values = self.low + (self.high - self.low) * generator.beta(2, 5, users)
+        return self.encode(values, self.largest_weight * generator.random(users), clip=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedMean(PlanePlan):
+    """The mean of private values with private weights in 0..largest_weight.
+
+    Users send `encode(values, weights)`; the adversary sees what it sees of the points' sum. Both sums are unbiased;
+    their ratio is, up to the square of the noise over the total weight.
+
+    >>> from shuffledp import Privacy, RandomBits, simulate
+    >>> weighted = WeightedMean.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1, largest_weight=2)
+    >>> round(weighted.mean_standard_error(0.5, total_weight=10_000), 5)
+    0.0009
+    >>> points = weighted.encode([0.2, 0.6] * 5000, [2, 1] * 5000)
+    >>> answer = simulate(weighted, points, bits=RandomBits.secure())
+    >>> abs(answer.of("mean").value - 1 / 3) < 0.02, abs(answer.of("total_weight").value - 15_000) < 200
+    (True, True)
+    """
+
+    protocol: ClassVar[str] = "weighted-mean"
+    is_unbiased: ClassVar[bool] = False
+
+    largest_weight: float = domain()
+
+    @classmethod
+    def sum_domain(cls, *, low: float, high: float, largest_weight: float) -> dict[str, Any]:  # type: ignore[override]
+        check_width(low, high)
+        check_weight(largest_weight)
+        return {"dimension": 2, "radius": RADIUS}
+
+    @property
+    def domain(self) -> Triangle:
+        return Triangle(self.low, self.high, self.largest_weight)
+
+    @property
+    def question(self) -> str:
+        return (
+            f"find the weighted mean of the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}] "
+            f"with a weight of at most {self.largest_weight:g}"
+        )
+
+    @property
+    def title(self) -> str:
+        return "A private weighted mean"
+
+    @property
+    def standard_error(self) -> float:
+        """Of the worst of the three numbers: a weighted mean may be anywhere in its range if the weights are light."""
+        error, middle = self.largest_weight * self.vector_plan.standard_error, self.low + self.half
+        return max(2 * self.half, error / HEIGHT, error * math.hypot(middle / HEIGHT, self.half))
+
+    @property
+    def error_bound(self) -> float:
+        return self._moved(self.vector_plan.error_bound)
+
+    def _moved(self, by: float) -> float:
+        moved, middle = self.largest_weight * by, self.low + self.half
+        return max(2 * self.half, moved / HEIGHT, moved * (abs(middle) / HEIGHT + self.half))
+
+    def true_value(self, values: ArrayLike) -> Floats:
+        first, second = self.check_values(values).sum(axis=0).tolist()
+        weight = (second + self.users * RADIUS) / HEIGHT
+        middle, unit = self.low + self.half, self.largest_weight
+        mean = middle + self.half * (first / weight if weight > 0 else 0.0)
+        return np.array([mean, unit * (middle * weight + self.half * first), unit * weight])
+
+    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
+        found = self.from_estimate(estimate)
+        return NamedEstimate.together(mean=found.mean, weighted_sum=found.weighted_sum, total_weight=found.total_weight)
+
+    def encode(self, values: ArrayLike, weights: ArrayLike | None = None, *, clip: bool = False) -> Floats:
+        """The users' points, a row a user; what is outside its range is refused, or clipped into it."""
+        return self.domain.encode(values, weights, clip=clip)
+
+    def mean_standard_error(self, mean: float, total_weight: float) -> float:
+        """Of such a weighted mean, by the delta method, and at most the range's width."""
+        width, weight = self.high - self.low, max(0.0, total_weight / self.largest_weight)
+        noise = self.vector_plan.standard_error * math.hypot(1.0, float(scaled(mean, self.low, self.high)) / HEIGHT)
+        return width / 2 * noise / weight if noise < 2 * weight else width
 
     def from_estimate(self, estimate: VectorEstimate) -> WeightedMeanEstimate:
         """The weighted mean that this estimate of the points' sum says.
@@ -123,14 +182,10 @@ class WeightedMean:
         the whole range if the total weight's part of it touches 0: it holds whenever that bound does. The mean's
         value is brought into the range; without a positive total weight it is the range's middle.
         """
-        half, unit = (self.high - self.low) / 2, self.largest_weight
+        half, unit = self.half, self.largest_weight
         middle = self.low + half
         first, second = two_sums(estimate)
-        weight, bound, error = (
-            (second + self.vector_plan.users * RADIUS) / HEIGHT,
-            estimate.bound,
-            estimate.standard_error,
-        )
+        weight, bound, error = (second + self.users * RADIUS) / HEIGHT, estimate.bound, estimate.standard_error
         lightest, heaviest = weight - bound / HEIGHT, weight + bound / HEIGHT
         ends = (-1.0, 1.0)
         if lightest > 0:
@@ -140,7 +195,7 @@ class WeightedMean:
         mean = middle + half * ratio
         lower, upper = (middle + half * min(1.0, max(-1.0, end)) for end in ends)
         return WeightedMeanEstimate(
-            mean=like(estimate, mean, self.standard_error(mean, unit * weight), farther(mean, (lower, upper))),
+            mean=like(estimate, mean, self.mean_standard_error(mean, unit * weight), farther(mean, (lower, upper))),
             mean_interval=(lower, upper),
             weighted_sum=like(
                 estimate,

@@ -3,12 +3,12 @@
 from typing import Any
 
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.comparison import GAUSSIAN, gaussian_document
 from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.family import DomainParameter, Family
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.protocols.vector_sum.bits import VectorBits
 from shuffledp.protocols.vector_sum.shares import VectorShares
+from shuffledp.references.comparison import GAUSSIAN, gaussian_document
 
 
 def _gaussian(

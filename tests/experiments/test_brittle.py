@@ -9,7 +9,7 @@ import pytest
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.brittle import BrittleProtocol, theorem_36, theorem_37
+from shuffledp.experiments.brittle import BrittleProtocol, theorem_36, theorem_37
 
 
 def law(protocol: BrittleProtocol, inputs: tuple[int, ...]) -> np.ndarray:

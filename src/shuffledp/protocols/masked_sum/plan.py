@@ -21,7 +21,7 @@ from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewR
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.key_agreement import FAILURE, KeyAgreement, as_numbers
+from shuffledp.protocols.masked_sum.key_agreement import FAILURE, KeyAgreement, as_numbers
 from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.randomness import RandomBits

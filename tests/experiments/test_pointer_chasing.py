@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.experiments.pointer_chasing import PointerChasing, decode, encode, universe_size
 from shuffledp.experiments.pointers import fewest_users, interval, measured_local_success, measured_success
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram import Histogram
-from shuffledp.protocols.pointer_chasing import PointerChasing, decode, encode, universe_size
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 

@@ -10,7 +10,7 @@ import pytest
 
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.key_agreement import KeyAgreement, as_numbers, repetitions_for, too_few_tosses
+from shuffledp.protocols.masked_sum.key_agreement import KeyAgreement, as_numbers, repetitions_for, too_few_tosses
 from shuffledp.randomness import RandomBits
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
 

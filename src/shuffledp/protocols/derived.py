@@ -1,0 +1,162 @@
+"""Plans that answer with what can be computed from another plan's answer.
+
+A post-processing costs no privacy: messages, noise, pairs and proofs are those of the plan underneath.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike
+
+from shuffledp.errors import ParameterError
+from shuffledp.protocols.domains.domain import Domain
+from shuffledp.protocols.family import Choice, DomainParameter, Family
+from shuffledp.protocols.fields import saved_fields, written
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
+from shuffledp.randomness import RandomBits
+
+
+def _of_the_sum(name: str) -> Any:
+    """A member that is the one of the plan underneath."""
+    return property(lambda plan: getattr(plan.sum_plan, name), doc=getattr(RoundPlan, name, None).__doc__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedPlan(RoundPlan):
+    """A statistic that is computed from the answer of `sum_plan`, a plan of the family `summed`.
+
+    Its method is the sum's, and its document has the sum's noise: with the statistic's own domain that makes the sum
+    again.
+    """
+
+    summed: ClassVar[Family[Any]]
+
+    sum_plan: Any
+
+    @classmethod
+    @abstractmethod
+    def sum_domain(cls, **domain: Any) -> dict[str, Any]:
+        """What the sum is told about its values, from what the statistic is told about the users'."""
+
+    @abstractmethod
+    def answer(self, estimate: Any) -> Any:
+        """The statistic that this estimate of the sum says."""
+
+    @abstractmethod
+    def _moved(self, by: float) -> float:
+        """How far a number of the statistic moves at most where a number of the sum moves by this."""
+
+    @classmethod
+    def of(cls, sum_plan: Any, **domain: Any) -> Self:
+        """The statistic from this plan of the sum."""
+        common = {field.name: getattr(sum_plan, field.name) for field in fields(Plan)}
+        return cls(sum_plan=sum_plan, **common, **domain)
+
+    @classmethod
+    def for_request(cls, request: Request, *, method: str = "auto", **domain: Any) -> Self:
+        """The statistic from the best sum for these limits, or from the named method's."""
+        return cls.of(cls.summed.choice(request, method=method, **cls.sum_domain(**domain)).plan, **domain)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        domain = {name: document.get(name) for name, _, _ in saved_fields(cls, "domain")}
+        kind = cls.summed.method_of(document)
+        return cls.of(kind.from_document({**document, **cls.sum_domain(**domain)}), **domain)
+
+    def __post_init__(self) -> None:
+        # What the sum claims it proved when it was made.
+        self._check_domain()
+        wanted = {field.name: getattr(self, field.name) for field in fields(Plan)}
+        wanted |= type(self).sum_domain(**written(self, "domain"))
+        if any(getattr(self.sum_plan, name, None) != value for name, value in wanted.items()):
+            raise ParameterError("sum_plan", self.sum_plan.question, "must be the one made here", "use plan")
+
+    method = _of_the_sum("method")
+    theory_page = _of_the_sum("theory_page")
+    is_labelled = _of_the_sum("is_labelled")
+    is_pure = _of_the_sum("is_pure")
+    can_be_voided = _of_the_sum("can_be_voided")
+    noise = _of_the_sum("noise")
+    bits_per_message = _of_the_sum("bits_per_message")
+    alphabet_size = _of_the_sum("alphabet_size")
+    messages_per_user_mean = _of_the_sum("messages_per_user_mean")
+    messages_per_user_max = _of_the_sum("messages_per_user_max")
+    mean_messages = _of_the_sum("mean_messages")
+    local_epsilon = _of_the_sum("local_epsilon")
+    local_delta = _of_the_sum("local_delta")
+    pair = _of_the_sum("pair")
+    delta_terms = _of_the_sum("delta_terms")
+    dominates_because = _of_the_sum("dominates_because")
+    _paper_epsilon_with = _of_the_sum("_paper_epsilon_with")
+    check_values = _of_the_sum("check_values")
+    clip_values = _of_the_sum("clip_values")
+    randomize = _of_the_sum("randomize")
+    tally = _of_the_sum("tally")
+    parts = _of_the_sum("parts")
+    neighbours = _of_the_sum("neighbours")
+    summaries = _of_the_sum("summaries")
+    audited_messages = _of_the_sum("audited_messages")
+    audited_reports = _of_the_sum("audited_reports")
+    views = _of_the_sum("views")
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
+        return self.answer(self.sum_plan.estimate(tally, simulated=simulated))
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+        return self.answer(self.sum_plan.sample_estimate(values, bits=bits))
+
+    @property
+    def domain(self) -> Domain:
+        found: Domain = self.sum_plan.domain
+        return found
+
+    @property
+    def influence(self) -> float | None:
+        moved = self.sum_plan.influence
+        return None if moved is None else self._moved(moved)
+
+    @property
+    def message_influence(self) -> float:
+        return self._moved(self.sum_plan.message_influence)
+
+    @property
+    def lying_client(self) -> str:
+        """What one client that does not follow the protocol can do to the statistic: a clause after "it"."""
+        moved = self.influence
+        text: str = self.sum_plan.lying_client
+        return text if moved is None else f"moves a number of the answer by at most {moved:.4g}"
+
+    def reference(self) -> dict[str, float | None]:
+        return dict.fromkeys(("paper_standard_error", "central_standard_error", "local_standard_error"))
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"sum_plan": self.sum_plan.twin(part)}
+
+
+@dataclass(frozen=True)
+class DerivedFamily(Family[DerivedPlan]):
+    """A statistic by every method of the sum that it is computed from."""
+
+    @classmethod
+    def by(
+        cls, kind: type[DerivedPlan], summary: str, *domain: DomainParameter, error_name: str = "standard error"
+    ) -> "DerivedFamily":
+        """The family of one statistic."""
+        methods = MappingProxyType(dict.fromkeys(kind.summed.methods, kind))
+        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name)
+
+    def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[DerivedPlan]:
+        """The statistic from the best sum, and what became of the others."""
+        self._tried(method)
+        kind, given = next(iter(self.methods.values())), self.read_domain(domain)
+        chosen = kind.summed.choice(request, method=method, **kind.sum_domain(**given))
+        found = {
+            name: kind.of(each, **given) if isinstance(each, Plan) else each for name, each in chosen.considered.items()
+        }
+        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found)
