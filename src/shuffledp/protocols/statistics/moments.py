@@ -122,7 +122,7 @@ class Moments:
         first, second = (total / plan.users for total in two_sums(estimate))
         squares, bound = (second + RADIUS) / HEIGHT, estimate.bound / plan.users
         rounding = plan.users / 8
-        excess = (plan.step / plan.users) ** 2 * (plan.noise_law(plan.users).variance + rounding)
+        excess = (plan.step / plan.users) ** 2 * (plan.noise_law.variance + rounding)
         mean_ends = [min(1.0, max(-1.0, first + side)) for side in (-bound, bound)]
         low, high = (min(1.0, max(0.0, squares + side / HEIGHT)) for side in (-bound, bound))
         smallest = 0.0 if mean_ends[0] <= 0 <= mean_ends[1] else min(abs(end) for end in mean_ends)
