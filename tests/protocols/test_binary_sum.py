@@ -5,7 +5,7 @@ import pytest
 
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.binary_sum import METHODS, BinarySum
+from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.testing.protocols import check_protocol
 
 TARGET = Privacy(1, 1e-6)
@@ -37,12 +37,12 @@ def test_every_method_keeps_its_promises(method: str, users: int, honest_fractio
 
 
 def test_every_method_is_checked() -> None:
-    assert {case[0] for case in CASES} == set(METHODS)
+    assert {case[0] for case in CASES} == set(BinarySum.methods)
 
 
 @pytest.mark.parametrize(
     ("method", "constants"),
-    [*[(m, "exact") for m in METHODS], *[(m, "paper") for m in ("coins", "shares", "correlated")]],
+    [*[(m, "exact") for m in BinarySum.methods], *[(m, "paper") for m in ("coins", "shares", "correlated")]],
 )
 def test_what_is_claimed_is_what_is_proved(method: str, constants) -> None:
     plan = BinarySum.plan(users=2000, privacy=TARGET, method=method, constants=constants)
@@ -61,7 +61,7 @@ def test_the_most_accurate_method_is_picked_and_says_why() -> None:
     choice = BinarySum.choose(users=10_000, privacy=TARGET)
     assert choice.plan.method == "shares"
     assert "coins: standard error 5.83 with 2 messages" in choice.why
-    assert all(method in choice.why for method in METHODS)
+    assert all(method in choice.why for method in BinarySum.methods)
 
 
 def test_a_limit_on_messages_is_kept() -> None:

@@ -50,7 +50,7 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
 
     ratio: float = noise("(0, 1)")
     shares: int = noise("[1, inf)")
-    modulus_bits: int = noise("[1, 64]")
+    modulus_bits: int = noise("[1, inf)")
     largest_deviation: int = noise("[0, inf)")
 
     @classmethod

@@ -64,7 +64,7 @@ class VectorShares(SharesSum, VectorSumPlan):
 
     variance: float = noise("(0, 10000000000000)")
     shares: int = noise("[1, inf)")
-    modulus_bits: int = noise("[1, 64]")
+    modulus_bits: int = noise("[1, inf)")
     largest_deviation: int = noise("[0, inf)")
 
     @classmethod
