@@ -204,7 +204,7 @@ def worst_neighbours(plan: VectorBits | VectorShares, noise: IntegerLaw) -> floa
     for angle in (0.0,) if plan.dimension == 1 else (0.0, 0.3, math.pi / 4):
         x = np.zeros((2, plan.dimension))
         x[:, : min(2, plan.dimension)] = [math.cos(angle), math.sin(angle)][: plan.dimension]
-        y, z = plan._scaled(plan.prepare(plan.radius * (x * [[1], [-1]])))
+        y, z = plan.scaled(plan.rotated(plan.radius * (x * [[1], [-1]])))
         worst = max(worst, exact_delta(noise, y, z, plan.privacy.epsilon))
     return worst
 
@@ -230,7 +230,7 @@ def test_plans_against_exact_laws(method, users, dimension, rotation, honest_fra
         rotation=rotation,
         honest_fraction=honest_fraction,
     )
-    noise = plan.noise_law(plan.honest_users)
+    noise = plan.batch.law(plan.honest_users)
     assert worst_neighbours(plan, noise) <= privacy.delta
     variance = 0.8 * noise.variance
     assert worst_neighbours(plan, Binomial(int(4 * variance), 0.5) if method is VectorBits else Skellam(variance)) > (

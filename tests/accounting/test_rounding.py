@@ -136,7 +136,7 @@ def test_floats_a_little_too_long_are_allowed_for(method, dimension: int, rotati
     rng = np.random.default_rng(1)
     for x in (np.eye(dimension)[0], np.ones(dimension), *rng.normal(size=(20, dimension))):
         long = x / np.linalg.norm(x) * plan.radius * (1 + 0.49 * TOLERANCE)
-        scaled = plan._scaled(plan.prepare(plan.check_values([long, -long])))
+        scaled = plan.scaled(plan.rotated(plan.check_values([long, -long])))
         fixed = np.rint(scaled * 2.0**FRACTION_BITS)
         apart = [Fraction(int(a) - int(b), 1 << FRACTION_BITS) for a, b in fixed.T]
         assert math.sqrt(sum(t * t for t in apart)) <= allowed
@@ -147,6 +147,6 @@ def test_clipping_to_the_grid_brings_vectors_no_further_apart() -> None:
     plan = VectorBits.plan(users=50, privacy=Privacy(1, 1e-4), dimension=1024, radius=1.0, rotation=3)
     # Vectors that the rotation turns onto an axis, against all odds over its signs.
     rotated_axes = np.eye(1024)[:2] * [[1.0], [-1.0]]
-    scaled = plan._scaled(rotated_axes)
+    scaled = plan.scaled(rotated_axes)
     assert plan.reach < plan.radius and scaled.min() == 0 and scaled.max() == plan.grid
     assert np.linalg.norm(scaled[0] - scaled[1]) < np.linalg.norm(rotated_axes[0] - rotated_axes[1]) / plan.step

@@ -13,7 +13,7 @@ from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.bounded_sum import METHODS, BoundedSum
+from shuffledp.protocols.bounded_sum import BoundedSum
 from shuffledp.protocols.bounded_sum.bits import coins_for
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
@@ -31,7 +31,7 @@ def half_steps(plan) -> np.ndarray:
     return plan.low + plan.step * (0.5 + np.arange(plan.users) % plan.grid)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BoundedSum.methods)
 @pytest.mark.parametrize("honest_fraction", [1.0, 0.5])
 def test_bounded_sums_keep_their_promises(method: str, honest_fraction: float) -> None:
     plan = BoundedSum.plan(users=60, privacy=PRIVACY, low=-3, high=5, method=method, honest_fraction=honest_fraction)
@@ -54,7 +54,7 @@ def test_the_figures_of_the_design() -> None:
 def test_the_error_scales_with_the_range_and_not_with_its_place(users: int) -> None:
     plans = [
         BoundedSum.plan(users=users, privacy=PRIVACY, low=low, high=high, method=method)
-        for method in METHODS
+        for method in BoundedSum.methods
         for low, high in ((0, 1), (1000, 1001), (-7, 3))
     ]
     for near, far, wide in (plans[:3], plans[3:]):
@@ -62,7 +62,7 @@ def test_the_error_scales_with_the_range_and_not_with_its_place(users: int) -> N
         assert wide.standard_error == pytest.approx(10 * near.standard_error)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BoundedSum.methods)
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made(method: str) -> None:
     plan = BoundedSum.plan(users=80, privacy=PRIVACY, **UNIT, method=method)
     quieter = sabotaged(plan, 0.8)
@@ -92,7 +92,7 @@ def test_the_claim_against_brute_force_over_all_values(users: int, grid: int) ->
     assert worst >= 0.98 * claimed, "the ends of the range are the worst neighbours"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BoundedSum.methods)
 def test_honest_plans_stand_and_half_the_noise_is_refuted(method: str) -> None:
     plan = BoundedSum.plan(users=8, privacy=LOOSE, low=0, high=1, method=method)
     honest = audit_plan(plan, bits=RandomBits.seeded(1), trials=200_000)
@@ -101,7 +101,7 @@ def test_honest_plans_stand_and_half_the_noise_is_refuted(method: str) -> None:
 
 
 def test_a_third_of_the_users_is_enough_to_say_something() -> None:
-    for method in METHODS:
+    for method in BoundedSum.methods:
         plan = BoundedSum.plan(users=1000, privacy=PRIVACY, **UNIT, method=method)
         left = [plan.epsilon_with(fraction) for fraction in (1, 0.9, 0.5, 1 / 3)]
         assert left == sorted(left) and left[0] <= 1

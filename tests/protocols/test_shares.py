@@ -98,7 +98,7 @@ def test_an_altered_share_is_detected() -> None:
     """A random change passes with probability 2^-40: none in 3000 may."""
     plan = Shares.plan(users=50, privacy=TARGET)
     good = batch_of(plan)
-    changes = RandomBits.seeded(3).words(3000) & plan._splitting.mask
+    changes = RandomBits.seeded(3).words(3000) & plan.batch.splitting.mask
     for place, change in enumerate(changes):
         spoiled = good.copy()
         spoiled[place % good.size] = change
@@ -117,14 +117,14 @@ def test_a_share_outside_the_alphabet_is_detected() -> None:
 def test_negative_sums_are_decoded() -> None:
     plan = Shares.plan(users=2, privacy=TARGET)
     q = 1 << plan.modulus_bits
-    assert plan._splitting.decode(np.array([q - 3, 2], dtype=np.uint64)).tolist() == [-3, 2]
+    assert plan.batch.splitting.decode(np.array([q - 3, 2], dtype=np.uint64)).tolist() == [-3, 2]
     with pytest.raises(BrokenBatchError):
-        plan._splitting.decode(np.array([q // 2], dtype=np.uint64))
+        plan.batch.splitting.decode(np.array([q // 2], dtype=np.uint64))
 
 
 def test_margins() -> None:
     plan = Shares.plan(users=10_000, privacy=TARGET)
-    sums = plan._splitting.highest - plan._splitting.lowest + 1
+    sums = plan.batch.splitting.highest - plan.batch.splitting.lowest + 1
     assert (1 << plan.modulus_bits) >= sums << 40
     assert plan.noise_law.sf(plan.largest_deviation) + plan.noise_law.cdf(-plan.largest_deviation - 1) <= 1e-12
     huge = Shares.plan(users=10**9, privacy=TARGET)

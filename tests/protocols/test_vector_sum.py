@@ -13,7 +13,7 @@ from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.vector_sum import METHODS, VectorSum
+from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.matrices import pack_symmetric, packed_dimension, unpack_symmetric
 from shuffledp.protocols.vector_sum.rotation import likely_range, rotate, rotate_back
 from shuffledp.randomness import RandomBits
@@ -33,7 +33,7 @@ def half_steps(plan) -> np.ndarray:
     return signs * plan.step * (0.5 + np.arange(plan.users)[:, np.newaxis] % 3)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", VectorSum.methods)
 @pytest.mark.parametrize("honest_fraction", [1.0, 0.5])
 def test_vector_sums_keep_their_promises(method: str, honest_fraction: float) -> None:
     plan = VectorSum.plan(
@@ -45,7 +45,7 @@ def test_vector_sums_keep_their_promises(method: str, honest_fraction: float) ->
 
 @pytest.mark.parametrize(("users", "dimension"), [(1000, 10), (100_000, 1000)])
 def test_the_figures_of_the_design(users: int, dimension: int) -> None:
-    plans = {m: VectorSum.plan(users=users, privacy=PRIVACY, dimension=dimension, radius=1, method=m) for m in METHODS}
+    plans = {m: VectorSum.plan(users=users, privacy=PRIVACY, dimension=dimension, radius=1, method=m) for m in VectorSum.methods}
     for plan in plans.values():
         reference = plan.reference()
         assert reference["central_standard_error"] == pytest.approx(8.449, abs=1e-3)
@@ -57,7 +57,7 @@ def test_the_figures_of_the_design(users: int, dimension: int) -> None:
         assert plans["bits"].reference()["paper_standard_error"] == pytest.approx(3998, abs=1)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", VectorSum.methods)
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made(method: str) -> None:
     plan = VectorSum.plan(users=200, privacy=PRIVACY, **BALL, method=method)
     quieter = sabotaged(plan, 0.8)
@@ -66,12 +66,12 @@ def test_a_twin_with_a_fifth_less_noise_cannot_be_made(method: str) -> None:
         dataclasses.replace(quieter)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", VectorSum.methods)
 def test_the_claim_against_brute_force_over_all_shifts(method: str) -> None:
     """In two dimensions, with the plan's own noise: every shift that rounding can leave, exactly."""
     plan = VectorSum.plan(users=3, privacy=Privacy(3, 0.02), dimension=2, radius=1, method=method, rotation=None)
     plan = coarser(plan)
-    law = plan.noise_law(plan.users)
+    law = plan.noise_law
     start, end = law.window(1e-12)
     length = plan.rounded_difference.length
     k = np.arange(start, end + math.ceil(length) + 1)
@@ -106,7 +106,7 @@ def test_honest_plans_stand_and_half_the_noise_is_refuted(method: str, rotation:
 
 
 def test_epsilon_at_honest_fractions_beside_the_papers_rule() -> None:
-    for method in METHODS:
+    for method in VectorSum.methods:
         plan = VectorSum.plan(users=2000, privacy=PRIVACY, **BALL, method=method)
         left = [plan.epsilon_with(fraction) for fraction in (1, 0.9, 0.5, 1 / 3)]
         assert left == sorted(left) and left[0] <= 1
@@ -117,7 +117,7 @@ def test_epsilon_at_honest_fractions_beside_the_papers_rule() -> None:
 
 
 def test_a_robust_plan_meets_epsilon_at_its_fraction() -> None:
-    for method in METHODS:
+    for method in VectorSum.methods:
         plan = VectorSum.plan(users=300, privacy=PRIVACY, **BALL, method=method, honest_fraction=1 / 3)
         assert plan.epsilon_with(1 / 3) <= 1 and plan.standard_error < 1.13 * math.sqrt(3) * 8.45
 
@@ -130,7 +130,7 @@ def test_deltas_add_up() -> None:
     assert terms["cut-off"] == pytest.approx(1e-9) and 0 < terms["transport"] < 0.03e-6
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", VectorSum.methods)
 def test_streaming_by_coordinates_has_the_law_of_one_shuffle(method: str, monkeypatch) -> None:
     plan = VectorSum.plan(users=20, privacy=Privacy(4, 1e-3), dimension=3, radius=1, method=method)
     values = synthetic_vectors(20, 3, 1.0, seed=1)
@@ -160,7 +160,7 @@ def test_rotation_saves_messages_by_bits_where_there_are_many_coordinates() -> N
     assert turned.standard_error <= 1.1 * 8.45
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", VectorSum.methods)
 def test_rotated_plans_are_as_accurate_as_they_say(method: str) -> None:
     plan = VectorSum.plan(users=40, privacy=Privacy(4, 1e-3), dimension=5, radius=1, method=method, rotation=3)
     assert plan.coordinates == 8
@@ -181,7 +181,7 @@ def test_noise_has_the_deviation_that_is_claimed_in_many_dimensions() -> None:
     plan = VectorSum.plan(users=50, privacy=PRIVACY, dimension=400, radius=1, method="shares")
     values = np.zeros((50, 400))
     errors = np.concatenate([plan.sample_estimate(values, bits=b).value for b in RandomBits.seeded(5).spawn(20)])
-    assert_deviation(errors, plan.step * plan.noise_law(50).standard_deviation)
+    assert_deviation(errors, plan.step * plan.noise_law.standard_deviation)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -259,7 +259,7 @@ def test_clipping_is_counted_and_keeps_directions() -> None:
 def test_vectors_on_the_sphere_are_not_refused_for_floats() -> None:
     vectors = np.random.default_rng(1).normal(size=(5000, 7))
     vectors /= np.linalg.norm(vectors, axis=1)[:, np.newaxis]
-    for method in METHODS:
+    for method in VectorSum.methods:
         plan = VectorSum.plan(users=5000, privacy=Privacy(8, 1e-3), dimension=7, radius=1, method=method)
         plan.sample_estimate(vectors, bits=RandomBits.seeded(1))
 

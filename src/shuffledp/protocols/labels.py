@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import BrokenBatchError
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.sampling.uniform import smallest_width
 
@@ -32,12 +31,3 @@ def labels_of(batch: Batch, first: int = 0) -> NDArray[np.int64]:
     if batch.labels is None:
         return np.zeros(len(batch), dtype=np.int64)
     return batch.labels.astype(np.int64) - first
-
-
-def check_every_share(labels: NDArray[np.int64], count: int, expected: int) -> None:
-    """Refuse a batch unless every coordinate has exactly the expected number of shares."""
-    if labels.min() < 0 or labels.max() >= count or (np.bincount(labels, minlength=count) != expected).any():
-        raise BrokenBatchError(
-            f"messages about every coordinate must be {expected}: "
-            "a share was lost or its label altered, the batch is void; a second try costs its privacy again."
-        )

@@ -61,7 +61,7 @@ class Plan(ABC):
     law: ClassVar[str] = ""
     """The name of the noise in the plan's document."""
     also_saved: ClassVar[tuple[str, ...]] = ()
-    """Derived numbers that the document's noise names, too."""
+    """Derived numbers that the document's noise names, too, and fields that come among or after them."""
     is_labelled: ClassVar[bool] = False
     """Whether messages carry labels beside their payloads."""
     is_unbiased: ClassVar[bool] = True
@@ -219,8 +219,10 @@ class Plan(ABC):
     @property
     def noise(self) -> dict[str, Any]:
         """The noise's parameters: with users, privacy, honest fraction and domain they make the plan again."""
-        more = {name: getattr(self, name) for name in self.also_saved}
-        return {"law": self.law, **written(self, "noise"), **more}
+        found = written(self, "noise")
+        first = {name: value for name, value in found.items() if name not in self.also_saved}
+        later = {name: found[name] if name in found else getattr(self, name) for name in self.also_saved}
+        return {"law": self.law, **first, **later}
 
     @property
     @abstractmethod

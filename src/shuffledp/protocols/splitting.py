@@ -66,7 +66,7 @@ class Splitting:
         """A random change of a share goes unnoticed with probability 2^-this."""
         return self.modulus_bits - (self.highest - self.lowest).bit_length()
 
-    def check(self, largest_deviation: int) -> None:
+    def check(self, largest_deviation: int = 0) -> None:
         """Refuse what is no splitting: a plan's own numbers, read from a file."""
         if not 1 <= self.shares <= MOST_SHARES:
             raise ParameterError("shares", self.shares, f"must lie in 1..{MOST_SHARES}", "make the plan again")
@@ -149,10 +149,16 @@ class Splitting:
     def sums(self, tally: Tally, expected: int) -> NDArray[np.int64]:
         """Each coordinate's sum, or an error unless exactly so many shares about each came whole."""
         sums, seen = tally.counts
-        if tally.malformed or (seen != np.uint64(expected)).any():
+        whole = expected * seen.size
+        if tally.malformed or tally.messages != whole:
             raise BrokenBatchError(
-                f"messages about every coordinate must be {expected} numbers below 2^{self.modulus_bits}: "
+                f"messages must be {whole} numbers below 2^{self.modulus_bits}, got {tally.messages}: "
                 "a share was lost or altered, the batch is void; a second try costs its privacy again."
+            )
+        if (seen != np.uint64(expected)).any():
+            raise BrokenBatchError(
+                f"messages about every coordinate must be {expected}: "
+                "a share was lost or its label altered, the batch is void; a second try costs its privacy again."
             )
         return self.decode(sums & self.mask)
 

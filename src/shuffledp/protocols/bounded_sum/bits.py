@@ -4,32 +4,22 @@ Reference: [001] Algorithm 1 (P_1D), with the smallest noise that the exact curv
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import ClassVar, Self
 
 from shuffledp.accounting.curves import smallest_integer
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError
-from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.paper import paper_bits, paper_grid, robust_epsilon
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.fields import noise
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
-from shuffledp.protocols.unary import Unary, least_coin_variance, probability_with
-from shuffledp.randomness import RandomBits
-from shuffledp.sampling.coins import binomial
+from shuffledp.protocols.sums.plan import BitsSum
 
 
 def coins_for(shift: int, honest: int, privacy: Privacy) -> int:
@@ -49,7 +39,7 @@ def coins_for(shift: int, honest: int, privacy: Privacy) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedBits(BoundedSumPlan):
+class BoundedBits(BitsSum, BoundedSumPlan):
     """Each user rounds its value to the grid and sends it as so many ones, with noise bits beside them.
 
     The adversary sees how many messages are 1, and nothing more: the rounded sum plus a binomial.
@@ -62,17 +52,15 @@ class BoundedBits(BoundedSumPlan):
     """
 
     method: ClassVar[str] = "bits"
-    theory_page: ClassVar[str] = "docs/theory/001-sums.md"
 
-    coins: int
-    probability: float
+    coins: int = noise("[1, inf)")
+    probability: float = noise("(0, 1/2]")
 
     @classmethod
     def for_request(cls, request: Request, *, low: float, high: float) -> Self:
         """Fair coins, and the grid that is accurate enough with the fewest messages."""
-        users, privacy, max_messages = request.users, request.privacy, request.max_messages
+        users, privacy, honest = request.users, request.privacy, request.honest
         check_range(low, high)
-        honest = request.honest
         if request.constants == "paper":
             if privacy.epsilon > 15:
                 raise InfeasibleError("epsilon", privacy.epsilon, "must be <= 15 in the paper", "use exact constants")
@@ -86,63 +74,14 @@ class BoundedBits(BoundedSumPlan):
                 lambda grid, coins: math.sqrt(users * (coins + 1)) / 2 / grid,
                 target=target,
                 coarsest=coarsest_grid(users, target),
-                max_length=max_messages,
+                max_length=request.max_messages,
             )
             probability = 0.5
-        return cls(
-            **request.common,
-            low=low,
-            high=high,
-            grid=grid,
-            coins=coins,
-            probability=probability,
-        )
+        return cls(**request.common, low=low, high=high, grid=grid, coins=coins, probability=probability)
 
     @property
-    def _unary(self) -> Unary:
-        return Unary(self.grid, self.coins, self.probability)
-
-    def _check_noise(self) -> None:
-        self._unary.check()
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "binomial", "grid": self.grid, "coins": self.coins, "probability": self.probability}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            grid=whole_number(noise, "grid"),
-            coins=whole_number(noise, "coins"),
-            probability=real_number(noise, "probability"),
-            **common,
-        )
-
-    @property
-    def noise_law(self) -> Binomial:
-        return self._unary.noise(self.users)
-
-    @property
-    def messages_per_user_mean(self) -> float:
-        return float(self._unary.length)
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return self._unary.length
-
-    @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    def pair(self, honest: int) -> ShiftPair:
-        return ShiftPair(self._unary.noise(honest), self.grid)
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        noise = self.pair(honest).delta(epsilon)
-        return (
-            DeltaTerm("noise", noise, "the hockey-stick curve of the pair, the larger direction, rounded up"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
+    def coins_each(self) -> int:
+        return self.coins
 
     @property
     def dominates_because(self) -> str:
@@ -156,36 +95,8 @@ class BoundedBits(BoundedSumPlan):
         return robust_epsilon(self.privacy, honest_fraction)
 
     @property
-    def influence(self) -> float:
-        return self.step * self.messages_per_user_max
-
-    @property
     def lying_client(self) -> str:
         return (
             f"moves the sum by at most {self.influence:.4g}, its {self.messages_per_user_max} messages of "
             f"{self.step:.3g} each"
         )
-
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        rounded = self._rounded(self.check_values(values), bits)
-        return Reports.of_equal_size(self._unary.messages(rounded, bits=bits))
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """The number of ones of each run."""
-        return self._coarse(reports.payloads.reshape(trials, -1).sum(axis=1, dtype=np.int64))
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self._unary.tally(batch, malformed)
-
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
-        self.check_reports(tally.reports)
-        ones, dropped = self._unary.ones(tally, self.users)
-        return self._estimate(int(ones[0]) - self.noise_law.mean, dropped=dropped, simulated=simulated)
-
-    def quieter(self, part: float) -> dict[str, Any]:
-        return {"probability": probability_with(part * least_coin_variance(self))}
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        total = self._rounded_total(values, bits)
-        noise = int(binomial(self.noise_law.trials, self.probability, 1, bits=bits)[0])
-        return self._estimate(total + noise - self.noise_law.mean, simulated=not bits.is_secure)

@@ -12,21 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.accounting.normal_scores import NormalScores, normal_scores
 from shuffledp.accounting.pairs import DominatingPair, FinitePair
 from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Payloads, Reports
+from shuffledp.messages import Reports
 from shuffledp.protocols.domains.ball import Ball, check_ball
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
 from shuffledp.protocols.fields import domain, noise
-from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.learner import Part
-from shuffledp.protocols.rounds import RoundPlan
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
 from shuffledp.randomness import RandomBits
@@ -46,16 +43,16 @@ ROUNDING_PART, WINDOW_PART = 0.01, 0.001
 @lru_cache(maxsize=64)
 def _bound_in_steps(plan: "VectorSumPlan") -> float:
     if plan.rotation is None:
-        return noise_and_rounding_bound(plan.noise_law(plan.users), plan.users, plan.dimension)
+        return noise_and_rounding_bound(plan.noise_law, plan.users, plan.dimension)
     weight = 1 / math.sqrt(plan.coordinates)
-    scale = math.sqrt(plan.noise_law(plan.users).variance + plan.users / 4)
+    scale = math.sqrt(plan.noise_law.variance + plan.users / 4)
     return chernoff_bound(
         lambda theta: plan.coordinates * plan.log_moment(theta * weight), plan.users, plan.dimension, scale
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorSumPlan(RoundPlan):
+class VectorSumPlan(SumPlan):
     """A sum of vectors of length at most `radius`: scaled to a grid, rounded at random, noisy in every coordinate.
 
     With a `rotation` (the seed of its public signs) vectors are rotated first, which spreads them evenly.
@@ -72,12 +69,6 @@ class VectorSumPlan(RoundPlan):
     rounding_failure: float = noise("(0, 1/2)")
     outside: float = noise("(0, 1/2)")
 
-    # --- numbers -----------------------------------------------------------------------------
-
-    @abstractmethod
-    def noise_law(self, users: int) -> IntegerLaw:
-        """The law of what so many users add to a coordinate together, in steps of the grid."""
-
     @abstractmethod
     def log_moment(self, theta: float) -> float:
         """Log E[e^(theta Z)] of all users' centred noise in one coordinate."""
@@ -86,6 +77,16 @@ class VectorSumPlan(RoundPlan):
     @abstractmethod
     def step(self) -> float:
         """One step of the grid."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> float:
+        """Where 0 lies, in steps of the grid."""
+
+    @property
+    @abstractmethod
+    def span(self) -> float:
+        """How many steps from there coordinates reach."""
 
     @property
     def coordinates(self) -> int:
@@ -98,11 +99,6 @@ class VectorSumPlan(RoundPlan):
         if self.rotation is None:
             return self.radius
         return self.radius * likely_range(self.users, self.coordinates, CLIPPING)
-
-    @property
-    def label_bits(self) -> int:
-        """Bits that say which coordinate a message is about."""
-        return label_bits(self.coordinates)
 
     def _check_domain(self) -> None:
         check_ball(self.dimension, self.radius)
@@ -117,10 +113,6 @@ class VectorSumPlan(RoundPlan):
         return Vectors(self.dimension, self.radius, self.grid)
 
     @property
-    def message_influence(self) -> float:
-        return self.step
-
-    @property
     def unit(self) -> str:
         return " in every coordinate"
 
@@ -129,12 +121,7 @@ class VectorSumPlan(RoundPlan):
         return self.domain.options + ("" if self.rotation is None else f" --rotation {self.rotation}")
 
     @property
-    def standard_error(self) -> float:
-        return self.step * math.sqrt(self.noise_law(self.users).variance + self.users / 4)
-
-    @property
     def error_bound(self) -> float:
-        """All coordinates are off by at most this with probability CONFIDENCE, whatever the data."""
         return self.step * _bound_in_steps(self)
 
     def reference(self) -> dict[str, float | None]:
@@ -156,8 +143,6 @@ class VectorSumPlan(RoundPlan):
     def title(self) -> str:
         return "A private vector sum"
 
-    # --- privacy -----------------------------------------------------------------------------
-
     @property
     def rounded_difference(self) -> RoundedDifference:
         """How far apart the rounded vectors of two neighbours are."""
@@ -170,7 +155,7 @@ class VectorSumPlan(RoundPlan):
 
     def scores(self, honest: int) -> NormalScores:
         """The normal scores of the honest users' noise."""
-        return normal_scores(self.noise_law(honest), self.largest_shift, self.outside)
+        return normal_scores(self.batch.law(honest), self.largest_shift, self.outside)
 
     def pair(self, honest: int) -> DominatingPair:
         shift = self.rounded_difference.length * self.scores(honest).steepest
@@ -178,7 +163,7 @@ class VectorSumPlan(RoundPlan):
             return FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
         return GaussianPair(shift)
 
-    def _noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+    def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         difference = self.rounded_difference
         return (
             DeltaTerm(
@@ -202,8 +187,6 @@ class VectorSumPlan(RoundPlan):
             "dominated by a Gaussian pair, and their product by the one with shift L times the vector's length."
         )
 
-    # --- the two sides -----------------------------------------------------------------------
-
     @property
     def ball(self) -> Ball:
         """Where the vectors lie."""
@@ -212,56 +195,32 @@ class VectorSumPlan(RoundPlan):
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.check_values(values).sum(axis=0), dtype=np.float64)
 
-    @property
-    @abstractmethod
-    def _origin(self) -> float:
-        """Where 0 lies, in steps of the grid."""
-
-    @abstractmethod
-    def _scaled(self, block: Floats) -> Floats:
+    def scaled(self, block: Floats) -> Floats:
         """Coordinates in steps of the grid, brought into its range."""
+        # Floats may be longer than the radius by a hair, and a rotated coordinate larger than its reach.
+        scaled = np.multiply(block, 1 / self.step)
+        scaled += self.origin
+        return np.clip(scaled, self.origin - self.span, self.origin + self.span, out=scaled)
+
+    def to_steps(self, values: Floats, *, bits: RandomBits) -> Whole:
+        return round_randomly(self.scaled(self.rotated(values)), bits=bits)
 
     def rotated(self, vectors: Floats) -> Floats:
-        """Checked vectors, rotated if the plan says so: what `randomize_coordinates` takes columns of."""
+        """Checked vectors, rotated if the plan says so: what is scaled and rounded."""
         return vectors if self.rotation is None else rotate(vectors, self.rotation)
-
-    @abstractmethod
-    def _messages(self, rounded: Whole, bits: RandomBits) -> Payloads:
-        """The messages of each number, along a new last axis."""
-
-    def randomize_coordinates(self, prepared: Floats, first: int, *, bits: RandomBits) -> Reports:
-        """Reports about some coordinates only, from `first` on: those of all coordinates make a whole report."""
-        rounded = round_randomly(self._scaled(prepared), bits=bits)
-        return labelled_reports(self._messages(rounded, bits), self.coordinates, first)
-
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        return self.randomize_coordinates(self.rotated(self.check_values(values)), 0, bits=bits)
 
     def parts(self, values: Floats, messages: int) -> Iterator[Part]:
         """A few coordinates at a time."""
-        rotated = self.rotated(values)
-        length = self.messages_per_user_max // self.coordinates
-        width = max(1, min(self.coordinates, messages // (self.users * length)))
+        rotated, batch = self.rotated(values), self.batch
+        width = max(1, min(self.coordinates, messages // (self.users * batch.each)))
         for first in range(0, self.coordinates, width):
             columns = np.ascontiguousarray(rotated[:, first : first + width])
-            make = partial(self._randomized_rows, columns, first)
-            yield Part(make, columns.shape[1] * length)
+            yield Part(partial(self._part, columns, first), columns.shape[1] * batch.each)
 
-    def _randomized_rows(self, columns: Floats, first: int, rows: slice, bits: RandomBits) -> Reports:
-        return self.randomize_coordinates(columns[rows], first, bits=bits)
-
-    @abstractmethod
-    def _totals(self, tally: Tally) -> tuple[Whole, int]:
-        """Each coordinate's noisy sum in steps, and messages dropped."""
-
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        self.check_reports(tally.reports)
-        steps, dropped = self._totals(tally)
-        return self.from_steps(steps, dropped=dropped, simulated=simulated)
-
-    @abstractmethod
-    def _centre(self, steps: Whole) -> Floats:
-        """Sums in steps without the noise's mean and the grid's origin."""
+    def _part(self, columns: Floats, first: int, rows: slice, bits: RandomBits) -> Reports:
+        """Reports about some rotated coordinates only, from `first` on."""
+        rounded = round_randomly(self.scaled(columns[rows]), bits=bits)
+        return self.batch.randomize(rounded, 0, bits=bits, first=first)
 
     def from_steps(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
@@ -275,18 +234,10 @@ class VectorSumPlan(RoundPlan):
         )
 
     def _value(self, steps: Whole) -> Floats:
-        sums = self.step * self._centre(steps)
+        sums = self.step * np.asarray(steps - (self.batch.mean + self.users * self.origin))
         if self.rotation is not None:
             sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
         return sums[: self.dimension]
-
-    @abstractmethod
-    def _sample_noise(self, count: int, bits: RandomBits) -> Whole:
-        """All users' noise in so many coordinates."""
-
-    def _checked_totals(self, totals: Whole) -> Whole:
-        """Sums as an analyzer would read them."""
-        return totals
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         array = self.ball.matrix(values)
@@ -296,8 +247,6 @@ class VectorSumPlan(RoundPlan):
             sampled.add(block)
         return sampled.estimate()
 
-    # --- the audit ---------------------------------------------------------------------------
-
     @property
     def neighbours(self) -> tuple[Floats, Floats, Floats]:
         axis = np.zeros((1, self.dimension))
@@ -305,31 +254,13 @@ class VectorSumPlan(RoundPlan):
         return -axis, axis, np.zeros((1, self.dimension))
 
     @property
-    def _audited_coordinates(self) -> int:
-        """Those in which the neighbours differ: the first, or all if they are rotated."""
-        return 1 if self.rotation is None else self.coordinates
-
-    @property
-    def audited_messages(self) -> int:
-        return self.messages_per_user_max // self.coordinates * self._audited_coordinates
+    def audited_line(self) -> Whole:
+        count = 1 if self.rotation is None else self.coordinates
+        return np.sign(self.rotated(self.neighbours[1])[0, :count]).astype(np.int64)
 
     def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        prepared = self.rotated(self.check_values(values))
-        return self.randomize_coordinates(prepared[:, : self._audited_coordinates], 0, bits=bits)
-
-    @abstractmethod
-    def _run_sums(self, payloads: Payloads) -> Whole:
-        """Sums in steps over the last axis, about 0."""
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """The noisy sum along the line from one neighbour to the other, in a fiftieth of its deviation."""
-        count = self._audited_coordinates
-        length = self.audited_messages // count
-        about = reports.payloads.reshape(trials, -1, count, length).transpose(0, 2, 1, 3)
-        sums = self._run_sums(about.reshape(trials, count, -1))
-        line = np.sign(self.rotated(self.neighbours[1])[0, :count]).astype(np.int64)
-        deviation = self.noise_law(self.users).standard_deviation * math.sqrt(count)
-        return (sums @ line // max(1, int(deviation / 50))).reshape(-1, 1)
+        prepared = self.rotated(self.check_values(values))[:, : self.audited_line.size]
+        return self._part(prepared, 0, slice(None), bits)
 
 
 class SampledSums:
@@ -350,7 +281,7 @@ class SampledSums:
         self._plan, self._bits, self._ahead = plan, bits, ahead
         self._fast = plan.rotation is None and plan.grid < ColumnSums.LARGEST
         rows = min(plan.ball.rows_at_a_time, plan.users) if self._fast else 1
-        self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan._origin, rows=rows)
+        self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan.origin, rows=rows)
         self._others = np.zeros(plan.coordinates, dtype=np.int64)
         self._noise: list[Whole] = []
         self._last: VectorEstimate | None = None
@@ -368,7 +299,7 @@ class SampledSums:
         if longest <= self._plan.radius and self._fast:
             self._sums.add(block, bits=self._bits)
         else:
-            self._others += round_randomly(self._plan._scaled(self._plan.rotated(block)), bits=self._bits).sum(axis=0)
+            self._others += self._plan.to_steps(block, bits=self._bits).sum(axis=0)
         self._rows += len(block)
 
     def estimate(self) -> VectorEstimate:
@@ -376,13 +307,13 @@ class SampledSums:
         self._plan.check_reports(self._rows)
         if not self._noise:
             width = self._plan.coordinates
-            noise = self._plan._sample_noise(width * self._ahead, self._bits)
+            noise = self._plan.batch.sample(width * self._ahead, bits=self._bits)
             self._noise = list(noise.reshape(self._ahead, width))
         totals = self._sums.totals + self._others + self._noise.pop()
         self._sums.clear()
         self._others[:] = 0
         self._rows = 0
-        steps = self._plan._checked_totals(totals)
+        steps = self._plan.batch.checked(totals)
         if self._last is None:
             self._last = self._plan.from_steps(steps, simulated=not self._bits.is_secure)
         else:  # all but the value is the plan's

@@ -5,39 +5,26 @@ noise), accounted for by normal scores instead of Renyi divergences.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Self
-
-import numpy as np
 
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.guarantee import delta_of_distance
 from shuffledp.accounting.mixing import mixing_distance, robust_messages
 from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
-from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.messages import Batch, Payloads
+from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.ball import check_ball
-from shuffledp.protocols.fields import only_exact, optional_whole_number, real_number, whole_number
+from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
-from shuffledp.protocols.tallies import Tally
-from shuffledp.protocols.vector_sum.base import (
-    CLIPPING,
-    ROUNDING_PART,
-    WINDOW_PART,
-    Floats,
-    VectorSumPlan,
-    Whole,
-)
+from shuffledp.protocols.splitting import FALSE_ALARM, modulus_bits_for
+from shuffledp.protocols.sums.noise import SkellamNoise
+from shuffledp.protocols.sums.plan import SharesSum
+from shuffledp.protocols.vector_sum.base import CLIPPING, ROUNDING_PART, WINDOW_PART, VectorSumPlan
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension
-from shuffledp.randomness import RandomBits
-from shuffledp.sampling.laws import poisson, poisson_parts, sample_skellam
 
 # Shuffled shares may show this part of delta.
 _TRANSPORT_PART = 0.03
@@ -52,7 +39,7 @@ _LARGEST_SUM = 1 << 54
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorShares(VectorSumPlan):
+class VectorShares(SharesSum, VectorSumPlan):
     """Each user adds its part of Skellam noise to each rounded coordinate and sends that in random shares.
 
     The adversary sees, up to a stated distance, each coordinate's sum modulo 2^modulus_bits: the rounded sum
@@ -64,12 +51,21 @@ class VectorShares(VectorSumPlan):
     """
 
     method: ClassVar[str] = "shares"
-    can_be_voided: ClassVar[bool] = True
 
-    variance: float
-    shares: int
-    modulus_bits: int
-    largest_deviation: int
+    law: ClassVar[str] = "skellam"
+    moved: ClassVar[str] = "every coordinate"
+    also_saved: ClassVar[tuple[str, ...]] = (
+        "variance",
+        *SharesSum.also_saved,
+        "rotation",
+        "rounding_failure",
+        "outside",
+    )
+
+    variance: float = noise("(0, 10000000000000)")
+    shares: int = noise("[1, inf)")
+    modulus_bits: int = noise("[1, inf)")
+    largest_deviation: int = noise("[0, inf)")
 
     @classmethod
     def for_request(cls, request: Request, *, dimension: int, radius: float, rotation: int | None = None) -> Self:
@@ -126,46 +122,13 @@ class VectorShares(VectorSumPlan):
         )
 
     @property
-    def _splitting(self) -> Splitting:
-        largest = self.users * math.ceil(self.reach / self.step) + self.largest_deviation
-        return Splitting(self.shares, self.modulus_bits, -largest, largest)
-
-    def _check_noise(self) -> None:
-        if not 0 < self.variance < 1e13:
-            raise ParameterError("variance", self.variance, "must lie between 0 and 1e13", "make the plan again")
-        self._splitting.check(self.largest_deviation)
+    def batch_noise(self) -> SkellamNoise:
+        return SkellamNoise(self.variance)
 
     @property
-    def noise(self) -> dict[str, Any]:
-        return {
-            "law": "skellam",
-            "grid": self.grid,
-            "variance": self.variance,
-            "share_of": self.honest_users,
-            "shares": self.shares,
-            "modulus_bits": self.modulus_bits,
-            "largest_deviation": self.largest_deviation,
-            "rotation": self.rotation,
-            "rounding_failure": self.rounding_failure,
-            "outside": self.outside,
-        }
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            grid=whole_number(noise, "grid"),
-            variance=real_number(noise, "variance"),
-            shares=whole_number(noise, "shares"),
-            modulus_bits=whole_number(noise, "modulus_bits"),
-            largest_deviation=whole_number(noise, "largest_deviation"),
-            rotation=optional_whole_number(noise, "rotation"),
-            rounding_failure=real_number(noise, "rounding_failure"),
-            outside=real_number(noise, "outside"),
-            **common,
-        )
-
-    def noise_law(self, users: int) -> Skellam:
-        return _skellam(self.variance * users / self.honest_users)
+    def _reached(self) -> tuple[int, int]:
+        largest = math.ceil(self.span)
+        return -largest, largest
 
     def log_moment(self, theta: float) -> float:
         variance = self.variance * self.users / self.honest_users
@@ -177,80 +140,15 @@ class VectorShares(VectorSumPlan):
         return self.radius / self.grid
 
     @property
-    def messages_per_user_mean(self) -> float:
-        return float(self.messages_per_user_max)
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.coordinates * self.shares
-
-    @property
-    def bits_per_message(self) -> int:
-        return self.modulus_bits + self.label_bits
-
-    @property
-    def alphabet_size(self) -> int:
-        return 1 << self.modulus_bits
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            *self._noise_terms(epsilon, honest),
-            *self._splitting.transport_terms(honest, epsilon, self.coordinates),
-            DeltaTerm(
-                "sampling",
-                _sampling_delta(self.users, self.honest_users, self.coordinates, self.variance, epsilon),
-                "(1 + e^epsilon) times what the users' noise tables cut off and round",
-            ),
-        )
-
-    @property
-    def influence(self) -> None:
-        return None
-
-    @property
-    def lying_client(self) -> str:
-        return self._splitting.lying_client("every coordinate")
-
-    @property
-    def _origin(self) -> float:
+    def origin(self) -> float:
         return 0.0
 
-    def _scaled(self, block: Floats) -> Floats:
-        # Floats may be longer than the radius by a hair, and a rotated coordinate larger than its reach.
-        largest = self.reach / self.step
-        scaled = np.multiply(block, 1 / self.step)
-        return np.clip(scaled, -largest, largest, out=scaled)
-
-    def _messages(self, rounded: Whole, bits: RandomBits) -> Payloads:
-        noise = sample_skellam(Fraction(self.variance) / self.honest_users, rounded.size, bits=bits)
-        return self._splitting.split(rounded + noise.reshape(rounded.shape), bits=bits)
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self._splitting.tally(batch, malformed, self.coordinates)
-
-    def _totals(self, tally: Tally) -> tuple[Whole, int]:
-        return self._splitting.sums(tally, self.users * self.shares), 0
+    @property
+    def span(self) -> float:
+        return self.reach / self.step
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"variance": part * self.variance}
-
-    def _centre(self, steps: Whole) -> Floats:
-        return steps.astype(np.float64)
-
-    def _sample_noise(self, count: int, bits: RandomBits) -> Whole:
-        return sample_skellam(Fraction(self.variance) * self.users / self.honest_users, count, bits=bits)
-
-    def _checked_totals(self, totals: Whole) -> Whole:
-        return self._splitting.decode(totals.astype(np.uint64) & self._splitting.mask)
-
-    def _run_sums(self, payloads: Payloads) -> Whole:
-        return self._splitting.centred(self._splitting.total(payloads))
-
-
-@lru_cache(maxsize=32)
-def _skellam(variance: float) -> Skellam:
-    """Cached for its table of masses."""
-    return Skellam(variance)
 
 
 def _grid(users: int, honest: int, coordinates: int, failure: float, privacy: Privacy) -> int:
@@ -273,8 +171,7 @@ def _cost(difference: RoundedDifference, grid: int, users: int, deviation: float
 
 
 def _sampling_delta(users: int, honest: int, coordinates: int, variance: float, epsilon: float) -> float:
-    """Two draws a user and coordinate, each within the table's distance of its law."""
-    half = Fraction(variance) / honest / 2
-    parts = poisson_parts(half)
-    draws = 2 * users * coordinates * parts
-    return delta_of_distance(math.exp(epsilon), draws * poisson(half / parts).distance)
+    """What the users' tables of noise cost, each within its distance of its law."""
+    skellam, part = SkellamNoise(variance), Fraction(1, honest)
+    off = skellam.draws(part) * users * coordinates * skellam.table_distance(part)
+    return delta_of_distance(math.exp(epsilon), off)

@@ -1,0 +1,185 @@
+"""The noise of a sum: three families, of which every user of a batch adds its part."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.differences import Skellam
+from shuffledp.accounting.laws import Binomial, IntegerLaw
+from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.protocols.polya import polya_law, ratio_with
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.coins import fair_coin_sums
+from shuffledp.sampling.laws import negative_binomial, poisson, poisson_parts, sample_polya_difference, sample_skellam
+from shuffledp.sampling.table import LONGEST_TABLE
+
+# A table of noise reaches to e^-this.
+_TABLE_DEPTH = 96
+
+
+@dataclass(frozen=True)
+class BatchNoise(ABC):
+    """What the users of one batch that are counted on add to it together, whatever its size."""
+
+    family: ClassVar[str]
+    is_exact: ClassVar[bool] = False
+    """Whether it is drawn exactly and sent in bits; otherwise it comes from tables and is sent in shares."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """What decides the noise."""
+
+    @abstractmethod
+    def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
+        """The law when so many users add their parts and `of` are counted on; its mean may not be 0."""
+
+    @abstractmethod
+    def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        """The noise of so many batches, in which `surplus` times the users counted on add theirs, less its mean."""
+
+    @abstractmethod
+    def quieter(self, part: float) -> "BatchNoise":
+        """Noise of the same family with this part of the variance: for audits, it protects nobody."""
+
+    def draws(self, part: Fraction) -> int:
+        """How often a user that adds this part of the noise draws from a table, for one number."""
+        return 2
+
+    def table_distance(self, part: Fraction) -> float:
+        """How far the table for this part of the noise is from its law."""
+        return 0.0
+
+    def pair(self, surplus: float = 1.0, shift: int = 1) -> ShiftPair:
+        """One number's view of a user who moves it by so many steps."""
+        return shift_pair(self.law(surplus), shift)
+
+    def delta(self, epsilon: float, batches: int, surplus: float = 1.0, shift: int = 1) -> float:
+        """What so many noises, each moved by so many steps, leave of delta."""
+        pair = self.pair(surplus, shift)
+        if epsilon >= batches * pair.pure_epsilon:
+            return 0.0
+        return pair.delta(epsilon) if batches == 1 else _composition(pair, batches).delta(epsilon)
+
+
+@lru_cache(maxsize=64)
+def shift_pair(law: IntegerLaw, shift: int) -> ShiftPair:
+    """Noise against itself shifted; cached for its masses."""
+    return ShiftPair(law, shift)
+
+
+@lru_cache(maxsize=32)
+def _composition(pair: ShiftPair, times: int) -> Composition:
+    return Composition([(pair, times)])
+
+
+@lru_cache(maxsize=32)
+def _skellam(variance: float) -> Skellam:
+    """Cached for its table of masses."""
+    return Skellam(variance)
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(BatchNoise):
+    """Discrete Laplace in Polya shares."""
+
+    family: ClassVar[str] = "laplace"
+    ratio: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.ratio, bool) or not isinstance(self.ratio, int | float) or not 0 < self.ratio < 1:
+            raise ParameterError("ratio", self.ratio, "must lie in (0, 1)", "make the plan again")
+        if -math.log(self.ratio) * LONGEST_TABLE < _TABLE_DEPTH:
+            raise InfeasibleError(
+                "noise", f"ratio {self.ratio!r}", "is too wide to be drawn", "choose a larger epsilon or a coarser grid"
+            )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"ratio": self.ratio}
+
+    def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
+        return polya_law(users / of, self.ratio)
+
+    def quieter(self, part: float) -> "LaplaceNoise":
+        return LaplaceNoise(ratio_with(part * self.law().variance))
+
+    def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        return sample_polya_difference(surplus, self.ratio, count, bits=bits)
+
+    def table_distance(self, part: Fraction) -> float:
+        return negative_binomial(part, self.ratio).distance
+
+
+@dataclass(frozen=True)
+class SkellamNoise(BatchNoise):
+    """Skellam in Skellam shares."""
+
+    family: ClassVar[str] = "skellam"
+    variance: float
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.variance, int | float) and not isinstance(self.variance, bool)
+        if not is_number or not 0 < self.variance < math.inf:
+            raise ParameterError("variance", self.variance, "must be a positive number", "make the plan again")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"variance": self.variance}
+
+    def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
+        return _skellam(self.variance * users / of)
+
+    def quieter(self, part: float) -> "SkellamNoise":
+        return SkellamNoise(part * self.variance)
+
+    def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        return sample_skellam(Fraction(self.variance) * surplus, count, bits=bits)
+
+    def draws(self, part: Fraction) -> int:
+        return 2 * poisson_parts(Fraction(self.variance) * part / 2)
+
+    def table_distance(self, part: Fraction) -> float:
+        half = Fraction(self.variance) * part / 2
+        return poisson(half / poisson_parts(half)).distance
+
+
+@dataclass(frozen=True)
+class CoinNoise(BatchNoise):
+    """An even number of fair coins, tossed by the users of a batch."""
+
+    family: ClassVar[str] = "coins"
+    is_exact: ClassVar[bool] = True
+    coins: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.coins, bool) or not isinstance(self.coins, int) or self.coins < 2 or self.coins % 2:
+            raise ParameterError("coins", self.coins, "must be an even number >= 2", "make the plan again")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"coins": self.coins}
+
+    def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
+        return Binomial(max(1, math.floor(self.coins * users / of + 1e-9)), 0.5)
+
+    def quieter(self, part: float) -> "CoinNoise":
+        return CoinNoise(max(2, 2 * int(part * self.coins / 2)))
+
+    def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        coins = math.floor(self.coins * surplus)
+        return fair_coin_sums(coins, count, bits=bits) - coins // 2
+
+    def draws(self, part: Fraction) -> int:
+        return 0
+
+
+FAMILIES = {kind.family: kind for kind in (LaplaceNoise, CoinNoise, SkellamNoise)}
