@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from shuffledp.service.client.outbox import REFUSED
 
 from shuffledp import BinarySum, Privacy, VectorSum
 from shuffledp.continual.plan import CounterPlan
@@ -22,13 +23,14 @@ from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.protocols.domains.summed import OneHot, Reals, Vectors
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client import AnswerError, Client, Outbox, ReportError, Sent, UnreachableError, making
-from shuffledp.service.client.outbox import REFUSED
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, position_of, split_single_body, unpack_messages, unpack_upload
+from shuffledp.testing.service import report_of
 
 KEY = PrivateKey.generate()
 TOKENS = Tokens.generate(bits=RandomBits.secure())
@@ -60,7 +62,9 @@ class Shuffler:
 
     def __init__(self, folder: Path, *tasks: Task) -> None:
         self.clock = MockClock()
-        self.server = ShufflerServer(folder / "shuffler.db", post=lambda path, body: 201, clock=self.clock)
+        self.server = ShufflerServer(
+            open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, clock=self.clock
+        )
         for task in tasks:
             self.server.add_task(task.text)
         self.inside = httpx.AsyncClient(
@@ -253,7 +257,7 @@ def test_reports_made_together_are_those_made_alone(kind: str) -> None:
         return found
 
     for body, value, seat, own in zip(made, values, seats, steps, strict=True):
-        assert read(body, seat, own) == read(counting.report(value, seat, bits=bits), seat, own)
+        assert read(body, seat, own) == read(report_of(counting, value, seat, bits=bits), seat, own)
     with pytest.raises(RandomnessError):
         making.make_reports(counting, values, seats, bits=RandomBits.seeded(1))
 
@@ -520,7 +524,7 @@ def lease_what_waits(shuffler: Shuffler, task: Task, box: Path) -> None:
     def add(store) -> None:
         for seat in seats:
             ends = shuffler.clock.now() + 60
-            store.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task.id, position_of(seat), seat, ends))
+            store.db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task.id, position_of(seat), seat, ends))
 
     shuffler.server._store.write(add)
 

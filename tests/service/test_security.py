@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from scipy import special
+from shuffledp.service.store.sqlite_shuffler import GONE
 
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -38,11 +39,10 @@ from shuffledp.service.http import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted
-from shuffledp.service.store.sqlite_shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload, single_body
-from shuffledp.testing.service import tables_of
+from shuffledp.testing.service import report_of, tables_of
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
 FALSE_ALARM = 1e-9
@@ -63,7 +63,7 @@ tokens, store = Tokens.from_document(given["tokens"]), Path(given["store"])
 if given["role"] == "shuffler":
     from shuffledp.service.shuffler.app import shuffler_app
     from shuffledp.service.shuffler.server import ShufflerServer, post_to
-    server = ShufflerServer(store, post=post_to(given["next"], tokens.secrets["hop"]))
+    server = ShufflerServer(open_shuffler_store(store), post=post_to(given["next"], tokens.secrets["hop"]))
     app = shuffler_app(server, tokens)
 else:
     from shuffledp.service.analyzer.app import analyzer_app
@@ -71,7 +71,7 @@ else:
     from shuffledp.service.analyzer.server import AnalyzerServer
     from shuffledp.service.crypto import PrivateKey
     key = PrivateKey.from_text(given["key"])
-    server = AnalyzerServer(store, key=key, opener=Opener(key, processes=1))
+    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key, processes=1))
     app = analyzer_app(server, tokens)
 for text in given["tasks"]:
     server.add_task(text)
@@ -159,7 +159,7 @@ def send_all(client: httpx.Client, task: Task, values: list[int], ports: set[int
     sent = []
     for value, seat in zip(values, answer.json()["seats"], strict=True):
         batches = tuple(SeatInBatch(**each) for each in seat["batches"])
-        report = task.report(value, batches, bits=SECURE)
+        report = report_of(task, value, batches, bits=SECURE)
         sent.append(SentReport(new_id(bits=SECURE), seat["seat"], report))
     half = len(sent) // 2
     for report in [*sent[:half], sent[0]]:
@@ -466,7 +466,7 @@ def test_requests_are_as_long_whatever_the_value(
         batches = task.routing.batches_of(position)
         lengths = set()
         for value in values:
-            body = single_body(new_id(bits=SECURE), task.report(value, batches, bits=SECURE))
+            body = single_body(new_id(bits=SECURE), report_of(task, value, batches, bits=SECURE))
             url = f"http://test/v1/tasks/{task.id}/reports/{new_id(bits=SECURE)}"
             request = httpx.Request("PUT", url, content=body, headers={"Content-Type": BINARY})
             lengths.add((len(str(request.url)), len(str(request.headers.raw)), len(request.read())))

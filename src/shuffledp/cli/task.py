@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shuffledp.accounting.ledger import Entry
-    from shuffledp.service.task import AnyPlan, Task
+    from shuffledp.protocols.plan import Plan
+    from shuffledp.service.task import Task
 
 task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to servers: create, show, send.")
 
@@ -54,7 +55,7 @@ def create(
     from shuffledp.service.keys import load_public_key
     from shuffledp.service.task import Task
 
-    plan: AnyPlan = load_counter(plan_file) or options.load(plan_file)
+    plan: Plan = load_counter(plan_file) or options.load(plan_file)
     key = load_public_key(keys)
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
@@ -147,7 +148,7 @@ def _entry(task: "Task") -> "Entry":
     )
 
 
-def asked_of(plan: "AnyPlan") -> str:
+def asked_of(plan: "Plan") -> str:
     """The question in words."""
     from shuffledp.continual.plan import CounterPlan
 

@@ -88,7 +88,8 @@ class Unary:
                 f"messages must be at most {coordinates * expected}, got {tally.messages}: "
                 "somebody sent more than the plan; a second try costs its privacy again."
             )
-        return tally.counts[1], int(np.abs(tally.counts.sum(axis=0) - expected).sum())
+        missing = int(np.abs(tally.counts.sum(axis=0) - expected).sum())
+        return tally.counts[1], max(missing, tally.malformed)
 
     def messages(self, numbers: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.uint8]:
         """The bits of each number, along a new last axis."""
