@@ -28,7 +28,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from scipy import special
-from shuffledp.service.store.sqlite_shuffler import GONE
 
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -39,6 +38,7 @@ from shuffledp.service.http import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted
+from shuffledp.service.store.sqlite.shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload, single_body
@@ -57,6 +57,7 @@ from pathlib import Path
 given = json.loads(sys.stdin.readline())
 from shuffledp.service.http import log_to_stderr
 from shuffledp.service.serving import Address, uvicorn_server
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.tokens import Tokens
 log_to_stderr(10)
 tokens, store = Tokens.from_document(given["tokens"]), Path(given["store"])
@@ -376,11 +377,16 @@ def test_a_store_tells_a_delivered_batch_from_its_digest_only(aftermath: Afterma
 # --- what the processes are -------------------------------------------------------------------
 
 
-def test_the_shufflers_process_holds_no_code_that_understands_a_message() -> None:
-    script = "import sys, json, shuffledp.service.shuffler.app; print(json.dumps(sorted(sys.modules)))"
+def test_the_shufflers_process_holds_no_code_that_understands_a_message(tmp_path: Path) -> None:
+    script = f"""
+import sys, json, shuffledp.service.shuffler.app
+from shuffledp.service.store import open_shuffler_store
+open_shuffler_store({str(tmp_path / "shuffler.db")!r}).close()
+print(json.dumps(sorted(sys.modules)))
+"""
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     loaded = json.loads(answer.stdout)
-    assert "shuffledp.service.shuffler.desk" in loaded
+    assert {"shuffledp.service.shuffler.desk", "shuffledp.service.store.sqlite.shuffler"} <= set(loaded)
     forbidden = ("shuffledp.protocols", "shuffledp.accounting", "shuffledp.continual", "shuffledp.service.analyzer",
                  "shuffledp.service.task")  # fmt: skip
     assert not [name for name in loaded if name.startswith(forbidden)]

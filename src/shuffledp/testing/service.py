@@ -43,7 +43,7 @@ def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: st
     >>> task.routing.users, [batch.size for batch in task.routing.batches_of(0)]
     (24, [3, 9, 18])
     """
-    plan = PROTOCOLS["counter"].plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), noise=noise)
+    plan = PROTOCOLS["counter"].plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), method=noise)
     return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True)
 
 
