@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,14 @@ from shuffledp.service.http import BINARY, JSON, Endpoint, Metrics, build_app, r
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
-from shuffledp.service.shuffler.desk import Desk
-from shuffledp.service.shuffler.records import Part
+from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
-from shuffledp.service.store.sqlite import SqliteStore
-from shuffledp.service.store.sqlite_shuffler import KIND, SCHEMA, VERSION, SqliteRecords
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ENROL, Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
+from shuffledp.testing.service import report_of
 
 SPAWN = multiprocessing.get_context("spawn")
 CONNECTIONS = 32
@@ -75,7 +75,7 @@ def serve_bare(port: int, tokens: Tokens) -> None:
 def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:
     # Without an analyzer whatever is sealed is taken at once: only the shuffler is measured.
     post = post_to(analyzer, tokens.secrets["hop"]) if analyzer else lambda path, body: 201
-    server = ShufflerServer(folder / f"shuffler-{port}.db", post=post, lease_seconds=LEASE_SECONDS)
+    server = ShufflerServer(open_shuffler_store(folder / f"shuffler-{port}.db"), post=post, lease_seconds=LEASE_SECONDS)
     server.add_task(text)
     commit, commits = server._store._commit, 0
 
@@ -98,7 +98,9 @@ def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer:
 
 
 def serve_analyzer(port: int, folder: Path, text: str, tokens: Tokens, key: PrivateKey) -> None:
-    server = AnalyzerServer(folder / f"analyzer-{port}.db", key=key, opener=Opener(key, processes=2))
+    server = AnalyzerServer(
+        open_analyzer_store(folder / f"analyzer-{port}.db"), key=key, opener=Opener(key, processes=2)
+    )
     server.add_task(text)
     uvicorn_server(analyzer_app(server, tokens), Address(port=port)).run()
 
@@ -313,11 +315,10 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
 def store_alone(folder: Path, together: int) -> float:
     """Reports a second that the desk and the store accept when nothing but a loop calls them."""
     routing, task_id, bits = four_levels(14_500), "ab" * 32, RandomBits.secure()
-    desk = Desk(routings={task_id: routing}, clock=SystemClock(), bits=bits, lease_seconds=LEASE_SECONDS)
-    with SqliteStore(folder / "alone.db", SCHEMA, kind=KIND, version=VERSION) as store:
+    desk = ShufflerDesk(routings={task_id: routing}, clock=SystemClock(), bits=bits, lease_seconds=LEASE_SECONDS)
+    with closing(open_shuffler_store(folder / "alone.db")) as store:
 
-        def seats(db) -> list:
-            records = SqliteRecords(db)
+        def seats(records) -> list:
             records.add_task(task_id, json.dumps(routing.document()))
             return [desk.take_seat(records, task_id) for _ in range(4000)]
 
@@ -328,7 +329,7 @@ def store_alone(folder: Path, together: int) -> float:
         started = time.perf_counter()
         for start in range(0, len(reports), together):
             part = reports[start : start + together]
-            store.write(lambda db, part=part: desk.accept(SqliteRecords(db), task_id, part))
+            store.write(lambda records, part=part: desk.accept(records, task_id, part))
         return len(reports) / (time.perf_counter() - started)
 
 
@@ -397,7 +398,7 @@ def send_part(url: str, text: str, token: str, values: list[int]) -> float:
             made = []
             for value, seat in zip(part, seats, strict=True):
                 batches = tuple(SeatInBatch(**batch) for batch in seat["batches"])
-                made.append(SentReport(new_id(bits=bits), seat["seat"], task.report(value, batches, bits=bits)))
+                made.append(SentReport(new_id(bits=bits), seat["seat"], report_of(task, value, batches, bits=bits)))
             headers = {"Content-Type": "application/octet-stream"}
             answer = client.post(f"/v1/tasks/{task.id}/reports", content=pack_upload(made), headers=headers)
             if {one["status"] for one in answer.raise_for_status().json()["results"]} != {201}:
@@ -485,22 +486,22 @@ def sealing(folder: Path) -> list[dict]:
     body = os.urandom(users * messages * CIPHERTEXT_BYTES)
     # As many reports in one part as come one by one in one commit.
     some, step = 25, messages * CIPHERTEXT_BYTES
-    server = ShufflerServer(folder / "sealing.db", post=lambda path, sent: 503)
+    server = ShufflerServer(open_shuffler_store(folder / "sealing.db"), post=lambda path, sent: 503)
     task_id, _ = server.add_task(json.dumps({"routing": routing.document()}))
 
-    def fill(db) -> None:
+    def fill(records) -> None:
         ids = [f"{seat:032x}" for seat in range(users)]
         parts = [
-            Part(batch.batch_id, seat, some, users, body[seat * step : (seat + some) * step])
+            BatchPart(batch.batch_id, seat, some, users, body[seat * step : (seat + some) * step])
             for seat in range(0, users, some)
         ]
-        SqliteRecords(db).keep(task_id, ids, ids, parts)
+        records.keep(task_id, ids, ids, parts)
 
     server._store.write(fill)
     started = time.perf_counter()
     server.seal_full()
     seconds = time.perf_counter() - started
-    kept = server._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch.batch_id))
+    kept = server._store.read(lambda records: records.sealed(task_id, batch.batch_id))
     server.stop()
     if kept is None or len(kept.body) != len(body) or kept.body == body:
         raise SystemExit("the batch was not sealed")

@@ -1,7 +1,8 @@
 """Answers that know their error: one number, or a vector of them."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +167,25 @@ class NamedEstimate(VectorEstimate):
 
 
 AnyEstimate = Estimate | VectorEstimate
+
+
+def answer_document(answer: Any) -> Any:
+    """An answer of any kind as JSON: numbers, lists, and an object for what has fields.
+
+    >>> mean = Estimate(value=0.25, standard_error=0.01, bound=math.inf, confidence=0.95)
+    >>> answer_document({"mean": mean})["mean"]["bound"] is None, answer_document(np.arange(2.0))
+    (True, [0.0, 1.0])
+    """
+    if is_dataclass(answer):
+        return {field.name: answer_document(getattr(answer, field.name)) for field in fields(answer)}
+    if isinstance(answer, dict):
+        return {str(name): answer_document(value) for name, value in answer.items()}
+    if isinstance(answer, np.ndarray | np.generic):
+        return answer_document(answer.tolist())
+    if isinstance(answer, list | tuple):
+        return [answer_document(value) for value in answer]
+    # JSON has no number that is none.
+    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
 def _digits(standard_error: float) -> int:

@@ -142,6 +142,6 @@ def test_a_device_of_a_live_task_reports_values_not_codes() -> None:
 
     plan = Ranges.plan(users=60, privacy=Privacy(4, 1e-2), domain=(10, 25), branching=4)
     task = Task.create(plan, PrivateKey.generate().public, bits=RandomBits.secure())
-    assert task.encode([10, 25]).tolist() == [0, 15]
+    assert task.plan.encode([10, 25]).tolist() == [0, 15]
     with pytest.raises(DataError, match="domain 10:25, got 9"):
-        task.check_value(9)
+        task.plan.check_values(task.plan.encode([9]))

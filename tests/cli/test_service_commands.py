@@ -19,8 +19,8 @@ import pytest
 from shuffledp import BinarySum, Histogram, Privacy, VectorSum, cli
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.randomness import RandomBits
-from shuffledp.service.client import Outbox
 from shuffledp.service.keys import load_public_key, make_keys
+from shuffledp.service.store import open_outbox
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
 
@@ -347,7 +347,7 @@ def test_a_histogram_by_names(run, asked, service: Running, tmp_path: Path, monk
 def test_the_outbox_alone_is_flushed(asked, service: Running, tmp_path: Path) -> None:
     task = Task.load(service.tasks["coins"])
     box = tmp_path / "outbox.db"
-    with Outbox(box) as outbox:
+    with open_outbox(box) as outbox:
         outbox.put(task.id, [SentReport("ab" * 16, "cd" * 16, bytes(task.routing.longest_report_bytes))])
     sent = asked("report", "--outbox", box, *service.to_shuffler("coins"))
     assert (sent["values"], sent["reports"], sent["refused"], sent["waiting"]) == (0, 0, 1, 0)

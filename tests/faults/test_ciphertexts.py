@@ -19,7 +19,7 @@ from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, ID_BYTES, MESSAGE_BYTES, SentReport, pack_messages
-from shuffledp.testing.service import MadeReport, World, accept_one, made_report, small_task
+from shuffledp.testing.service import MadeReport, World, accept_one, made_report, report_of, rows, small_task
 
 Alter = Callable[[int, tuple[SeatInBatch, ...], MadeReport], bytes]
 
@@ -47,14 +47,14 @@ def fill(world: World, task: Task, alter: Alter, make: Callable[..., MadeReport]
 
 def by_the_client(task: Task, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> MadeReport:
     """A report as clients make them."""
-    return MadeReport(task.report(1, batches, bits=bits), {}, {})
+    return MadeReport(report_of(task, 1, batches, bits=bits), {}, {})
 
 
 def said(world: World, task: Task) -> dict[str, tuple[int, int, int]]:
     """What each batch said: its total, how many messages were missing, whether it is void."""
     query = "SELECT batch_id, total, dropped, void FROM batches WHERE task_id = ?"
-    rows = world.analyzer._store.read(lambda db: db.execute(query, (task.id,)).fetchall())
-    return {batch_id: (int(total), dropped, void) for batch_id, total, dropped, void in rows}
+    found = rows(world.stores["analyzer"], query, task.id)
+    return {batch_id: (int(total), dropped, void) for batch_id, total, dropped, void in found}
 
 
 def expected(task: Task, made: list[MadeReport]) -> dict[str, int]:

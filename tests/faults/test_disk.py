@@ -17,8 +17,8 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store.sqlite import SqliteStore
-from shuffledp.service.store.sqlite_shuffler import batch_rows
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
 from shuffledp.testing.service import (
@@ -26,8 +26,10 @@ from shuffledp.testing.service import (
     Watched,
     World,
     accept_one,
+    batch_rows,
     ciphertexts,
     made_report,
+    rows,
     small_task,
     together,
 )
@@ -63,18 +65,14 @@ def reports(world: World, task: Task, count: int) -> list[SentReport]:
 
 def everything(store: SqliteStore) -> list[Any]:
     """All rows of all tables."""
-
-    def rows(db: sqlite3.Connection) -> list[Any]:
-        tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
-        return [db.execute(f"SELECT * FROM {table}").fetchall() for table in sorted(tables)]
-
-    return store.read(rows)
+    tables = sorted(row[0] for row in rows(store, "SELECT name FROM sqlite_master WHERE type = 'table'"))
+    return [rows(store, f"SELECT * FROM {table}") for table in tables]
 
 
-def held(db: sqlite3.Connection) -> dict[str, list[bytes]]:
+def held(store: SqliteStore) -> dict[str, list[bytes]]:
     """The ciphertexts of every batch, sealed or not."""
     found: dict[str, list[bytes]] = {}
-    for _, batch_id, _, body in batch_rows(db, "parts") + batch_rows(db, "pieces"):
+    for _, batch_id, _, body in batch_rows(store, "parts") + batch_rows(store, "pieces"):
         found.setdefault(batch_id, []).extend(ciphertexts(body))
     return {batch_id: sorted(each) for batch_id, each in found.items()}
 
@@ -86,7 +84,7 @@ def allow_pages(store: SqliteStore, more: int | None) -> None:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {1 << 30 if more is None else pages + more}").fetchone()
 
-    store.write(limit)
+    store.write(lambda records: limit(records.db))
 
 
 def accept(world: World, task: Task, sent: list[SentReport]) -> "list[Future[Any]]":
@@ -109,15 +107,15 @@ def test_a_full_disk_refuses_changes_nothing_and_recovers(world: World) -> None:
     world.add_task(task)
     sent = reports(world, task, 40)
     # A batch takes a page at least.
-    allow_pages(world.shuffler._store, 8)
-    answers, before = [], everything(world.shuffler._store)
+    allow_pages(world.stores["shuffler"], 8)
+    answers, before = [], everything(world.stores["shuffler"])
     for report in sent:
         answers += statuses([accept_one(world.shuffler, task.id, report)])
-        after = everything(world.shuffler._store)
+        after = everything(world.stores["shuffler"])
         assert (after == before) == (answers[-1] == 503)
         before = after
     assert set(answers) == {201, 503}
-    allow_pages(world.shuffler._store, None)
+    allow_pages(world.stores["shuffler"], None)
     again = statuses([accept_one(world.shuffler, task.id, report) for report in sent])
     assert again == [200 if answer == 201 else 201 for answer in answers]
 
@@ -128,12 +126,12 @@ def test_a_full_disk_refuses_all_requests_of_a_commit(world: World) -> None:
     sent = reports(world, task, 40)
     # One of them would have been refused anyway: that answer may rest on what is not kept.
     sent.append(SentReport(world.new_id(), sent[0].seat, sent[0].body))
-    allow_pages(world.shuffler._store, 1)
-    before = everything(world.shuffler._store)
-    futures = together(world.shuffler._store, lambda: [accept_one(world.shuffler, task.id, each) for each in sent])
+    allow_pages(world.stores["shuffler"], 1)
+    before = everything(world.stores["shuffler"])
+    futures = together(world.stores["shuffler"], lambda: [accept_one(world.shuffler, task.id, each) for each in sent])
     assert statuses(futures) == [503] * 41
-    assert everything(world.shuffler._store) == before
-    allow_pages(world.shuffler._store, None)
+    assert everything(world.stores["shuffler"]) == before
+    allow_pages(world.stores["shuffler"], None)
     assert statuses([accept_one(world.shuffler, task.id, each) for each in sent]) == [201] * 40 + [410]
 
 
@@ -161,10 +159,10 @@ def test_a_refusal_waits_for_the_commit_that_it_rests_on(world: World) -> None:
     second = SentReport(world.new_id(), first.seat, first.body)
     sent = [first, second]
     asked: list[Future[Any]] = []
-    with no_room_for(world.shuffler_writer, "COMMIT"):
+    with no_room_for(world.writers["shuffler"], "COMMIT"):
         # Both give up at the same commit; the writer that is held meanwhile does, too.
         with pytest.raises(RefusedError):
-            together(world.shuffler._store, lambda: asked.extend(accept(world, task, sent)))
+            together(world.stores["shuffler"], lambda: asked.extend(accept(world, task, sent)))
         assert statuses(asked) == [503, 503]
     assert statuses(accept(world, task, sent[::-1])) == [201, 410]
 
@@ -181,14 +179,14 @@ def test_sealing_waits_for_room(world: World, statement: str) -> None:
     world.add_task(task)
     for report in reports(world, task, 24):
         accept_one(world.shuffler, task.id, report).result()
-    before = world.shuffler._store.read(held)
-    with no_room_for(world.shuffler_writer, statement), pytest.raises(RefusedError, match="cannot be written"):
+    before = held(world.stores["shuffler"])
+    with no_room_for(world.writers["shuffler"], statement), pytest.raises(RefusedError, match="cannot be written"):
         world.shuffler.seal_full()
     assert world.shuffler.counts(task.id)["batches_waiting"] == 0
-    assert world.shuffler._store.read(held) == before
+    assert held(world.stores["shuffler"]) == before
     world.shuffler.seal_full()
     assert world.shuffler.counts(task.id)["batches_waiting"] > 0
-    assert world.shuffler._store.read(held) == before
+    assert held(world.stores["shuffler"]) == before
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "UPDATE batches", "INSERT INTO releases", "UPDATE tasks", "COMMIT"])
@@ -199,11 +197,11 @@ def test_keeping_and_reading_a_batch_wait_for_room(world: World, statement: str)
         accept_one(world.shuffler, task.id, report).result()
     world.shuffler.seal_full()
     for keeping in ("INSERT INTO batches", "COMMIT"):
-        with no_room_for(world.analyzer_writer, keeping):
+        with no_room_for(world.writers["analyzer"], keeping):
             assert not world.shuffler.send_waiting()
         assert world.analyzer.progress(task.id).batches_received == 0
     assert world.shuffler.send_waiting()
-    with no_room_for(world.analyzer_writer, statement), pytest.raises(RefusedError, match="cannot be written"):
+    with no_room_for(world.writers["analyzer"], statement), pytest.raises(RefusedError, match="cannot be written"):
         world.analyzer.read_all()
     progress = world.analyzer.progress(task.id)
     assert progress.batches_read < progress.batches_received and progress.releases == 0
@@ -233,7 +231,7 @@ def test_a_disk_that_really_is_full(tiny_disk: Path, tmp_path: Path) -> None:
 
 
 def test_a_request_that_its_caller_gave_up_does_not_stop_the_store(world: World) -> None:
-    store = world.shuffler._store
+    store = world.stores["shuffler"]
     given_up: Future[None] = together(store, lambda: _cancelled(store))
     with pytest.raises(CancelledError):
         given_up.result()
@@ -248,8 +246,10 @@ def _cancelled(store: SqliteStore) -> "Future[None]":
 
 def test_the_second_server_on_a_store_is_told_who_holds_it(world: World) -> None:
     for open_again in (
-        lambda: ShufflerServer(world.shuffler._store.path, post=world.network.post),
-        lambda: AnalyzerServer(world.analyzer._store.path, key=world.key, opener=OpenerHere(world.key)),
+        lambda: ShufflerServer(open_shuffler_store(world.stores["shuffler"].path), post=world.network.post),
+        lambda: AnalyzerServer(
+            open_analyzer_store(world.stores["analyzer"].path), key=world.key, opener=OpenerHere(world.key)
+        ),
     ):
         with pytest.raises(ParameterError, match=f"process {os.getpid()} has held it"):
             open_again()
@@ -258,14 +258,14 @@ def test_the_second_server_on_a_store_is_told_who_holds_it(world: World) -> None
 @pytest.mark.parametrize("label", ["shuffler 1", "shuffler 3", "analyzer 2", "something else"])
 def test_another_version_or_kind_of_store_is_refused(tmp_path: Path, label: str) -> None:
     path = tmp_path / "s.db"
-    ShufflerServer(path, post=lambda path, body: 503).stop()
+    ShufflerServer(open_shuffler_store(path), post=lambda path, body: 503).stop()
     connection = sqlite3.connect(path)
     connection.execute("UPDATE store SET label = ?", (label,))
     connection.commit()
     connection.close()
     before = path.read_bytes()
     with pytest.raises(DataError, match=f"must be of shuffler 2, got a store of {label}"):
-        ShufflerServer(path, post=lambda path, body: 503)
+        ShufflerServer(open_shuffler_store(path), post=lambda path, body: 503)
     assert path.read_bytes() == before
 
 
@@ -273,15 +273,15 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> No
     path = tmp_path / "s.db"
     path.write_bytes(b"a letter" * 1000)
     with pytest.raises(ParameterError, match="store"):
-        ShufflerServer(path, post=lambda path, body: 503)
+        ShufflerServer(open_shuffler_store(path), post=lambda path, body: 503)
     assert path.read_bytes() == b"a letter" * 1000
 
 
 def test_a_commit_is_on_disk_when_it_is_acknowledged(world: World) -> None:
     # A kill does not lose what the system has; a power cut does, and cannot be tested here: the setting can.
-    for store in (world.shuffler._store, world.analyzer._store):
-        assert store.write(lambda db: db.execute("PRAGMA synchronous").fetchone()) == (2,)
-        assert store.write(lambda db: db.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
+    for store in world.stores.values():
+        assert store.write(lambda records: records.db.execute("PRAGMA synchronous").fetchone()) == (2,)
+        assert store.write(lambda records: records.db.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
 
 
 @pytest.mark.parametrize(("users", "shufflers", "together"), [(24, 3, 1), (400, 1, 400)])
@@ -294,11 +294,11 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
     for start in range(0, users, together):
         world.shuffler.accept(task.id, sent[start : start + together]).result()
     # What is longer than a quarter of a page is, but for its beginning, on pages of its own.
-    parts = world.shuffler._store.read(lambda db: batch_rows(db, "parts"))
+    parts = batch_rows(world.stores["shuffler"], "parts")
     assert (max(len(body) for *_, body in parts) > 8192 // 4) == (together > 1)
     world.shuffler.seal_full()
     counts = world.shuffler.counts(task.id)
-    pieces = world.shuffler._store.read(lambda db: batch_rows(db, "pieces"))
+    pieces = batch_rows(world.stores["shuffler"], "pieces")
     sealed = {batch_id: body for _, batch_id, _, body in pieces}
     assert len(sealed) == counts["batches_waiting"] > 0
     for batch_id in sealed:
@@ -307,7 +307,7 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
     for role in ("shuffler", "analyzer"):
         world.restart(role, world.plan_kill(role, 10**9, Random(1)))
     purged = [ciphertext for body in sealed.values() for ciphertext in ciphertexts(body)]
-    for store in (world.shuffler._store, world.analyzer._store):
+    for store in world.stores.values():
         for file in store.path.parent.iterdir():
             content = file.read_bytes()
             # Any part of a ciphertext would do: a row may be cut into pages.
@@ -319,7 +319,7 @@ def test_uploads_go_on_after_a_commit_that_never_came_to_them(world: World) -> N
     """A commit that fails before it comes to the uploads refuses them, and the next ones are accepted."""
     task = small_task(world.key.public)
     world.add_task(task)
-    store = world.shuffler._store
+    store = world.stores["shuffler"]
     seats = world.shuffler.take_seats(task.id, 3).result()
     sent = [
         SentReport(world.new_id(), seat.seat, made_report(task, seat.batches, bits=world.bits).body) for seat in seats
@@ -333,17 +333,17 @@ def test_uploads_go_on_after_a_commit_that_never_came_to_them(world: World) -> N
     for each in asked:
         with pytest.raises(RefusedError, match="cannot be written"):
             each.result(timeout=10)
-    with no_room_for(world.shuffler_writer, "BEGIN"), pytest.raises(RefusedError, match="cannot be written"):
+    with no_room_for(world.writers["shuffler"], "BEGIN"), pytest.raises(RefusedError, match="cannot be written"):
         world.shuffler.accept(task.id, sent[1:2]).result(timeout=10)
     assert [answer.new for answer in world.shuffler.accept(task.id, sent).result(timeout=10)] == [True] * 3
 
 
 def test_a_log_that_was_being_read_is_emptied_later(world: World) -> None:
-    store = world.shuffler._store
+    store = world.stores["shuffler"]
     reader = sqlite3.connect(store.path)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM tasks").fetchall()
-    store.write(lambda db: db.execute("CREATE TABLE more (x)"))
+    store.write(lambda records: records.db.execute("CREATE TABLE more (x)"))
     with pytest.raises(sqlite3.OperationalError, match="being read"):
         store.forget_deleted()
     reader.execute("COMMIT")

@@ -1,7 +1,6 @@
 """Requests that break off, are too long, come too late or too often: what is refused changes nothing."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,10 @@ import pytest
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Seat
-from shuffledp.service.store.sqlite_shuffler import batch_rows
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body
-from shuffledp.testing.service import World, made_report, small_task
+from shuffledp.testing.service import World, batch_rows, made_report, rows, small_task
 
 LEASE = 60.0
 # One batch of three reports of three messages may wait, and no second one.
@@ -69,11 +67,9 @@ class Service:
         return self.shuffler.put(f"{self.reports_url}/{report.report_id}", content=body)
 
     def kept(self) -> list[Any]:
-        def rows(db: sqlite3.Connection) -> list[Any]:
-            rows = [db.execute(f"SELECT * FROM {table}").fetchall() for table in ("accepted", "arrived", "sealed")]
-            return [*rows, batch_rows(db, "parts"), batch_rows(db, "pieces")]
-
-        return self.world.shuffler._store.read(rows)
+        store = self.world.stores["shuffler"]
+        found = [rows(store, f"SELECT * FROM {table}") for table in ("accepted", "arrived", "sealed")]
+        return [*found, batch_rows(store, "parts"), batch_rows(store, "pieces")]
 
 
 @pytest.fixture
@@ -190,10 +186,10 @@ def test_an_analyzer_that_is_away_for_long_stops_new_reports_until_it_is_back(se
 
 def test_a_full_disk_answers_503_and_when_to_come_again(service: Service) -> None:
     report = service.report(service.seats(1)[0])
-    store = service.world.shuffler._store
+    store = service.world.stores["shuffler"]
 
     def limit(pages: str) -> None:
-        store.write(lambda db: db.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+        store.write(lambda records: records.db.execute(f"PRAGMA max_page_count = {pages}").fetchone())
 
     limit("1")
     filler = [SentReport(report.report_id, report.seat, report.body)]

@@ -10,11 +10,10 @@ import pytest
 
 from shuffledp.service.problems import NO_ROOM, RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
-from shuffledp.service.store import sqlite_shuffler
-from shuffledp.service.store.sqlite_shuffler import batch_rows
+from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import World, ciphertexts, made_report, small_task
+from shuffledp.testing.service import World, batch_rows, ciphertexts, made_report, small_task
 
 
 @pytest.fixture
@@ -46,14 +45,14 @@ def accept(world: World, task: Task, sent: list[SentReport]) -> list[Any]:
 def test_no_memory_refuses_and_the_store_goes_on(
     world: World, task: Task, statement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent, execute = reports(world, task, 2), world.shuffler_writer.execute
+    sent, execute = reports(world, task, 2), world.writers["shuffler"].execute
 
     def no_memory(words: str, *given: Any) -> Any:
         if words.startswith(statement):
             raise MemoryError
         return execute(words, *given)
 
-    monkeypatch.setattr(world.shuffler_writer, "execute", no_memory)
+    monkeypatch.setattr(world.writers["shuffler"], "execute", no_memory)
     with pytest.raises(RefusedError, match="MemoryError") as refused:
         accept(world, task, sent[:1])
     assert refused.value.kind.status == 503
@@ -64,16 +63,16 @@ def test_no_memory_refuses_and_the_store_goes_on(
 def test_no_memory_to_empty_the_log_is_an_error_of_the_caller(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute = world.shuffler_writer.execute
+    execute = world.writers["shuffler"].execute
 
     def no_memory(words: str, *given: Any) -> Any:
         if "wal_checkpoint" in words:
             raise MemoryError
         return execute(words, *given)
 
-    monkeypatch.setattr(world.shuffler_writer, "execute", no_memory)
+    monkeypatch.setattr(world.writers["shuffler"], "execute", no_memory)
     with pytest.raises(MemoryError):
-        world.shuffler._store.forget()
+        world.stores["shuffler"].forget()
     monkeypatch.undo()
     assert len(accept(world, task, reports(world, task, 1))) == 1
 
@@ -85,7 +84,7 @@ def test_who_gives_up_does_not_take_the_others_answers(world: World, task: Task)
         asked.extend(world.shuffler.accept(task.id, [report]) for report in sent)
         assert asked[0].cancel()
 
-    world.shuffler._store.write(submit)
+    world.stores["shuffler"].write(submit)
     assert [future.result(timeout=10)[0].new for future in asked[1:]] == [True, True]
     assert accept(world, task, sent[:1])[0].new is False
 
@@ -98,7 +97,7 @@ def test_an_upload_that_cannot_be_submitted_does_not_block_the_next(
     def no_memory(work: Any) -> Future[Any]:
         raise MemoryError
 
-    monkeypatch.setattr(world.shuffler._store, "submit", no_memory)
+    monkeypatch.setattr(world.stores["shuffler"], "submit", no_memory)
     with pytest.raises(MemoryError):
         world.shuffler.accept(task.id, sent[:1])
     monkeypatch.undo()
@@ -109,7 +108,7 @@ def test_a_batch_that_cannot_be_sealed_does_not_hold_up_the_others(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accept(world, task, reports(world, task, 24))
-    full = world.shuffler._store.read(lambda db: sqlite_shuffler.SqliteRecords(db).full_batches())
+    full = world.stores["shuffler"].read(lambda records: records.full_batches())
     permuted, broken = shuffler_desk.permuted, []
 
     def no_memory(parts: list[bytes], **more: Any) -> bytes:
@@ -127,7 +126,7 @@ def test_a_batch_that_cannot_be_sealed_does_not_hold_up_the_others(
 
 def test_full_batches_count_as_waiting_before_they_are_sealed(world: World, task: Task) -> None:
     def waiting() -> int:
-        return world.shuffler._store.read(lambda db: sqlite_shuffler.SqliteRecords(db).waiting_bytes())
+        return world.stores["shuffler"].read(lambda records: records.waiting_bytes())
 
     assert waiting() == 0
     accept(world, task, reports(world, task, 24))
@@ -152,7 +151,7 @@ def test_when_a_batch_leaves_nothing_on_disk_tells_how_it_came(
     seen = []
 
     def post(path: str, body: bytes) -> int:
-        files = [file.read_bytes() for file in world.shuffler._store.path.parent.iterdir()]
+        files = [file.read_bytes() for file in world.stores["shuffler"].path.parent.iterdir()]
         in_order = {pair for pair in pairs if pair in body}
         left = [pair for pair in pairs if pair[:CIPHERTEXT_BYTES] in body and any(pair in file for file in files)]
         assert set(left) <= in_order, f"{len(left)} reports' messages are together on disk when their batch leaves"
@@ -180,12 +179,12 @@ def _starts(task: Task, report: SentReport) -> list[int]:
 def test_the_log_is_emptied_though_sending_fails(world: World, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be what fills the disk."""
     accept(world, task, reports(world, task, 24))
-    log = Path(f"{world.shuffler._store.path}-wal")
+    log = Path(f"{world.stores['shuffler'].path}-wal")
 
     def no_room(records: Any, task_id: str, batch_id: str) -> None:
         raise RefusedError(NO_ROOM, "the disk is full")
 
-    monkeypatch.setattr(sqlite_shuffler.SqliteRecords, "mark_sent", no_room)
+    monkeypatch.setattr(sqlite_shuffler.SqliteShufflerRecords, "mark_sent", no_room)
     with pytest.raises(RefusedError):
         world.shuffler._seal_and_send()
     assert log.stat().st_size == 0
@@ -196,8 +195,8 @@ def test_an_almost_full_disk_takes_nothing_new_and_goes_on_sending(
 ) -> None:
     sent = reports(world, task, 24)
     accept(world, task, sent[:20])
-    monkeypatch.setattr("shuffledp.service.store.sqlite._RESERVE_BYTES", 1 << 60)
-    monkeypatch.setattr("shuffledp.service.store.sqlite._RESERVE_PART", 1)
+    monkeypatch.setattr("shuffledp.service.store.sqlite.engine._RESERVE_BYTES", 1 << 60)
+    monkeypatch.setattr("shuffledp.service.store.sqlite.engine._RESERVE_PART", 1)
     assert {answer.kind.status for answer in accept(world, task, sent[20:])} == {503}
     assert {answer.new for answer in accept(world, task, sent[:20])} == {False}
     with pytest.raises(RefusedError, match="almost full"):
@@ -212,18 +211,18 @@ def test_a_draft_that_a_kill_left_is_thrown_away(world: World, task: Task, monke
     monkeypatch.setattr(shuffler_desk, "PIECE_BYTES", 5 * CIPHERTEXT_BYTES)
     monkeypatch.setattr(sqlite_shuffler, "MOST_BYTES", 1)
     accept(world, task, reports(world, task, 24))
-    store, seal = world.shuffler._store, shuffler_desk.Desk.seal
+    store, seal = world.stores["shuffler"], shuffler_desk.ShufflerDesk.seal
 
     def dies(*_: Any) -> bool:
         raise httpx.ReadError("as good as a kill")
 
-    monkeypatch.setattr(shuffler_desk.Desk, "seal", dies)
+    monkeypatch.setattr(shuffler_desk.ShufflerDesk, "seal", dies)
     assert world.shuffler.seal_full() is False
-    draft = store.read(lambda db: batch_rows(db, "pieces"))
+    draft = batch_rows(store, "pieces")
     assert draft and world.shuffler.counts(task.id)["batches_waiting"] == 0
     assert world.shuffler.send_waiting() and world.network.sent == []
-    monkeypatch.setattr(shuffler_desk.Desk, "seal", seal)
+    monkeypatch.setattr(shuffler_desk.ShufflerDesk, "seal", seal)
     assert world.shuffler.seal_full() is True and world.shuffler.send_waiting()
     sent = Counter(one for _, _, body in world.network.sent for one in ciphertexts(body))
     assert set(sent.values()) == {1}
-    assert store.read(lambda db: batch_rows(db, "pieces")) == []
+    assert batch_rows(store, "pieces") == []

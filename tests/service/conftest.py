@@ -17,29 +17,30 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.bounded_sum import BoundedSum
 from shuffledp.protocols.domains.summed import OneHot, Reals, Vectors
+from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
-from shuffledp.service.analyzer.desk import Desk as AnalyzerDesk
+from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.opening import open_here
-from shuffledp.service.analyzer.records import BatchTotal, Release
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.http import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
-from shuffledp.service.shuffler.desk import Accepted
-from shuffledp.service.shuffler.desk import Desk as ShufflerDesk
-from shuffledp.service.shuffler.records import Lease, Part, SealedBatch
+from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.task import AnyPlan, Task
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.contract import BatchPart, BatchTotal, Lease, Release, SealedBatch
+from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_upload
+from shuffledp.testing.service import report_of
 
 COUNTER = {"users": 30, "shufflers": 2, "privacy": Privacy(4, 1e-2), "noise": "coins"}
 # Every bounded protocol, small: a plan, and values that are the extremes of its domain and between.
-PLANS: dict[str, tuple[Callable[[], AnyPlan], list[Any]]] = {
+PLANS: dict[str, tuple[Callable[[], Plan], list[Any]]] = {
     **{
         f"binary {method}": (
             lambda method=method: BinarySum.plan(users=20, privacy=Privacy(2, 1e-3), method=method),
@@ -68,18 +69,18 @@ VECTORS = Vectors(2, 1.0, 2)
 
 
 @cache
-def small_plan(name: str) -> AnyPlan:
+def small_plan(name: str) -> Plan:
     return PLANS[name][0]()
 
 
 @pytest.fixture(scope="session", params=PLANS)
-def any_plan(request: pytest.FixtureRequest) -> tuple[AnyPlan, list[Any]]:
+def any_plan(request: pytest.FixtureRequest) -> tuple[Plan, list[Any]]:
     """Each bounded protocol's plan with values of its domain."""
     return small_plan(request.param), PLANS[request.param][1]
 
 
 @pytest.fixture(scope="session")
-def plan_named() -> Callable[[str], AnyPlan]:
+def plan_named() -> Callable[[str], Plan]:
     """A small plan by its name."""
     return small_plan
 
@@ -100,7 +101,7 @@ def tokens() -> Tokens:
 def make_task(key: PrivateKey) -> Callable[..., Task]:
     """A task of a plan, or of the small plan with this name."""
 
-    def make(plan: AnyPlan | str, **more: Any) -> Task:
+    def make(plan: Plan | str, **more: Any) -> Task:
         found = small_plan(plan) if isinstance(plan, str) else plan
         return Task.create(found, key.public, bits=RandomBits.secure(), **more)
 
@@ -194,10 +195,15 @@ class Service:
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
-        self.analyzer = AnalyzerServer(self.folder / "analyzer.db", key=self.key, opener=Here(self.key))
+        self.analyzer = AnalyzerServer(
+            open_analyzer_store(self.folder / "analyzer.db"), key=self.key, opener=Here(self.key)
+        )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(
-            self.folder / "shuffler.db", post=self._post, clock=self.clock, lease_seconds=self.lease_seconds
+            open_shuffler_store(self.folder / "shuffler.db"),
+            post=self._post,
+            clock=self.clock,
+            lease_seconds=self.lease_seconds,
         )
         self.shuffler_app = shuffler_app(self.shuffler, self.tokens)
         self.apps = {"shuffler": self.shuffler_app, "analyzer": self.analyzer_app}
@@ -222,7 +228,7 @@ class Service:
         client, listed = self.at("shuffler", "enrol"), list(values)
         seats = seats_from(client.post(f"/v1/tasks/{task.id}/seats?count={len(listed)}"))
         sent = [
-            SentReport(new_id(bits=self.bits), seat, task.report(value, batches, bits=self.bits))
+            SentReport(new_id(bits=self.bits), seat, report_of(task, value, batches, bits=self.bits))
             for value, (seat, batches) in zip(listed, seats, strict=True)
         ]
         answer = client.post(
@@ -267,7 +273,7 @@ class ShufflerMemory:
         self.position = 0
         self.held: dict[str, Lease] = {}
         self.accepted: set[str] = set()
-        self.open: dict[str, tuple[int, dict[int, Part]]] = {}
+        self.open: dict[str, tuple[int, dict[int, BatchPart]]] = {}
         self.pieces: list[bytes] = []
         self.unsent: dict[str, SealedBatch] = {}
 
@@ -294,7 +300,7 @@ class ShufflerMemory:
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted & set(report_ids)
 
-    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[Part]) -> None:
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
         self.accepted |= set(report_ids)
         for seat in seats:
             del self.held[seat]
@@ -385,7 +391,7 @@ class Desks:
         analyzer = AnalyzerDesk({TASK: self.task})
         for value in values:
             seat = shuffler.take_seat(front, TASK)
-            body = self.task.report(value, seat.batches, bits=bits)
+            body = report_of(self.task, value, seat.batches, bits=bits)
             [answer] = shuffler.accept(front, TASK, [SentReport(new_id(bits=bits), seat.seat, body)])
             assert answer == Accepted(new=True)
             for _, batch_id in front.full_batches():

@@ -22,13 +22,15 @@ from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.protocols.domains.summed import OneHot, Reals, Vectors
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client import AnswerError, Client, Outbox, ReportError, Sent, UnreachableError, making
-from shuffledp.service.client.outbox import REFUSED
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_outbox, open_shuffler_store
+from shuffledp.service.store.sqlite.outbox import REFUSED
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, position_of, split_single_body, unpack_messages, unpack_upload
+from shuffledp.testing.service import report_of
 
 KEY = PrivateKey.generate()
 TOKENS = Tokens.generate(bits=RandomBits.secure())
@@ -60,7 +62,9 @@ class Shuffler:
 
     def __init__(self, folder: Path, *tasks: Task) -> None:
         self.clock = MockClock()
-        self.server = ShufflerServer(folder / "shuffler.db", post=lambda path, body: 201, clock=self.clock)
+        self.server = ShufflerServer(
+            open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, clock=self.clock
+        )
         for task in tasks:
             self.server.add_task(task.text)
         self.inside = httpx.AsyncClient(
@@ -253,7 +257,7 @@ def test_reports_made_together_are_those_made_alone(kind: str) -> None:
         return found
 
     for body, value, seat, own in zip(made, values, seats, steps, strict=True):
-        assert read(body, seat, own) == read(counting.report(value, seat, bits=bits), seat, own)
+        assert read(body, seat, own) == read(report_of(counting, value, seat, bits=bits), seat, own)
     with pytest.raises(RandomnessError):
         making.make_reports(counting, values, seats, bits=RandomBits.seeded(1))
 
@@ -520,7 +524,7 @@ def lease_what_waits(shuffler: Shuffler, task: Task, box: Path) -> None:
     def add(store) -> None:
         for seat in seats:
             ends = shuffler.clock.now() + 60
-            store.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task.id, position_of(seat), seat, ends))
+            store.db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task.id, position_of(seat), seat, ends))
 
     shuffler.server._store.write(add)
 
@@ -566,7 +570,7 @@ def test_a_stream_goes_on_by_itself_after_a_restart(shuffler: Shuffler, task: Ta
 
 def test_a_refusal_in_a_stream_survives_a_stop_before_the_new_seat(shuffler: Shuffler, task: Task) -> None:
     shuffler.faults = [None, late(shuffler), no_connection]
-    outbox = Outbox(None)
+    outbox = open_outbox(None)
     with shuffler.client(task, outbox, patience=0.0) as client, pytest.raises(ReportError) as stopped:
         client.report_many([1, 0, 1], stream="rows")
     assert stopped.value.unsent == 3 and outbox.rows_refused(task.id, "rows") == [0, 1, 2]
@@ -607,15 +611,15 @@ def test_the_outbox_is_its_owners_and_one_processes(tmp_path: Path) -> None:
     box = tmp_path / "outbox.db"
     old = os.umask(0)
     try:
-        with Outbox(box):
+        with open_outbox(box):
             for file in tmp_path.glob("outbox.db*"):
                 if not file.name.endswith(".lock"):
                     assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
             with pytest.raises(ParameterError, match=f"process {os.getpid()} has held it"):
-                Outbox(box)
+                open_outbox(box)
     finally:
         os.umask(old)
-    with Outbox(box) as again:
+    with open_outbox(box) as again:
         assert again.waiting("any") == 0
     with pytest.raises(ParameterError, match="must be open"):
         again.waiting("any")
@@ -625,19 +629,19 @@ def test_other_files_are_no_outbox(tmp_path: Path, shuffler: Shuffler, task: Tas
     text = tmp_path / "notes.txt"
     text.write_text("no database at all, but long enough to be taken for one " * 30)
     with pytest.raises(ParameterError):
-        Outbox(text)
+        open_outbox(text)
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE store (label TEXT)")
         db.execute("INSERT INTO store VALUES ('shuffler 1')")
     db.close()
     with pytest.raises(DataError, match="must be of outbox 1"):
-        Outbox(tmp_path / "other.db")
+        open_outbox(tmp_path / "other.db")
     with pytest.raises(ParameterError):
-        Outbox(tmp_path / "no" / "outbox.db")
+        open_outbox(tmp_path / "no" / "outbox.db")
 
 
 def test_reports_of_another_task_stay(shuffler: Shuffler, task: Task) -> None:
-    outbox = Outbox(None)
+    outbox = open_outbox(None)
     shuffler.faults = [None, no_connection]
     with shuffler.client(task, outbox, patience=0.0) as client, pytest.raises(ReportError):
         client.report(1)

@@ -1,6 +1,5 @@
 """Servers under everything that can happen to them (`shuffledp.testing.machine`); those wrong on purpose are caught."""
 
-import sqlite3
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ import pytest
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
-from shuffledp.service.shuffler import server as shuffler_server
-from shuffledp.service.shuffler.desk import Desk, permuted
+from shuffledp.service.shuffler.desk import ShufflerDesk, permuted
 from shuffledp.service.shuffler.server import Post, ShufflerServer
-from shuffledp.service.store import sqlite_shuffler
-from shuffledp.service.store.sqlite import SqliteStore, Work
-from shuffledp.service.store.sqlite_shuffler import SqliteRecords
+from shuffledp.service.store import sqlite
+from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
+from shuffledp.service.store.sqlite.engine import SqliteStore
+from shuffledp.service.store.sqlite.shuffler import SqliteShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 from shuffledp.testing.machine import run
 from shuffledp.testing.model import WrongError
@@ -49,7 +48,7 @@ def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 class PermutesWhenSending(ShufflerServer):
     """Every try to send a batch has an order of its own."""
 
-    def __init__(self, store: Path, *, post: Post, **more: Any) -> None:
+    def __init__(self, store: Any, *, post: Post, **more: Any) -> None:
         bits = RandomBits.secure()
         super().__init__(store, post=lambda path, body: post(path, permuted([body], bits=bits)), **more)
 
@@ -58,8 +57,8 @@ class PurgesBeforeSending(ShufflerServer):
     """A batch is deleted when it leaves, not when it has arrived."""
 
     def _send(self, task_id: str, batch_id: str) -> bool:
-        batch = self._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch_id))
-        self._store.write(lambda db: SqliteRecords(db).mark_sent(task_id, batch_id))
+        batch = self._store.read(lambda records: records.sealed(task_id, batch_id))
+        self._store.write(lambda records: records.mark_sent(task_id, batch_id))
         if batch is not None:
             self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
         return True
@@ -68,14 +67,14 @@ class PurgesBeforeSending(ShufflerServer):
 class AnswersBeforeCommit(SqliteStore):
     """A request is answered when its statements have run."""
 
-    def _commit(self, work: "list[tuple[Work[Any], Future[Any]]]") -> None:
+    def _commit(self, work: "list[tuple[Any, Future[Any]]]") -> None:
         super()._commit([(_at_once(act, future), Future()) for act, future in work])
 
 
-def _at_once(act: "Work[Any]", future: "Future[Any]") -> "Work[Any]":
-    def both(db: sqlite3.Connection) -> None:
+def _at_once(act: Any, future: "Future[Any]") -> Any:
+    def both(records: Any) -> None:
         try:
-            future.set_result(act(db))
+            future.set_result(act(records))
         except RefusedError as refused:
             future.set_exception(refused)
 
@@ -83,15 +82,20 @@ def _at_once(act: "Work[Any]", future: "Future[Any]") -> "Work[Any]":
 
 
 TWINS: dict[str, tuple[Any, str, Any, str]] = {
-    "answers before the commit": (shuffler_server, "SqliteStore", AnswersBeforeCommit, "lost|forgotten"),
+    "answers before the commit": (sqlite, "SqliteStore", AnswersBeforeCommit, "lost|forgotten"),
     "seals early": (sqlite_shuffler, "_FULL", "filled >= size - 1", "left with"),
     "forgets its refusals": (
-        Desk,
+        ShufflerDesk,
         "_retire",
         lambda *_: None,
         "refused with 410 and later accepted|kept|seat that is gone",
     ),
-    "forgets report ids": (SqliteRecords, "accepted_among", lambda *_: set(), "acknowledged report was refused"),
+    "forgets report ids": (
+        SqliteShufflerRecords,
+        "accepted_among",
+        lambda *_: set(),
+        "acknowledged report was refused",
+    ),
     "does not permute": (shuffler_desk, "permuted", lambda parts, *, bits: b"".join(parts), "not permuted"),
 }
 

@@ -83,13 +83,13 @@ def test_a_running_histogram_by_names(
 
 def test_values_are_encoded_and_refused_on_the_device(make_task: Callable[..., Task]) -> None:
     task = make_task(planned("decoys"))
-    assert task.encode(["blue", "red"]).tolist() == [2, 0]
+    assert task.plan.encode(["blue", "red"]).tolist() == [2, 0]
     for bad in ("purple", 1, ""):
         with pytest.raises(DataError, match="3 categories"):
-            task.check_value(bad)
+            task.plan.check_values(task.plan.encode([bad]))
     catch_all = make_task(planned("decoys", categories=Names((*NAMES, "rest"), other="rest")))
-    assert catch_all.encode(["purple"]).tolist() == [3]
-    assert Task.from_text(catch_all.text).encode(["purple"]).tolist() == [3]
+    assert catch_all.plan.encode(["purple"]).tolist() == [3]
+    assert Task.from_text(catch_all.text).plan.encode(["purple"]).tolist() == [3]
 
 
 def test_a_method_that_one_client_can_spoil_must_be_asked_for(make_task: Callable[..., Task], monkeypatch) -> None:

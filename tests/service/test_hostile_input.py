@@ -14,7 +14,8 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store import open_shuffler_store
+from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import Unpacked
 
@@ -93,7 +94,7 @@ def test_a_killed_shuffler_forgets_when_it_comes_back(
         assert service.shuffler.send_waiting()
     for name in ("shuffler.db", "shuffler.db-wal"):
         shutil.copy(service.folder / name, tmp_path / name)
-    again = ShufflerServer(tmp_path / "shuffler.db", post=lambda path, body: 201)
+    again = ShufflerServer(open_shuffler_store(tmp_path / "shuffler.db"), post=lambda path, body: 201)
     again.seal_full()
     again.send_waiting()
     held = b"".join(file.read_bytes() for file in tmp_path.glob("shuffler.db*"))

@@ -20,7 +20,7 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ROLES, Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body
-from shuffledp.testing.service import tables_of
+from shuffledp.testing.service import report_of, tables_of
 
 SECURE = RandomBits.secure()
 JSON = "application/json"
@@ -358,14 +358,14 @@ def test_a_seat_whose_lease_ran_out(make_service: Callable[..., Any], make_task:
     service = make_service(clock=set_clock, lease_seconds=60.0)
     task = service.add(make_task("running count"))
     seat, batches = take(service, task)
-    report = task.report(1, batches, bits=SECURE)
+    report = report_of(task, 1, batches, bits=SECURE)
     set_clock.time += 60.0
     problem(put(service, task, "0" * 32, seat, report), 410, "seat-gone")
     # Somebody else has the place now; the late report is refused for good, and the new one is taken.
     other, same = take(service, task)
     assert same == batches and other != seat
     problem(put(service, task, "0" * 32, seat, report), 410, "seat-gone")
-    assert put(service, task, "1" * 32, other, task.report(0, same, bits=SECURE)).status_code == 201
+    assert put(service, task, "1" * 32, other, report_of(task, 0, same, bits=SECURE)).status_code == 201
     assert service.shuffler.counts(task.id)["reports"] == 1
 
 
@@ -398,7 +398,7 @@ def test_full_tasks(make_service: Callable[..., Any], make_task: Any) -> None:
 def test_a_full_outbox_asks_to_come_back(served: tuple[Any, Task]) -> None:
     service, task = served
     seat, batches = take(service, task)
-    report = task.report(1, batches, bits=SECURE)
+    report = report_of(task, 1, batches, bits=SECURE)
     service.shuffler.desk = replace(service.shuffler.desk, most_waiting_bytes=-1)
     for answer in (
         service.at("shuffler", "enrol").post(f"/v1/tasks/{task.id}/seats"),
@@ -413,7 +413,7 @@ def test_a_full_outbox_asks_to_come_back(served: tuple[Any, Task]) -> None:
 def test_a_replay_changes_nothing(served: tuple[Any, Task]) -> None:
     service, task = served
     seat, batches = take(service, task)
-    report = task.report(1, batches, bits=SECURE)
+    report = report_of(task, 1, batches, bits=SECURE)
     assert put(service, task, "a" * 32, seat, report).status_code == 201
     before = tables_of(service.folder / "shuffler.db")
     other, _ = take(service, task)
@@ -438,7 +438,7 @@ def test_a_replay_changes_nothing(served: tuple[Any, Task]) -> None:
 def test_an_upload_answers_for_each_report(served: tuple[Any, Task]) -> None:
     service, task = served
     (good, batches), (short, _) = take(service, task), take(service, task)
-    report = task.report(1, batches, bits=SECURE)
+    report = report_of(task, 1, batches, bits=SECURE)
     reports = [("a", good, report), ("a", good, report), ("b", short, b"x"), ("c", "f" * 32, report)]
     body = pack_upload([SentReport(letter * 32, seat, part) for letter, seat, part in reports])
     answer = service.at("shuffler", "enrol").post(

@@ -16,7 +16,6 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.schedules.combinatorial import slots
 from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
-from shuffledp.service.task import routing_of
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
 COUNTERS: list[dict[str, Any]] = [
@@ -59,7 +58,7 @@ BOTH = [
 )
 def test_routing_is_what_the_counter_asks(asked: dict[str, Any], estimator: str) -> None:
     plan = CounterPlan.plan(**asked, noise="coins", estimator=estimator)
-    routing, counter = routing_of(plan), Counter(plan)
+    routing, counter = Routing.of(plan.layout), Counter(plan)
     state = counter.start()
     while state.users < plan.users:
         cohort = counter.ask(state)
@@ -118,7 +117,7 @@ def test_names_of_no_batch_are_not_found(routing: Routing, name: str) -> None:
      "1.0.99999999999", "1.0.999999999999999999999999", "٣.0.1"],
 )  # fmt: skip
 def test_a_batch_has_one_name(plan_named: Callable[[str], Any], name: str) -> None:
-    routing = routing_of(plan_named("running count"))
+    routing = Routing.of(plan_named("running count").layout)
     assert routing.find("1.0.1") == (1, 0, 1)
     assert routing.find(name) is None
 
@@ -144,7 +143,7 @@ def test_the_shuffler_is_told_nothing_else(make_task: Callable[..., Any]) -> Non
                                    "ciphertext_bytes"])  # fmt: skip
 @pytest.mark.parametrize("value", [None, -1, 0, "x", [], {}, 0.5], ids=repr)
 def test_a_field_with_nonsense_is_refused(plan_named: Callable[[str], Any], field: str, value: Any) -> None:
-    document = routing_of(plan_named("running count")).document()
+    document = Routing.of(plan_named("running count").layout).document()
     for broken in (document | {field: value}, {name: kept for name, kept in document.items() if name != field}):
         with pytest.raises(DataError, match=r"routing.*: create"):
             Routing.from_document(broken)
@@ -152,7 +151,7 @@ def test_a_field_with_nonsense_is_refused(plan_named: Callable[[str], Any], fiel
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version_is_refused_with_a_sentence(plan_named: Callable[[str], Any], version: Any) -> None:
-    document = routing_of(plan_named("running count")).document() | {"version": version}
+    document = Routing.of(plan_named("running count").layout).document() | {"version": version}
     with pytest.raises(DataError, match=f"routing.version must be 1, got {version}: create the task again with this"):
         Routing.from_document(document)
 
@@ -166,7 +165,7 @@ def test_what_is_no_task_is_refused(text: str) -> None:
 @pytest.mark.parametrize("position", [-1, 30, 10**9])
 def test_positions_end_with_the_task(plan_named: Callable[[str], Any], position: int) -> None:
     with pytest.raises(ParameterError, match=r"position must lie in 0\.\.29.*the task is full"):
-        routing_of(plan_named("running count")).batches_of(position)
+        Routing.of(plan_named("running count").layout).batches_of(position)
 
 
 def test_a_batch_that_cannot_travel_in_one_piece_is_refused() -> None:
@@ -177,7 +176,7 @@ def test_a_batch_that_cannot_travel_in_one_piece_is_refused() -> None:
 
 
 def test_one_round_is_one_batch_of_everybody(plan_named: Callable[[str], Any]) -> None:
-    routing = routing_of(plan_named("binary coins"))
+    routing = Routing.of(plan_named("binary coins").layout)
     assert [routing.batches_of(p) for p in (0, 19)] == [
         (SeatInBatch(1, "1.0.1", 20, seat, 2),) for seat in (0, 19)
     ]  # fmt: skip

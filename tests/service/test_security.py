@@ -39,11 +39,11 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted
 from shuffledp.service.shuffler.server import post_to
-from shuffledp.service.store.sqlite_shuffler import GONE
+from shuffledp.service.store.sqlite.shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload, single_body
-from shuffledp.testing.service import tables_of
+from shuffledp.testing.service import report_of, tables_of
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
 FALSE_ALARM = 1e-9
@@ -58,13 +58,14 @@ from pathlib import Path
 given = json.loads(sys.stdin.readline())
 from shuffledp.service.http import log_to_stderr
 from shuffledp.service.serving import Address, uvicorn_server
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.tokens import Tokens
 log_to_stderr(10)
 tokens, store = Tokens.from_document(given["tokens"]), Path(given["store"])
 if given["role"] == "shuffler":
     from shuffledp.service.shuffler.app import shuffler_app
     from shuffledp.service.shuffler.server import ShufflerServer, post_to
-    server = ShufflerServer(store, post=post_to(given["next"], tokens.secrets["hop"]))
+    server = ShufflerServer(open_shuffler_store(store), post=post_to(given["next"], tokens.secrets["hop"]))
     app = shuffler_app(server, tokens)
 else:
     from shuffledp.service.analyzer.app import analyzer_app
@@ -72,7 +73,7 @@ else:
     from shuffledp.service.analyzer.server import AnalyzerServer
     from shuffledp.service.crypto import PrivateKey
     key = PrivateKey.from_text(given["key"])
-    server = AnalyzerServer(store, key=key, opener=Opener(key, processes=1))
+    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key, processes=1))
     app = analyzer_app(server, tokens)
 for text in given["tasks"]:
     server.add_task(text)
@@ -160,7 +161,7 @@ def send_all(client: httpx.Client, task: Task, values: list[int], ports: set[int
     sent = []
     for value, seat in zip(values, answer.json()["seats"], strict=True):
         batches = tuple(SeatInBatch(**each) for each in seat["batches"])
-        report = task.report(value, batches, bits=SECURE)
+        report = report_of(task, value, batches, bits=SECURE)
         sent.append(SentReport(new_id(bits=SECURE), seat["seat"], report))
     half = len(sent) // 2
     for report in [*sent[:half], sent[0]]:
@@ -377,11 +378,16 @@ def test_a_store_tells_a_delivered_batch_from_its_digest_only(aftermath: Afterma
 # --- what the processes are -------------------------------------------------------------------
 
 
-def test_the_shufflers_process_holds_no_code_that_understands_a_message() -> None:
-    script = "import sys, json, shuffledp.service.shuffler.app; print(json.dumps(sorted(sys.modules)))"
+def test_the_shufflers_process_holds_no_code_that_understands_a_message(tmp_path: Path) -> None:
+    script = f"""
+import sys, json, shuffledp.service.shuffler.app
+from shuffledp.service.store import open_shuffler_store
+open_shuffler_store({str(tmp_path / "shuffler.db")!r}).close()
+print(json.dumps(sorted(sys.modules)))
+"""
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     loaded = json.loads(answer.stdout)
-    assert "shuffledp.service.shuffler.desk" in loaded
+    assert {"shuffledp.service.shuffler.desk", "shuffledp.service.store.sqlite.shuffler"} <= set(loaded)
     forbidden = ("shuffledp.protocols", "shuffledp.accounting", "shuffledp.continual", "shuffledp.service.analyzer",
                  "shuffledp.service.task")  # fmt: skip
     assert not [name for name in loaded if name.startswith(forbidden)]
@@ -467,7 +473,7 @@ def test_requests_are_as_long_whatever_the_value(
         batches = task.routing.batches_of(position)
         lengths = set()
         for value in values:
-            body = single_body(new_id(bits=SECURE), task.report(value, batches, bits=SECURE))
+            body = single_body(new_id(bits=SECURE), report_of(task, value, batches, bits=SECURE))
             url = f"http://test/v1/tasks/{task.id}/reports/{new_id(bits=SECURE)}"
             request = httpx.Request("PUT", url, content=body, headers={"Content-Type": BINARY})
             lengths.add((len(str(request.url)), len(str(request.headers.raw)), len(request.read())))

@@ -13,19 +13,23 @@ from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.bounded_sum import BoundedSum
+from shuffledp.protocols.distinct_elements import DistinctElements
+from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding
-from shuffledp.service.task import AnyPlan, Task
+from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
+from shuffledp.testing.service import report_of
 
 SECURE = RandomBits.secure()
 TINY = {"users": 20, "privacy": Privacy(2, 1e-3)}
-UNBOUNDED: dict[str, Callable[[], AnyPlan]] = {
+UNBOUNDED: dict[str, Callable[[], Plan]] = {
     "binary shares": lambda: BinarySum.plan(**TINY, method="shares"),
     "bounded shares": lambda: BoundedSum.plan(**TINY, low=-1, high=1, method="shares"),
     "vector shares": lambda: VectorSum.plan(**TINY, dimension=2, radius=1, method="shares"),
+    "distinct elements": lambda: DistinctElements.plan(**TINY, categories=["red", "green", "blue"]),
     "running count, laplace": lambda: CounterPlan.plan(
         users=60, shufflers=2, privacy=Privacy(4, 1e-2), noise="laplace"
     ),
@@ -59,7 +63,7 @@ def edited(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def test_tasks_come_back_and_reports_have_their_seats_length(
-    any_plan: tuple[AnyPlan, list[Any]], make_task: Callable[..., Task], key: PrivateKey
+    any_plan: tuple[Plan, list[Any]], make_task: Callable[..., Task], key: PrivateKey
 ) -> None:
     plan, values = any_plan
     task = make_task(plan)
@@ -69,7 +73,7 @@ def test_tasks_come_back_and_reports_have_their_seats_length(
     for position in np.linspace(0, plan.users - 1, 5, dtype=int).tolist():
         batches = task.routing.batches_of(position)
         for value in values:
-            report = task.report(value, batches, bits=SECURE)
+            report = report_of(task, value, batches, bits=SECURE)
             # Neither the value nor the number of messages shows: they are filled up to the most there can be.
             assert len(report) == task.routing.report_bytes(position)
             start = 0
@@ -93,7 +97,7 @@ def test_random_counts_of_messages_are_filled_up_to_the_most(make_task: Callable
     batches = task.routing.batches_of(0)
     seen = set()
     for _ in range(60):
-        report = task.report(1, batches, bits=SECURE)
+        report = report_of(task, 1, batches, bits=SECURE)
         opened = open_here(key, report, task.id, "1.0.1")
         assert len(report) == task.plan.messages_per_user_max * CIPHERTEXT_BYTES
         assert opened.payloads.size + opened.fillers == task.plan.messages_per_user_max
@@ -110,8 +114,8 @@ def test_methods_that_one_client_can_void_are_refused_unless_allowed(name: str, 
     task = make_task(plan, allow_unbounded=True)
     (warning,) = Task.from_text(task.text).warnings
     assert warning == f"One client that lies {plan.lying_client}."
-    value = {"bounded shares": 0.5, "vector shares": [0.1, 0.2]}.get(name, 1)
-    assert len(task.report(value, task.routing.batches_of(0), bits=SECURE)) == task.routing.report_bytes(0)
+    value = {"bounded shares": 0.5, "vector shares": [0.1, 0.2], "distinct elements": "blue"}.get(name, 1)
+    assert len(report_of(task, value, task.routing.batches_of(0), bits=SECURE)) == task.routing.report_bytes(0)
 
 
 @pytest.mark.parametrize(
@@ -137,15 +141,16 @@ def test_values_outside_the_domain_are_refused_before_anything_is_sent(
     make_task: Callable[..., Task], name: str, bad: Any
 ) -> None:
     task = make_task(name)
-    for attempt in (task.check_value, lambda value: task.report(value, task.routing.batches_of(0), bits=SECURE)):
-        with pytest.raises(ParameterError, match=r"must|values"):
-            attempt(bad)
+    with pytest.raises(ParameterError, match=r"must|values"):
+        task.plan.check_values(task.plan.encode(np.asarray(bad)[np.newaxis]))
+    with pytest.raises(ParameterError, match=r"must|values"):
+        report_of(task, bad, task.routing.batches_of(0), bits=SECURE)
 
 
 def test_clients_take_no_seeded_bits(make_task: Callable[..., Task]) -> None:
     task = make_task("binary coins")
     with pytest.raises(RandomnessError, match="secure bits only"):
-        task.report(1, task.routing.batches_of(0), bits=RandomBits.seeded(1))
+        report_of(task, 1, task.routing.batches_of(0), bits=RandomBits.seeded(1))
 
 
 # --- the text ---------------------------------------------------------------------------------
@@ -230,7 +235,7 @@ def test_messages_open_in_their_own_task_and_batch_only(make_task: Callable[...,
     nonce = json.loads(task.text)["nonce"]
     twin = Task.from_text(edited(task.text, ("nonce",), ("1" if nonce[0] == "0" else "0") + nonce[1:]))
     batches = task.routing.batches_of(0)
-    report = task.report(1, batches, bits=SECURE)
+    report = report_of(task, 1, batches, bits=SECURE)
     first = report[: batches[0].messages * CIPHERTEXT_BYTES]
     assert open_here(key, first, task.id, batches[0].batch_id).malformed == 0
     for task_id, batch in ((twin.id, batches[0].batch_id), (task.id, batches[1].batch_id), (task.id, "1.1.2")):
@@ -261,7 +266,7 @@ def test_a_ciphertext_with_any_bit_changed_does_not_open(key: PrivateKey) -> Non
 
 def test_every_message_has_an_encapsulation_of_its_own(make_task: Callable[..., Task]) -> None:
     task = make_task("running histogram")
-    reports = b"".join(task.report(1, task.routing.batches_of(0), bits=SECURE) for _ in range(4))
+    reports = b"".join(report_of(task, 1, task.routing.batches_of(0), bits=SECURE) for _ in range(4))
     keys = [reports[at : at + 32] for at in range(0, len(reports), CIPHERTEXT_BYTES)]
     assert len(set(keys)) == len(keys) > 30
 

@@ -170,33 +170,15 @@ def at_store(path: Path) -> Iterator[Check]:
 
 def _kind(name: str, path: Path) -> Check:
     """What the file says that it is, read without changing it."""
-    import sqlite3
-    from urllib.parse import quote
+    from shuffledp.errors import ParameterError
+    from shuffledp.service.store import inspect_store
 
-    to_do = "name a file that a server or a client made"
-    with path.open("rb") as file:
-        if file.read(16) != b"SQLite format 3\0":
-            return Check(name, "fail", "is no SQLite database", to_do)
     try:
-        db = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, timeout=2)
-        try:
-            label = db.execute("SELECT label FROM store").fetchone()[0]
-            sound = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            db.close()
-    except (sqlite3.Error, TypeError) as broken:
-        return Check(name, "fail", f"is no store of shuffledp ({broken})", to_do)
-    known = _labels()
-    if label not in known:
-        return Check(name, "fail", f"is a {label} store", f"this version reads {', '.join(known)}")
-    return Check(name, "ok" if sound == "ok" else "fail", f"{label}, {sound}", "" if sound == "ok" else "restore it")
-
-
-def _labels() -> list[str]:
-    from shuffledp.service.client import outbox
-    from shuffledp.service.store import sqlite_analyzer, sqlite_shuffler
-
-    return [f"{kind.KIND} {kind.VERSION}" for kind in (sqlite_shuffler, sqlite_analyzer, outbox)]
+        label, condition = inspect_store(path)
+    except ParameterError as broken:
+        return Check(name, "fail", broken.problem.replace("must be", "is not", 1), broken.way_out)
+    is_sound = condition == "ok"
+    return Check(name, "ok" if is_sound else "fail", f"{label}, {condition}", "" if is_sound else "restore it")
 
 
 def _holder(path: Path) -> str:

@@ -16,7 +16,7 @@ Keys = Annotated[
 Tasks = Annotated[
     list[Path] | None, typer.Option("--task", help="A task to serve; repeat it for more.", metavar="FILE")
 ]
-Store = Annotated[Path, typer.Option("--store", help="The database, made if it is new.", metavar="FILE")]
+Store = Annotated[str, typer.Option("--store", help="The database, made if it is new.", metavar="FILE")]
 Host = Annotated[str, typer.Option("--host", help="Another address than this machine's own needs TLS.", metavar="A")]
 TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, PEM.", metavar="FILE")]
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key, PEM.", metavar="FILE")]
@@ -75,39 +75,42 @@ def serve_all(
     folder.mkdir(parents=True, exist_ok=True)
     shuffler, analyzer = Address(port=port), Address(port=port + 1)
     servers = [
-        _analyzer(folder / "analyzer.db", keys, task, analyzer),
-        _shuffler(folder / "shuffler.db", keys, analyzer.url, task, shuffler, lease_seconds),
+        _analyzer(str(folder / "analyzer.db"), keys, task, analyzer),
+        _shuffler(str(folder / "shuffler.db"), keys, analyzer.url, task, shuffler, lease_seconds),
     ]
     _run(servers, [("shuffler", shuffler.url), ("analyzer", analyzer.url)])
 
 
 def _shuffler(
-    store: Path, keys: Path, analyzer: str, tasks: list[Path] | None, address: Any, lease_seconds: float
+    store: str, keys: Path, analyzer: str, tasks: list[Path] | None, address: Any, lease_seconds: float
 ) -> "uvicorn.Server":
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
     from shuffledp.service.shuffler.server import ShufflerServer, post_to
+    from shuffledp.service.store import open_shuffler_store
     from shuffledp.service.tokens import HOP
 
     tokens = load_tokens(keys)
     texts = [_text(path) for path in tasks or []]
-    server = ShufflerServer(store, post=post_to(analyzer, tokens.secrets[HOP]), lease_seconds=lease_seconds)
+    post = post_to(analyzer, tokens.secrets[HOP])
+    server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
     for text in texts:
         server.add_task(text)
     return uvicorn_server(shuffler_app(server, tokens), address)
 
 
-def _analyzer(store: Path, keys: Path, tasks: list[Path] | None, address: Any) -> "uvicorn.Server":
+def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) -> "uvicorn.Server":
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
     from shuffledp.service.keys import load_private_key, load_tokens
     from shuffledp.service.serving import uvicorn_server
+    from shuffledp.service.store import open_analyzer_store
 
     tokens, key = load_tokens(keys), load_private_key(keys)
     texts = [_text(path) for path in tasks or []]
-    server = AnalyzerServer(store, key=key, opener=Opener(key))
+    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key))
     for text in texts:
         server.add_task(text)
     return uvicorn_server(analyzer_app(server, tokens), address)

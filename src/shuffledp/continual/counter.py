@@ -22,7 +22,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Bits
-from shuffledp.protocols.learner import Cohort, Learner, OpenBatch
+from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.shuffle.pool import ShufflerPool
@@ -146,7 +146,7 @@ class Counter(Learner[CounterState]):
         if not is_whole(users) or not 1 <= users <= cohort.users:
             raise ParameterError("users", users, f"must lie in 1..{cohort.users}", "ask again after each cohort")
         time = state.users + users
-        due = {batch.level: batch for batch in cohort.batches if batch.first_seat + users == batch.mechanism.users}
+        due = cohort.closing(users)
         if set(closed) != set(due):
             raise ParameterError(
                 "closed", sorted(closed), f"must be the levels {sorted(due)}", "tell every batch that closed"
@@ -171,6 +171,29 @@ class Counter(Learner[CounterState]):
         self._check_state(state)
         slot, since = divmod(state.users, self.plan.slot_users)
         return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
+
+    def resume(self, document: Any) -> CounterState:
+        state = CounterState.from_document(document)
+        self._check_state(state)
+        return state
+
+    def told_document(self, told: Total) -> Any:
+        return np.asarray(told).tolist()
+
+    def told_from(self, document: Any) -> Total:
+        return _total_from(document)
+
+    def stand_in(self, mechanism: BatchMechanism) -> Total:
+        """The sum if everybody of the batch had the domain's middle."""
+        domain = self.plan.domain
+        middle = round(mechanism.users * domain.middle / domain.step)
+        return middle if domain.coordinates == 1 else np.full(domain.coordinates, middle, dtype=np.int64)
+
+    def widening(self, mechanism: BatchMechanism, dropped: int, void: bool) -> float:
+        """A missing message moves a sum by a step; a void batch counts as its middle, rounded."""
+        domain = self.plan.domain
+        spoiled = mechanism.users * domain.reach + domain.step / 2 if void else 0.0
+        return domain.step * dropped + spoiled
 
     def _joined(self, slot: int) -> list[tuple[int, int, int]]:
         """Level, first slot and end of every batch that this slot's users join."""

@@ -7,9 +7,10 @@ learners alike, so that one driver runs them all, in a simulation, on an engine 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from shuffledp.accounting.guarantee import Guarantee
+from shuffledp.errors import DataError
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -109,8 +110,25 @@ class Cohort:
     batches: tuple[OpenBatch, ...]
     step: DeviceStep = DeviceStep()
 
+    def closing(self, users: int) -> dict[int, OpenBatch]:
+        """The batches, by level, that are full when so many users of the cohort have come."""
+        return {batch.level: batch for batch in self.batches if batch.first_seat + users == batch.mechanism.users}
 
-S = TypeVar("S")
+
+class LearnerState(Protocol):
+    """Where a learner stands: frozen, and written as JSON."""
+
+    @property
+    def users(self) -> int:
+        """How many users have come."""
+        ...
+
+    def document(self) -> dict[str, Any]:
+        """The state as JSON: `schema`, the learner's `fingerprint`, and what `Learner.resume` needs."""
+        ...
+
+
+S = TypeVar("S", bound=LearnerState)
 
 
 class Learner(ABC, Generic[S]):
@@ -140,3 +158,35 @@ class Learner(ABC, Generic[S]):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """The proof of what every user is promised, as data."""
+
+    # What follows is asked by whoever runs a learner over days, on people's devices: everything is kept as JSON.
+
+    def resume(self, document: Any) -> S:
+        """The state that `document()` of a state wrote.
+
+        Raises:
+            ParameterError: no state, of another version, or of another learner.
+        """
+        raise DataError("task", type(self).__name__, "must have states that can be saved", "run it in one process")
+
+    def told_document(self, told: Any) -> Any:
+        """What a mechanism read from a batch, as JSON: it waits until every batch that closes with it is read."""
+        return told
+
+    def told_from(self, document: Any) -> Any:
+        """What a mechanism read, from the JSON of `told_document`."""
+        return document
+
+    def stand_in(self, mechanism: BatchMechanism) -> Any:
+        """What a batch that was spoiled counts as; None where nothing can stand in for it, and no answer comes."""
+        return None
+
+    def widening(self, mechanism: BatchMechanism, dropped: int, void: bool) -> float:
+        """How much further off the estimates may be because of this batch, where they do not say so themselves.
+
+        Args:
+            mechanism: the batch's.
+            dropped: messages of it that were missing or malformed.
+            void: whether it was spoiled, so that `stand_in` counts instead.
+        """
+        return 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import Guarantee
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
@@ -141,6 +141,11 @@ class RoundState:
     users: int
     tally: Tally | None = None
 
+    def document(self) -> dict[str, Any]:
+        """The state as JSON."""
+        tally = None if self.tally is None else self.tally.document()
+        return {"schema": 1, "fingerprint": self.fingerprint, "users": self.users, "tally": tally}
+
 
 @dataclass(frozen=True, slots=True)
 class OneRound(Learner[RoundState]):
@@ -170,3 +175,16 @@ class OneRound(Learner[RoundState]):
 
     def guarantee(self) -> Guarantee:
         return self.plan.guarantee()
+
+    def resume(self, document: Any) -> RoundState:
+        expected = {"schema": 1, "fingerprint": self.fingerprint}
+        if not isinstance(document, Mapping) or {name: document.get(name) for name in expected} != expected:
+            raise DataError("state", "another", "must be of this plan, with schema 1", "restore it from a copy")
+        tally = document["tally"]
+        return RoundState(self.fingerprint, document["users"], None if tally is None else Tally.from_document(tally))
+
+    def told_document(self, told: Tally) -> Any:
+        return told.document()
+
+    def told_from(self, document: Any) -> Tally:
+        return Tally.from_document(document)

@@ -3,13 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.joined import joined_batches
+from shuffledp.schedules.layout import BatchLayout
 from shuffledp.schedules.prefixes import PrefixSchedule
 from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION
 
@@ -19,7 +20,15 @@ _MOST_SLOTS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class SeatInBatch:
-    """One batch that a seat belongs to: `seat` counts the batch's users from 0."""
+    """One batch that a seat belongs to.
+
+    Attributes:
+        level: the batch's level in the schedule, from 1.
+        batch_id: its level, first slot and end slot, as in 2.0.15.
+        size: how many users it has.
+        seat: which of them this is, from 0.
+        messages: how many messages each of them sends to it.
+    """
 
     level: int
     batch_id: str
@@ -33,6 +42,14 @@ class Routing:
     """Who goes into which batch: position t of the task's users, one batch a level.
 
     A one-round task is the schedule with one batch.
+
+    Attributes:
+        users: how many people report in all.
+        budget: batches that an estimate is made of at most.
+        shufflers: batches that are open at once, one a level.
+        slot_users: people in the smallest batch.
+        every_slot: whether every slot has a batch of its own, even where a larger one closes with it.
+        messages: messages that each report sends to a batch of this size.
 
     >>> messages = {10: 3, 20: 2, 30: 2}
     >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
@@ -48,7 +65,18 @@ class Routing:
     slot_users: int
     every_slot: bool
     messages: Mapping[int, int]
-    """Messages that each report sends to a batch of this size."""
+
+    @classmethod
+    def of(cls, layout: BatchLayout) -> Self:
+        """The routing of a plan's batches.
+
+        Args:
+            layout: `plan.layout`.
+
+        Raises:
+            ParameterError: a batch is too large to travel.
+        """
+        return cls(**{field.name: getattr(layout, field.name) for field in fields(cls)})
 
     def __post_init__(self) -> None:
         for name in ("users", "budget", "shufflers", "slot_users"):
@@ -99,7 +127,7 @@ class Routing:
             raise ParameterError("position", position, f"must lie in 0..{self.users - 1}", "the task is full")
         slot, within = divmod(position, self.slot_users)
         found = []
-        for level, first, end in joined_batches(self.schedule, slot, every_slot=self.every_slot):
+        for level, first, end in self._joined(slot):
             size = (end - first) * self.slot_users
             seat = (slot - first) * self.slot_users + within
             found.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))

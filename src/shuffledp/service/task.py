@@ -12,36 +12,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from shuffledp.continual.batches import CoinBatch
-from shuffledp.continual.plan import CounterPlan
-from shuffledp.errors import DataError, ParameterError, RandomnessError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import whole_file
-from shuffledp.messages import Payloads, Reports
 from shuffledp.protocols.catalogue import plan_from_document
-from shuffledp.protocols.domains.domain import Categories as NamedCategories
-from shuffledp.protocols.domains.summed import OneHot
-from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.service.crypto import SUITE_NAME, PublicKey, binding
-from shuffledp.service.routing import Routing, SeatInBatch
-from shuffledp.service.wire import VERSION, is_id, new_id, pack_messages
-
-AnyPlan = Plan | CounterPlan
+from shuffledp.service.crypto import SUITE_NAME, PublicKey
+from shuffledp.service.routing import Routing
+from shuffledp.service.wire import VERSION, is_id, new_id
 
 
 @dataclass(frozen=True)
 class Task:
     """An immutable document; everything else follows from it.
 
-    >>> from shuffledp.privacy import Privacy
+    Attributes:
+        text: the document, canonical JSON: another spelling of the same document is another task.
+
+    >>> from shuffledp import BinarySum, Privacy
     >>> from shuffledp.service.crypto import PrivateKey
-    >>> plan = CounterPlan.plan(users=2000, shufflers=2, privacy=Privacy(1, 1e-6), noise="coins")
+    >>> plan = BinarySum.plan(users=2000, privacy=Privacy(1, 1e-6), method="coins")
     >>> task = Task.create(plan, PrivateKey.generate().public, bits=RandomBits.secure())
     >>> task.routing.users, task.warnings, Task.from_text(task.text) == task
     (2000, (), True)
@@ -50,24 +41,43 @@ class Task:
     text: str
 
     @classmethod
-    def create(cls, plan: AnyPlan, key: PublicKey, *, bits: RandomBits, allow_unbounded: bool = False) -> Self:
-        """A task for a plan; methods in which one lying client can void a batch only if they are asked for."""
-        warnings = _warnings(plan)
-        if warnings and not allow_unbounded:
+    def create(cls, plan: Plan, key: PublicKey, *, bits: RandomBits, allow_unbounded: bool = False) -> Self:
+        """A new task for a plan.
+
+        Args:
+            plan: any plan.
+            key: the analyzer's, which clients encrypt to.
+            bits: where the task's nonce comes from: two tasks of one plan have two ids.
+            allow_unbounded: take a plan with warnings, such as that one client that lies can void a batch.
+
+        Returns:
+            The task, with the plan's warnings in its document.
+
+        Raises:
+            ParameterError: the plan has warnings and they were not allowed, or a batch of it is too large to travel.
+        """
+        if plan.warnings and not allow_unbounded:
             raise ParameterError(
                 "method",
                 plan.method,
-                f"must not let a few spoil it for everybody ({' '.join(warnings).rstrip('.')})",
+                f"must not let a few spoil it for everybody ({' '.join(plan.warnings).rstrip('.')})",
                 "choose bits, or coins with an honest fraction of 1, or allow it (--allow-unbounded)",
             )
         return cls(_text(plan, key, new_id(bits=bits)))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The task that this text is, checked."""
+        """The task that this text is.
+
+        Args:
+            text: what `create` made, unchanged.
+
+        Raises:
+            ParameterError: any field is another than `create` would have written for the plan.
+        """
         task = cls(text)
         # Reading is checking: each of these refuses what does not fit.
-        if task.routing != routing_of(task.plan):
+        if task.routing != Routing.of(task.plan.layout):
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
         expected = _text(task.plan, task.public_key, task.document.get("nonce"))
         if not is_id(task.document.get("nonce")) or text != expected:
@@ -76,7 +86,14 @@ class Task:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """A task from its file."""
+        """A task from its file.
+
+        Args:
+            path: a file that `save` wrote.
+
+        Raises:
+            ParameterError: it cannot be read, or is no task.
+        """
         try:
             return cls.from_text(path.read_text("utf-8").strip())
         except OSError:
@@ -100,7 +117,7 @@ class Task:
         version = document.get("version") if isinstance(document, dict) else None
         if version != VERSION or document.get("suite") != SUITE_NAME:
             raise DataError("task.version", version, f"must be {VERSION}, with {SUITE_NAME}", again)
-        if json.dumps(document, sort_keys=True, separators=(",", ":")) != self.text:
+        if _canonical(document) != self.text:
             raise DataError("task", "another spelling", "must be the text that was created", "copy the file unchanged")
         return dict(document)
 
@@ -110,11 +127,9 @@ class Task:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property
-    def plan(self) -> AnyPlan:
+    def plan(self) -> Plan:
         """What the task asks, and how it protects."""
-        document = self.document.get("plan")
-        is_counter = isinstance(document, Mapping) and document.get("protocol") == CounterPlan.protocol
-        return CounterPlan.from_document(document) if is_counter else plan_from_document(document)
+        return plan_from_document(self.document.get("plan"))
 
     @cached_property
     def routing(self) -> Routing:
@@ -127,126 +142,30 @@ class Task:
         return PublicKey.from_text(str(self.document.get("public_key")))
 
     @property
+    def categories(self) -> Categories | None:
+        """The categories that people's values are of, by their own names; None where values are numbers."""
+        return self.plan.domain.named
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What the operator asked for against advice."""
         return tuple(self.document.get("warnings", ()))
 
-    # --- the client's side -------------------------------------------------------------------
 
-    def report(self, value: Any, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> bytes:
-        """One user's value, randomized for exactly these batches, encrypted message by message."""
-        if not bits.is_secure:
-            raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
-        sealed: list[bytes] = []
-        for batch, (payloads, labels) in zip(batches, self._randomized(value, batches, bits), strict=True):
-            packed = pack_messages(payloads, labels, batch.messages, bits=bits)
-            # In random order: a message's place must not say whether it is a value, a coin or a filler.
-            packed = [packed[place] for place in uniform_permutation(len(packed), bits=bits)]
-            sealed += self.public_key.seal(packed, binding(self.id, batch.batch_id))
-        return b"".join(sealed)
-
-    def _randomized(
-        self, value: Any, batches: tuple[SeatInBatch, ...], bits: RandomBits
-    ) -> list[tuple[Payloads, Payloads | None]]:
-        values = self.encode(np.asarray(value)[np.newaxis])
-        if isinstance(self.plan, CounterPlan):
-            checked = self.plan.domain.check_values(values)
-            # Rounded once: all of a user's batches get the same steps.
-            steps = self.plan.domain.to_steps(checked, bits=bits)
-            reports = [self.plan.mechanism(batch.size).randomize(steps, batch.seat, bits=bits) for batch in batches]
-        else:
-            reports = [self.plan.mechanism(batch.size).randomize(values, batch.seat, bits=bits) for batch in batches]
-        return [_only(report) for report in reports]
-
-    def encode(self, values: ArrayLike) -> NDArray[Any]:
-        """People's own values as the plan takes them, on their own device: names and values of an axis become codes."""
-        plan = self.plan
-        if isinstance(plan, HistogramPlan):
-            return plan.categories.encode(values)
-        if isinstance(plan, RangesPlan):
-            return plan.encode(values)
-        if isinstance(plan, CounterPlan) and isinstance(plan.domain, OneHot):
-            return plan.domain.encode(values)
-        return np.asarray(values)
-
-    @property
-    def categories(self) -> NamedCategories | None:
-        """What the numbers of the estimate are called, if that is known."""
-        plan = self.plan
-        if isinstance(plan, HistogramPlan):
-            return plan.categories
-        return plan.domain.named if isinstance(plan, CounterPlan) and isinstance(plan.domain, OneHot) else None
-
-    def check_value(self, value: Any) -> None:
-        """Refuse a value outside the plan's domain, before anything is sent."""
-        values = self.encode(np.asarray(value)[np.newaxis])
-        if isinstance(self.plan, CounterPlan):
-            self.plan.domain.check_values(values)
-        else:
-            self.plan.check_values(values)
-
-
-def _text(plan: AnyPlan, key: PublicKey, nonce: Any) -> str:
-    """The one text of a task."""
-    document = {
-        "version": VERSION,
-        "nonce": nonce,
-        "suite": SUITE_NAME,
-        "public_key": key.text,
-        "routing": routing_of(plan).document(),
-        "plan": plan.document(),
-        "warnings": _warnings(plan),
-    }
+def _canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def _only(reports: Reports) -> tuple[Payloads, Payloads | None]:
-    return reports.payloads, reports.labels
-
-
-def routing_of(plan: AnyPlan) -> Routing:
-    """What a shuffler may know of this plan."""
-    if not isinstance(plan, CounterPlan):
-        messages = {plan.users: plan.messages_per_user_max}
-        return Routing(
-            users=plan.users, budget=1, shufflers=1, slot_users=plan.users, every_slot=False, messages=messages
-        )
-    routing = _CounterRouting(plan)
-    return Routing(
-        users=plan.users,
-        budget=plan.budget,
-        shufflers=plan.shufflers_used,
-        slot_users=plan.slot_users,
-        every_slot=routing.every_slot,
-        messages=routing.messages,
+def _text(plan: Plan, key: PublicKey, nonce: Any) -> str:
+    """The one text of a task."""
+    return _canonical(
+        {
+            "version": VERSION,
+            "nonce": nonce,
+            "suite": SUITE_NAME,
+            "public_key": key.text,
+            "routing": Routing.of(plan.layout).document(),
+            "plan": plan.document(),
+            "warnings": plan.warnings,
+        }
     )
-
-
-@dataclass(frozen=True)
-class _CounterRouting:
-    plan: CounterPlan
-
-    @property
-    def every_slot(self) -> bool:
-        return self.plan.estimator == "combined"
-
-    @property
-    def messages(self) -> dict[int, int]:
-        sizes = {size for level in self.plan.batch_sizes.values() for size in level}
-        return {size: self.plan.mechanism(size).messages_max for size in sizes}
-
-
-def _warnings(plan: AnyPlan) -> list[str]:
-    """In words: what one client that lies can do, where that is not bounded."""
-    if not isinstance(plan, CounterPlan):
-        is_unbounded = plan.influence is None if isinstance(plan, HistogramPlan) else plan.method == "shares"
-        return [f"One client that lies {plan.lying_client}."] if is_unbounded else []
-    if not isinstance(plan.mechanism(plan.slot_users), CoinBatch):
-        return [f"One client that lies {plan.lying_client}."]
-    # Coins are dealt out by seat: whoever may choose seats may hold all of them.
-    if plan.honest_fraction < 1:
-        return [
-            f"The plan counts on {plan.honest_fraction:.0%} of every batch's coins, not of its users: in a large batch "
-            "few seats hold coins, and users who choose their seats may hold them all."
-        ]
-    return []

@@ -15,7 +15,8 @@ from typing import Any
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
-from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.sqlite import open_analyzer_store
+from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 from shuffledp.testing.model import Model, Place, Sent, WrongError, must
@@ -124,7 +125,7 @@ class Machine(Model):
         end = self.with_kill(
             "shuffler", 14 * len(chosen), lambda: done_at_kill.append([future.done() for future in asked])
         )
-        store, shuffler = self.world.shuffler._store, self.world.shuffler
+        store, shuffler = self.world.stores["shuffler"], self.world.shuffler
         submit = [(report.place.task.id, report.as_sent) for report in chosen]
         together(store, lambda: asked.extend(accept_one(shuffler, *each) for each in submit))
         outcomes = [_outcome(future) for future in asked]
@@ -229,8 +230,8 @@ class Machine(Model):
         end()
 
     def forget(self) -> None:
-        self.world.shuffler._store.forget()
-        self.world.analyzer._store.forget()
+        for store in self.world.stores.values():
+            store.forget()
 
     def kill_between(self) -> None:
         role = self.choice.choice(("shuffler", "analyzer"))
@@ -267,7 +268,8 @@ class Machine(Model):
         must(set(bodies) == expected, "a full batch was not sealed, or one that is not was")
         folder = self.world.folder / "calm"
         folder.mkdir()
-        calm = AnalyzerServer(folder / "a.db", key=self.world.key, opener=OpenerHere(self.world.key))
+        store = open_analyzer_store(str(folder / "a.db"))
+        calm = AnalyzerServer(store, key=self.world.key, opener=OpenerHere(self.world.key))
         calm.add_task(task.text)
         for batch_id, body in bodies.items():
             calm.deliver(task.id, batch_id, body)
@@ -289,8 +291,8 @@ class Machine(Model):
         self.seen = {key: seen for key, seen in self.seen.items() if key[0] != task.id}
         self.world.network.sent = [each for each in self.world.network.sent if each[0] != task.id]
         self.checked_sent = len(self.world.network.sent)
-        _delete(self.world.shuffler._store, task.id)
-        _delete(self.world.analyzer._store, task.id)
+        for store in self.world.stores.values():
+            _delete(store, task.id)
 
     def finish(self) -> None:
         self.trace.append("finish")
@@ -309,7 +311,7 @@ def _can_fill(task: Task, batch: SeatInBatch) -> bool:
     return place is not None and place[2] * task.routing.slot_users <= task.routing.users
 
 
-def _delete(store: SqliteStore, task_id: str) -> None:
+def _delete(store: SqliteStore[Any], task_id: str) -> None:
     """A finished task's rows, so that checking stays quick."""
 
     def delete(db: sqlite3.Connection) -> None:
@@ -322,7 +324,7 @@ def _delete(store: SqliteStore, task_id: str) -> None:
                         db.execute(f"DROP TABLE IF EXISTS pieces_{number}")
                 db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
 
-    store.write(delete)
+    store.write(lambda records: delete(records.db))
 
 
 def run(folder: Path, seed: int, steps: int, **world: Any) -> Machine:

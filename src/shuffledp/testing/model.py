@@ -5,18 +5,17 @@ duplicate and a count of 0 a loss.
 """
 
 import hashlib
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from shuffledp.continual.plan import CounterPlan
 from shuffledp.service.routing import SeatInBatch
-from shuffledp.service.store.sqlite_shuffler import GONE, SENT, TIDYING, batch_rows
+from shuffledp.service.store.sqlite.engine import SqliteStore
+from shuffledp.service.store.sqlite.shuffler import GONE, SENT, TIDYING
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import MadeReport, World, ciphertexts
+from shuffledp.testing.service import MadeReport, World, batch_rows, ciphertexts, rows
 
 
 class WrongError(AssertionError):
@@ -86,7 +85,10 @@ class Model:
 
     def check(self) -> None:
         found: dict[str, Counter[str]] = {report_id: Counter() for report_id in self.reports}
-        parts, sealed, accepted = self.world.shuffler._store.read(_shuffler_rows)
+        shuffler = self.world.stores["shuffler"]
+        parts, sealed = batch_rows(shuffler, "parts"), self._sealed(shuffler)
+        ids = rows(shuffler, "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted")
+        accepted = {report_id.hex() for (report_id,) in ids}
         live = {task.id: task for task in self.tasks}
         filled: Counter[tuple[str, str]] = Counter()
         tidying = {(task_id, batch_id) for task_id, batch_id, state, _ in sealed if state == TIDYING}
@@ -118,6 +120,14 @@ class Model:
                 must(self.kept(task_id, batch_id) is not None, "a batch was purged and the analyzer does not have it")
         self._check_reports(found, accepted)
         self._check_analyzer({(task_id, batch_id) for task_id, batch_id, _, _ in sealed})
+
+    def _sealed(self, shuffler: SqliteStore[Any]) -> list[tuple[str, str, int, bytes]]:
+        """Task, id, state and bytes of every sealed batch."""
+        bodies: dict[tuple[str, str], bytes] = {}
+        for task_id, batch_id, _, body in sorted(batch_rows(shuffler, "pieces")):
+            bodies[task_id, batch_id] = bodies.get((task_id, batch_id), b"") + body
+        states = rows(shuffler, "SELECT task_id, batch_id, state FROM sealed")
+        return [(task_id, batch_id, state, bodies.get((task_id, batch_id), b"")) for task_id, batch_id, state in states]
 
     def _owners_of_part(self, batch_id: str, body: bytes) -> list[str]:
         owners = []
@@ -172,7 +182,8 @@ class Model:
                 must(len(counts) == 1 or not report.place.batches, "a report is in some of its batches")
 
     def _check_analyzer(self, sealed: set[tuple[str, str]]) -> None:
-        for task_id, batch_id, digest, body, total, dropped, void in self.world.analyzer._store.read(_analyzer_rows):
+        kept = "SELECT task_id, batch_id, digest, body, total, dropped, void FROM batches"
+        for task_id, batch_id, digest, body, total, dropped, void in rows(self.world.stores["analyzer"], kept):
             known = self.seen.get((task_id, batch_id))
             if known is None:
                 continue
@@ -184,7 +195,7 @@ class Model:
                 must((int(total), dropped, void) == (known.ones - _half(task, batch_id), 0, 0), "a wrong total")
 
     def kept(self, task_id: str, batch_id: str) -> Any:
-        return self.world.analyzer._store.read(lambda db: _digest(db, task_id, batch_id))
+        return self.world.stores["analyzer"].read(lambda records: records.digest(task_id, batch_id))
 
 
 def _seat(report: Sent, batch_id: str) -> int:
@@ -194,27 +205,6 @@ def _seat(report: Sent, batch_id: str) -> int:
 @cache
 def _half(task: Task, batch_id: str) -> int:
     place = task.routing.find(batch_id)
-    assert place is not None and isinstance(task.plan, CounterPlan)
-    mechanism: Any = task.plan.mechanism((place[2] - place[1]) * task.plan.slot_users)
+    assert place is not None
+    mechanism: Any = task.plan.mechanism((place[2] - place[1]) * task.routing.slot_users)
     return int(mechanism.coins) // 2
-
-
-def _shuffler_rows(db: sqlite3.Connection) -> tuple[list[Any], list[Any], set[str]]:
-    parts = batch_rows(db, "parts")
-    bodies: dict[tuple[str, str], bytes] = {}
-    for task_id, batch_id, _, body in sorted(batch_rows(db, "pieces")):
-        bodies[task_id, batch_id] = bodies.get((task_id, batch_id), b"") + body
-    sealed = [
-        (task_id, batch_id, state, bodies.get((task_id, batch_id), b""))
-        for task_id, batch_id, state in db.execute("SELECT task_id, batch_id, state FROM sealed").fetchall()
-    ]
-    ids = "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted"
-    return parts, sealed, {row[0].hex() for row in db.execute(ids)}
-
-
-def _analyzer_rows(db: sqlite3.Connection) -> list[Any]:
-    return db.execute("SELECT task_id, batch_id, digest, body, total, dropped, void FROM batches").fetchall()
-
-
-def _digest(db: sqlite3.Connection, task_id: str, batch_id: str) -> Any:
-    return db.execute("SELECT digest FROM batches WHERE task_id = ? AND batch_id = ?", (task_id, batch_id)).fetchone()

@@ -28,6 +28,7 @@ from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import Unpacked
@@ -151,15 +152,16 @@ class WritingDown:
 
 
 def _serve(order: dict[str, Any]) -> None:
-    tokens, store, address = Tokens(order["tokens"]), Path(order["store"]), Address(port=order["port"])
+    tokens, store, address = Tokens(order["tokens"]), order["store"], Address(port=order["port"])
     if order["role"] == "shuffler":
         limits = {name: order[name] for name in ("lease_seconds", "most_waiting_bytes") if name in order}
-        app = shuffler_app(ShufflerServer(store, post=post_to(order["next"], tokens.secrets["hop"]), **limits), tokens)
+        post = post_to(order["next"], tokens.secrets["hop"])
+        app = shuffler_app(ShufflerServer(open_shuffler_store(store), post=post, **limits), tokens)
     else:
         key = PrivateKey.from_text(order["key"])
         opener: Opening = Opener(key, processes=1) if order.get("workers") else OpenerHere(key)
         opener = WritingDown(opener, Path(order["opened"]))
-        app = analyzer_app(AnalyzerServer(store, key=key, opener=opener), tokens)
+        app = analyzer_app(AnalyzerServer(open_analyzer_store(store), key=key, opener=opener), tokens)
     uvicorn_server(app, address).run()
 
 

@@ -18,17 +18,19 @@ from typing import Any
 import httpx
 import numpy as np
 
-from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
 from shuffledp.testing.clock import MockClock
@@ -41,7 +43,7 @@ def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: st
     >>> task.routing.users, [batch.size for batch in task.routing.batches_of(0)]
     (24, [3, 9, 18])
     """
-    plan = CounterPlan.plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), noise=noise)
+    plan = PROTOCOLS["counter"].plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), method=noise)
     return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True)
 
 
@@ -58,14 +60,19 @@ def made_report(task: Task, batches: Iterable[SeatInBatch], *, bits: RandomBits)
     """What a client would send, with bits that the test can add up: as many as the seat's part of the batch is."""
     pieces, ones = {}, {}
     for batch in batches:
-        plan = task.plan
-        assert isinstance(plan, CounterPlan)
-        count = plan.mechanism(batch.size).randomize(np.zeros(1, dtype=np.int64), batch.seat, bits=bits).payloads.size
+        count = (
+            task.plan.mechanism(batch.size).randomize(np.zeros(1, dtype=np.int64), batch.seat, bits=bits).payloads.size
+        )
         payloads = (bits.unsigned(count, 8) & 1).astype(np.uint8)
         packed = pack_messages(payloads, None, batch.messages, bits=bits)
         pieces[batch.batch_id] = tuple(task.public_key.seal(packed, binding(task.id, batch.batch_id)))
         ones[batch.batch_id] = int(payloads.sum())
     return MadeReport(b"".join(b"".join(piece) for piece in pieces.values()), pieces, ones)
+
+
+def report_of(task: Task, value: Any, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> bytes:
+    """What the device of a user with this value sends, from the seat that these batches belong to."""
+    return make_reports(task, task.plan.encode(np.asarray(value)[np.newaxis]), [batches], bits=bits)[0]
 
 
 def ciphertexts(body: bytes) -> list[bytes]:
@@ -125,7 +132,7 @@ class Watched:
         return getattr(self._inner, name)
 
 
-def watch(store: SqliteStore) -> Watched:
+def watch(store: SqliteStore[Any]) -> Watched:
     """Put a watched connection in the place of the store's own."""
     watched = Watched(store._writer)
     store.write(lambda db: setattr(store, "_writer", watched))
@@ -184,7 +191,7 @@ class Kill:
         return self.path.with_name(self.path.name + "-wal")
 
 
-def together(store: SqliteStore, submit: Callable[[], Any]) -> Any:
+def together(store: SqliteStore[Any], submit: Callable[[], Any]) -> Any:
     """Hold the store's writer until `submit` has put all its requests into the queue: they share a commit."""
     begun, go = threading.Event(), threading.Event()
 
@@ -249,60 +256,51 @@ class World:
     def __post_init__(self) -> None:
         self.bits = RandomBits.secure()
         self.network = Network(lambda task_id, batch_id, body: self.analyzer.deliver(task_id, batch_id, body))
+        self.stores: dict[str, SqliteStore[Any]] = {}
+        self.writers: dict[str, Watched] = {}
         self._lives = 0
-        self._start_shuffler(self._new_folder() / "s.db")
-        self._start_analyzer(self._new_folder() / "a.db")
+        for role in ("shuffler", "analyzer"):
+            folder = self._new_folder()
+            folder.mkdir(parents=True)
+            self._start(role, folder / f"{role}.db")
 
     def _new_folder(self) -> Path:
         self._lives += 1
-        folder = self.folder / f"life-{self._lives}"
-        folder.mkdir(parents=True)
-        return folder
+        return self.folder / f"life-{self._lives}"
 
-    def _start_shuffler(self, path: Path) -> None:
-        self.shuffler = self.make_shuffler(
-            path,
-            post=self.network.post,
-            clock=self.clock,
-            lease_seconds=self.lease_seconds,
-            most_waiting_bytes=self.most_waiting_bytes,
-        )
-        self.shuffler_writer = watch(self.shuffler._store)
-
-    def _start_analyzer(self, path: Path) -> None:
-        self.analyzer = AnalyzerServer(path, key=self.key, opener=OpenerHere(self.key))
-        self.analyzer_writer = watch(self.analyzer._store)
+    def _start(self, role: str, path: Path) -> None:
+        if role == "shuffler":
+            self.stores[role] = store = open_shuffler_store(str(path))
+            limits: dict[str, Any] = {
+                "lease_seconds": self.lease_seconds,
+                "most_waiting_bytes": self.most_waiting_bytes,
+            }
+            self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock, **limits)
+        else:
+            self.stores[role] = open_analyzer_store(str(path))
+            self.analyzer = AnalyzerServer(self.stores[role], key=self.key, opener=OpenerHere(self.key))
+        self.writers[role] = watch(self.stores[role])
 
     def plan_kill(self, role: str, statement: int, choice: Random, dies: Callable[[], None] = lambda: None) -> Kill:
         """Let a server die at this statement of its writer, at the latest when it is restarted."""
-        self._lives += 1
 
         def die() -> None:
             self.network.dead.add(role)
             dies()
 
-        kill = Kill(self._store(role).path, self.folder / f"life-{self._lives}", statement, choice, die)
-        self._writer(role).kill = kill
+        kill = Kill(self.stores[role].path, self._new_folder(), statement, choice, die)
+        self.writers[role].kill = kill
         return kill
 
     def restart(self, role: str, kill: Kill) -> None:
-        """A new process on what the dead one left."""
-        self._writer(role).kill = None
-        self._store(role).write(lambda db: kill.now())
-        old = self._store(role)
+        """Start a new process on what the dead one left."""
+        self.writers[role].kill = None
+        old = self.stores[role]
+        old.write(lambda records: kill.now())
         _close(old)
         shutil.rmtree(old.path.parent)
         self.network.dead.discard(role)
-        if role == "shuffler":
-            self._start_shuffler(kill.image / old.path.name)
-        else:
-            self._start_analyzer(kill.image / old.path.name)
-
-    def _store(self, role: str) -> SqliteStore:
-        return self.shuffler._store if role == "shuffler" else self.analyzer._store
-
-    def _writer(self, role: str) -> Watched:
-        return self.shuffler_writer if role == "shuffler" else self.analyzer_writer
+        self._start(role, kill.image / old.path.name)
 
     def add_task(self, task: Task) -> None:
         """Serve a task at both."""
@@ -315,11 +313,11 @@ class World:
 
     def close(self) -> None:
         """Stop both servers."""
-        _close(self.shuffler._store)
-        _close(self.analyzer._store)
+        for store in self.stores.values():
+            _close(store)
 
 
-def _close(store: SqliteStore) -> None:
+def _close(store: SqliteStore[Any]) -> None:
     reader = getattr(store._readers, "connection", None)
     if reader is not None:
         reader.close()
@@ -331,3 +329,20 @@ def tables_of(file: Path) -> dict[str, list[tuple[Any, ...]]]:
     with contextlib.closing(sqlite3.connect(file)) as database:
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: database.execute(f"SELECT * FROM {name}").fetchall() for name in names}
+
+
+def rows(store: SqliteStore[Any], query: str, *given: Any) -> list[Any]:
+    """What a query of a store's database finds."""
+    return store.read(lambda records: records.db.execute(query, given).fetchall())
+
+
+def batch_rows(store: SqliteStore[Any], kind: str) -> list[tuple[str, str, int, bytes]]:
+    """Task, batch, number and bytes of all that is in batches' own tables: `parts` or `pieces`."""
+    batches = "SELECT number, task_id, batch_id FROM batches UNION ALL SELECT number, task_id, batch_id FROM sealed"
+    names = {name for (name,) in rows(store, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return [
+        (task_id, batch_id, *row)
+        for number, task_id, batch_id in rows(store, batches)
+        if f"{kind}_{number}" in names
+        for row in rows(store, f"SELECT * FROM {kind}_{number}")
+    ]

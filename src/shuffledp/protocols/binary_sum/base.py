@@ -91,7 +91,8 @@ class BinarySumPlan(RoundPlan):
                 f"messages must be {expected}, got {tally.messages}: "
                 "somebody sent more than the plan; a second try costs its privacy again."
             )
-        return ones, zeros, expected - ones - zeros
+        # A liar's filler that counts may hide a lost message: what could not be read is missing in any case.
+        return ones, zeros, max(expected - ones - zeros, tally.malformed)
 
     @abstractmethod
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate: ...

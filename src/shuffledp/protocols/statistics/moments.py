@@ -165,7 +165,7 @@ class Moments(PlanePlan):
         rounding adds at most.
         """
         plan, rounding = self.vector_plan, self.users / 8
-        return (plan.step / self.users) ** 2 * (plan.noise_law(self.users).variance + rounding)
+        return (plan.step / self.users) ** 2 * (plan.noise_law.variance + rounding)
 
     def true_value(self, values: ArrayLike) -> Floats:
         first, second = self.check_values(values).mean(axis=0).tolist()

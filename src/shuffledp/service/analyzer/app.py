@@ -12,10 +12,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from shuffledp.service.analyzer.records import Progress, Release
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.http import BINARY, JSON, Endpoint, build_app, read_body, text_of, whole_query
 from shuffledp.service.openapi import ARROW, analyzer_openapi
+from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ADMIN, HOP, READ, Tokens
 

@@ -2,17 +2,14 @@
 
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Protocol
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.analyzer.desk import Desk
-from shuffledp.service.analyzer.records import Progress, Release
+from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.chores import Chores
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.http import Metrics, log
-from shuffledp.service.store.sqlite import SqliteStore
-from shuffledp.service.store.sqlite_analyzer import KIND, SCHEMA, VERSION, SqliteRecords
+from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
 from shuffledp.service.task import Task
 from shuffledp.service.wire import Unpacked
 
@@ -29,14 +26,20 @@ class Opening(Protocol):
 
 
 class AnalyzerServer:
-    """One process's analyzer: keeps what is delivered, reads it once, publishes."""
+    """One process's analyzer: keeps what is delivered, reads it once, publishes.
 
-    def __init__(self, store: Path, *, key: PrivateKey, opener: Opening) -> None:
-        self._store = SqliteStore(store, SCHEMA, kind=KIND, version=VERSION)
+    Args:
+        store: where everything is kept; closed by `stop`.
+        key: what tasks must be encrypted to.
+        opener: what decrypts batches with it; closed by `stop`.
+    """
+
+    def __init__(self, store: Store[AnalyzerRecords], *, key: PrivateKey, opener: Opening) -> None:
+        self._store = store
         self._public = key.public
         self._opener = opener
         self._tasks: dict[str, Task] = {}
-        self.desk = Desk(self._tasks)
+        self.desk = AnalyzerDesk(self._tasks)
         self.metrics = Metrics("analyzer")
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
@@ -44,8 +47,8 @@ class AnalyzerServer:
         self.opening_seconds = self.metrics.counter("opening_seconds", "Time spent opening.")
         self.released = self.metrics.counter("releases", "Estimates published.")
         self._chores = Chores("read batches", lambda: self.read_all() >= 0)
-        for text in self._store.read(_task_texts):
-            task = Task.from_text(text)
+        texts = self._store.read(lambda records: [records.task_text(each) for each in records.task_ids()])
+        for task in [Task.from_text(text or "") for text in texts]:
             self._tasks[task.id] = task
 
     def start(self) -> None:
@@ -70,7 +73,7 @@ class AnalyzerServer:
                 f"must be this analyzer's, {self._public.text}",
                 "create the task again",
             )
-        self._store.write(lambda db: SqliteRecords(db).add_task(task.id, text))
+        self._store.write(lambda records: records.add_task(task.id, text))
         new = task.id not in self._tasks
         self._tasks[task.id] = task
         return task.id, new
@@ -85,7 +88,7 @@ class AnalyzerServer:
 
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
-        new = self._store.write(lambda db: self.desk.deliver(SqliteRecords(db), task_id, batch_id, body))
+        new = self._store.write(lambda records: self.desk.deliver(records, task_id, batch_id, body))
         if new:
             self.received.inc()
             self._chores.wake()
@@ -94,22 +97,17 @@ class AnalyzerServer:
     def progress(self, task_id: str) -> Progress:
         """How far a task has come."""
         self.task(task_id)
-        return self._store.read(lambda db: SqliteRecords(db).progress(task_id))
+        return self._store.read(lambda records: records.progress(task_id))
 
     def latest(self, task_id: str) -> tuple[Release | None, Progress]:
         """The newest estimate."""
         self.task(task_id)
-
-        def both(db: Any) -> tuple[Release | None, Progress]:
-            records = SqliteRecords(db)
-            return records.last_release(task_id), records.progress(task_id)
-
-        return self._store.read(both)
+        return self._store.read(lambda records: (records.last_release(task_id), records.progress(task_id)))
 
     def history(self, task_id: str, after: int, most: int) -> list[dict[str, Any]]:
         """Estimates after a time, oldest first."""
         self.task(task_id)
-        found = self._store.read(lambda db: SqliteRecords(db).releases(task_id, after, most))
+        found = self._store.read(lambda records: records.releases(task_id, after, most))
         return [asdict(release) for release in found]
 
     # --- the chore ---------------------------------------------------------------------------
@@ -117,7 +115,7 @@ class AnalyzerServer:
     def read_all(self) -> int:
         """Open and add up every batch that is kept and not read."""
         count = 0
-        while unread := self._store.read(lambda db: SqliteRecords(db).unread(100)):
+        while unread := self._store.read(lambda records: records.unread(100)):
             for task_id, batch_id in unread:
                 if self._chores.is_stopping:
                     return count
@@ -128,20 +126,15 @@ class AnalyzerServer:
         return count
 
     def _read(self, task_id: str, batch_id: str) -> None:
-        body = self._store.read(lambda db: SqliteRecords(db).body(task_id, batch_id))
+        body = self._store.read(lambda records: records.body(task_id, batch_id))
         if body is None:
             return
         started = time.perf_counter()
         messages = self._opener.open(body, task_id, batch_id)
         seconds = time.perf_counter() - started
-        published = self._store.write(lambda db: self.desk.read(SqliteRecords(db), task_id, batch_id, messages))
+        published = self._store.write(lambda records: self.desk.read(records, task_id, batch_id, messages))
         self.read_batches.inc()
         self.messages.inc(messages.payloads.size + messages.fillers + messages.malformed)
         self.opening_seconds.inc(seconds)
         self.released.inc(len(published))
         log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, releases=len(published))
-
-
-def _task_texts(db: Any) -> list[str]:
-    records = SqliteRecords(db)
-    return [text for text in (records.task_text(task_id) for task_id in records.task_ids()) if text is not None]

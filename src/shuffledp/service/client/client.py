@@ -19,7 +19,6 @@ import httpx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import RandomnessError, ShuffleDPError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client.calls import (
@@ -34,9 +33,10 @@ from shuffledp.service.client.calls import (
     refusal_from,
 )
 from shuffledp.service.client.making import make_reports
-from shuffledp.service.client.outbox import Outbox
 from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.store import open_outbox
+from shuffledp.service.store.contract import Outbox
 from shuffledp.service.task import Task
 from shuffledp.service.wire import (
     CIPHERTEXT_BYTES,
@@ -121,7 +121,7 @@ class Client:
         task: Task,
         shuffler_url: str,
         token: str,
-        outbox: Outbox | Path | None = None,
+        outbox: Outbox | Path | str | None = None,
         http: httpx.Client | None = None,
         bits: RandomBits | None = None,
         *,
@@ -137,7 +137,7 @@ class Client:
         self._owns_http = http is None
         self._calls = Calls(url, token, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
         self._owns_outbox = not isinstance(outbox, Outbox)
-        self.outbox = outbox if isinstance(outbox, Outbox) else Outbox(outbox)
+        self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)
         self._lock = threading.Lock()
         self._path = f"/v1/tasks/{task.id}"
         # What the routing says, looked up once: the first slot of a batch, and a slot's batches.
@@ -166,24 +166,39 @@ class Client:
     # --- what an application calls -----------------------------------------------------------
 
     def report(self, value: Any) -> Sent:
-        """One user's value."""
-        self.task.check_value(value)
-        return self._report(self.task.encode(np.asarray(value)[np.newaxis]), None, None)
+        """Report one user's value.
+
+        Args:
+            value: as the plan's domain has it: a number, a category's name, or a row of numbers.
+
+        Returns:
+            What became of the report.
+
+        Raises:
+            ParameterError: the value lies outside the domain; nothing was sent.
+            ReportError: it was not acknowledged; the error says whether it waits in the outbox.
+        """
+        return self._report(self._checked(np.asarray(value)[np.newaxis]), None, None)
 
     def report_many(self, values: ArrayLike, progress: Progress | None = None, *, stream: str | None = None) -> Sent:
-        """Many users' values, an entry or a row each; all are checked before anything is sent.
+        """Report many users' values; all are checked before anything is sent.
 
-        A `stream` is a name for these values in the outbox: after a kill, the same call goes on where it stopped.
-        The name is stored as it is and the values are not: do not put anything secret into it.
+        Args:
+            values: an entry or a row a user.
+            progress: called with the number of reports that were acknowledged so far.
+            stream: a name for these values in the outbox: after a kill, the same call goes on where it stopped. The
+                name is stored as it is and the values are not: do not put anything secret into it.
+
+        Returns:
+            What became of the reports.
+
+        Raises:
+            ParameterError: a value lies outside the domain; nothing was sent.
+            ReportError: some were not acknowledged; the error says how many wait in the outbox, and how many do not.
         """
         if np.size(values) == 0:
             return Sent(0, 0, 0, 0)
-        rows, plan = self.task.encode(values), self.task.plan
-        if isinstance(plan, CounterPlan):
-            plan.domain.check_values(rows)
-        else:
-            plan.check_values(rows)
-        return self._report(rows, stream, progress)
+        return self._report(self._checked(values), stream, progress)
 
     def flush(self) -> Sent:
         """Send what the outbox holds, as it is; what is refused leaves it and is counted."""
@@ -194,6 +209,9 @@ class Client:
             return tally.sent()
 
     # --- how ---------------------------------------------------------------------------------
+
+    def _checked(self, values: ArrayLike) -> Any:
+        return self.task.plan.check_values(self.task.plan.encode(values))
 
     @contextmanager
     def _counted(self, tally: _Tally, left: Sized) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""Many users' reports at once: randomized together, array by array, and encrypted message by message.
+"""Users' reports: randomized together, batch by batch, and encrypted message by message.
 
-The law is `Task.report`'s: every user's value is randomized for exactly the batches of its own seat. Only the calls
-are fewer: one a batch instead of one a user.
+Every user's value is randomized for exactly the batches of its own seat, in one call for all users of a batch whose
+seats follow each other: one user is the case of one.
 """
 
 from collections import defaultdict
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, RandomnessError
 from shuffledp.messages import Reports
 from shuffledp.randomness import RandomBits
@@ -23,7 +22,20 @@ from shuffledp.service.wire import pack_messages
 
 
 def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], *, bits: RandomBits) -> list[bytes]:
-    """A report for each value, as `Task.encode` gives them, and the batches of its seat.
+    """A report for each value: what its device sends.
+
+    Args:
+        task: what is asked, and the key to encrypt to.
+        values: an entry or a row a user, encoded (`plan.encode`).
+        seats: for each user the batches that its seat belongs to.
+        bits: where noise, fillers and orders come from.
+
+    Returns:
+        The ciphertexts of each user, batch after batch in the seat's order.
+
+    Raises:
+        RandomnessError: the bits are not secure.
+        ParameterError: a value lies outside the plan's domain.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.protocols.binary_sum import BinarySum
@@ -37,31 +49,20 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
     """
     if not bits.is_secure:
         raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
-    bodies: list[dict[str, bytes]] = [{} for _ in seats]
-    plan = task.plan
-    if isinstance(plan, CounterPlan):
-        runs = _counter_runs(plan, values, seats, bits)
-    else:
-        runs = iter([(range(len(seats)), seats[0][0], plan.mechanism(plan.users).randomize(values, 0, bits=bits))])
-    for places, batch, reports in runs:
-        for place, sealed in zip(places, _sealed(task, batch, reports, bits), strict=True):
-            bodies[place][batch.batch_id] = sealed
-    return [b"".join(body[batch.batch_id] for batch in seat) for body, seat in zip(bodies, seats, strict=True)]
-
-
-def _counter_runs(
-    plan: CounterPlan, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], bits: RandomBits
-) -> Iterator[tuple[Sequence[int], SeatInBatch, Reports]]:
-    # Rounded once: all of a user's batches get the same steps.
-    steps = plan.domain.to_steps(plan.domain.check_values(values), bits=bits)
+    # Rounded once: all of a user's batches get the same.
+    prepared = task.plan.prepare(values, bits=bits)
     members: defaultdict[str, list[tuple[int, SeatInBatch]]] = defaultdict(list)
     for place, seat in enumerate(seats):
         for batch in seat:
             members[batch.batch_id].append((place, batch))
+    bodies: list[dict[str, bytes]] = [{} for _ in seats]
     for of_one_batch in members.values():
         for run in _runs(sorted(of_one_batch, key=lambda member: member[1].seat)):
             places, first = [place for place, _ in run], run[0][1]
-            yield places, first, plan.mechanism(first.size).randomize(steps[places], first.seat, bits=bits)
+            reports = task.plan.mechanism(first.size).randomize(prepared[places], first.seat, bits=bits)
+            for place, sealed in zip(places, _sealed(task, first, reports, bits), strict=True):
+                bodies[place][first.batch_id] = sealed
+    return [b"".join(body[batch.batch_id] for batch in seat) for body, seat in zip(bodies, seats, strict=True)]
 
 
 def _runs(members: list[tuple[int, SeatInBatch]]) -> Iterator[list[tuple[int, SeatInBatch]]]:

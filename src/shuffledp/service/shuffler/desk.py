@@ -17,7 +17,7 @@ from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.clock import Clock
 from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, SeatInBatch
-from shuffledp.service.shuffler.records import Lease, Part, Records
+from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
 LEASE_SECONDS = 60.0
@@ -58,7 +58,7 @@ class _Slot:
 
 
 @dataclass(frozen=True)
-class Desk:
+class ShufflerDesk:
     """The shuffler's rules."""
 
     routings: Mapping[str, Routing]
@@ -77,7 +77,7 @@ class Desk:
             raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
         return found
 
-    def take_seat(self, records: Records, task_id: str) -> Seat:
+    def take_seat(self, records: ShufflerRecords, task_id: str) -> Seat:
         """The lowest place that is free: one whose lease ran out, or the next."""
         routing = self.routing(task_id)
         if refused := self._refuse_without_room(records):
@@ -98,7 +98,9 @@ class Desk:
         batches = tuple(replace(b, seat=b.seat + within) for b in self._slot(task_id, routing, position).batches)
         return Seat(seat, self.lease_seconds, batches)
 
-    def accept(self, records: Records, task_id: str, reports: list[SentReport]) -> list[Accepted | RefusedError]:
+    def accept(
+        self, records: ShufflerRecords, task_id: str, reports: list[SentReport]
+    ) -> list[Accepted | RefusedError]:
         """Put reports' ciphertexts into their batches, unless that was done before; an answer for each.
 
         All are looked at before anything is written. Full batches wait for `seal`.
@@ -144,12 +146,12 @@ class Desk:
             WRONG_LENGTH, f"the report has {len(report.body)} bytes, its seat needs {expected}: send it whole."
         )
 
-    def _retire(self, records: Records, task_id: str, lease: Lease) -> None:
+    def _retire(self, records: ShufflerRecords, task_id: str, lease: Lease) -> None:
         """A clock that is set back must not let a refused report in later: its place waits under nobody's name."""
         records.drop_lease(task_id, lease.seat)
         records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
 
-    def _parts(self, task_id: str, routing: Routing, kept: list[tuple[SentReport, int]]) -> list[Part]:
+    def _parts(self, task_id: str, routing: Routing, kept: list[tuple[SentReport, int]]) -> list[BatchPart]:
         """What the reports have for each batch: in one slot all are cut at the same places."""
         by_slot: dict[int, list[tuple[int, bytes]]] = {}
         for report, position in kept:
@@ -164,12 +166,12 @@ class Desk:
             rows = np.frombuffer(b"".join(body for _, body in some), dtype=np.uint8).reshape(len(some), layout.length)
             for batch, start, end in layout.columns:
                 body = rows[:, start:end].tobytes()
-                parts.append(Part(batch.batch_id, batch.seat + first, len(some), batch.size, body))
+                parts.append(BatchPart(batch.batch_id, batch.seat + first, len(some), batch.size, body))
         return parts
 
     # --- sealing -----------------------------------------------------------------------------
 
-    def permuted_batch(self, records: Records, task_id: str, batch_id: str) -> list[memoryview]:
+    def permuted_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> list[memoryview]:
         """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
         if not records.is_full(task_id, batch_id):
             return []
@@ -177,7 +179,7 @@ class Desk:
         body = memoryview(permuted([b"".join(records.parts(task_id, batch_id))], bits=self.bits))
         return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
 
-    def seal(self, records: Records, task_id: str, batch_id: str, pieces: list[memoryview]) -> bool:
+    def seal(self, records: ShufflerRecords, task_id: str, batch_id: str, pieces: list[memoryview]) -> bool:
         """These pieces are the batch, once and for all; all but the last are written. Answers whether it is tidy, too.
 
         Nothing happens if it is not full, or was sealed before.
@@ -201,7 +203,7 @@ class Desk:
             found = self._slots[task_id, slot] = _Slot(batches, columns, ends[-1])
         return found
 
-    def _refuse_without_room(self, records: Records) -> RefusedError | None:
+    def _refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:
         if not self.has_room():
             return RefusedError(NO_ROOM, "the disk is almost full: try again later.", retry_after=10)
         if records.waiting_bytes() <= self.most_waiting_bytes:

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,9 +19,8 @@ from shuffledp.service.clock import Clock, SystemClock
 from shuffledp.service.http import BINARY, Metrics, log
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing, routing_of_task
-from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, Desk, Seat
-from shuffledp.service.store.sqlite import SqliteStore
-from shuffledp.service.store.sqlite_shuffler import KIND, SCHEMA, VERSION, SqliteRecords
+from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, Seat, ShufflerDesk
+from shuffledp.service.store.contract import ShufflerRecords, Store
 from shuffledp.service.wire import SentReport
 
 Post = Callable[[str, bytes], int]
@@ -47,21 +45,29 @@ def post_to(url: str, token: str) -> Post:
 
 
 class ShufflerServer:
-    """One process's shuffler: opens the store, serves its tasks, seals and sends what is full."""
+    """One process's shuffler: serves the tasks of its store, seals and sends what is full.
+
+    Args:
+        store: where everything is kept; closed by `stop`.
+        post: how sealed batches reach the next hop.
+        clock: what leases run by.
+        lease_seconds: how long a seat waits for its report.
+        most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+    """
 
     def __init__(
         self,
-        store: Path,
+        store: Store[ShufflerRecords],
         *,
         post: Post,
         clock: Clock | None = None,
         lease_seconds: float = LEASE_SECONDS,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
     ) -> None:
-        self._store = SqliteStore(store, SCHEMA, kind=KIND, version=VERSION)
+        self._store = store
         self._post = post
         self._routings: dict[str, Routing] = {}
-        self.desk = Desk(
+        self.desk = ShufflerDesk(
             routings=self._routings,
             clock=clock or SystemClock(),
             bits=RandomBits.secure(),
@@ -81,11 +87,8 @@ class ShufflerServer:
         self._load()
 
     def _load(self) -> None:
-        def routings(db: Any) -> dict[str, str | None]:
-            records = SqliteRecords(db)
-            return {task_id: records.routing(task_id) for task_id in records.task_ids()}
-
-        for task_id, text in self._store.read(routings).items():
+        known = self._store.read(lambda records: {each: records.routing(each) for each in records.task_ids()})
+        for task_id, text in known.items():
             self._routings[task_id] = Routing.from_document(json.loads(text or "null"))
 
     def start(self) -> None:
@@ -103,7 +106,7 @@ class ShufflerServer:
         """Serve a task from now on; answers its id and whether it is new."""
         task_id, routing = routing_of_task(text)
         document = json.dumps(routing.document())
-        self._store.write(lambda db: SqliteRecords(db).add_task(task_id, document))
+        self._store.write(lambda records: records.add_task(task_id, document))
         new = task_id not in self._routings
         self._routings[task_id] = routing
         return task_id, new
@@ -111,8 +114,7 @@ class ShufflerServer:
     def take_seats(self, task_id: str, count: int) -> "Future[list[Seat]]":
         """Up to so many seats, at least one."""
 
-        def take(db: Any) -> list[Seat]:
-            records = SqliteRecords(db)
+        def take(records: ShufflerRecords) -> list[Seat]:
             seats = [self.desk.take_seat(records, task_id)]
             try:
                 while len(seats) < count:
@@ -140,7 +142,7 @@ class ShufflerServer:
         return future
 
     def accept_all(self, uploads: list[Upload]) -> None:
-        """The same for several uploads, each told to its own function."""
+        """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
         with self._arriving:
             is_first = not self._arrived
             self._arrived += uploads
@@ -164,9 +166,8 @@ class ShufflerServer:
             with self._arriving:
                 taken[:], self._arrived = self._arrived, []
 
-        def accept(db: Any) -> list[Answer]:
+        def accept(records: ShufflerRecords) -> list[Answer]:
             take()
-            records = SqliteRecords(db)
             # By task: a stable sort, so that the answers are in the order of `taken`.
             taken.sort(key=lambda upload: upload[0])
             answers: list[Answer] = []
@@ -198,7 +199,7 @@ class ShufflerServer:
     def counts(self, task_id: str) -> dict[str, Any]:
         """How far a task has come."""
         self.desk.routing(task_id)
-        return asdict(self._store.read(lambda db: SqliteRecords(db).counts(task_id)))
+        return asdict(self._store.read(lambda records: records.counts(task_id)))
 
     def routing(self, task_id: str) -> Routing:
         """A task's routing, or a refusal."""
@@ -206,7 +207,7 @@ class ShufflerServer:
 
     @property
     def longest_report_bytes(self) -> int:
-        """Of all tasks."""
+        """The length of the longest report of any task."""
         return max((routing.longest_report_bytes for routing in self._routings.values()), default=0)
 
     # --- the chores --------------------------------------------------------------------------
@@ -231,8 +232,8 @@ class ShufflerServer:
         """
         all_sealed = True
         with self._sealing:
-            untidy = [(self._tidy, *key) for key in self._store.read(lambda db: SqliteRecords(db).untidy())]
-            full = [(self._seal, *key) for key in self._store.read(lambda db: SqliteRecords(db).full_batches())]
+            untidy = [(self._tidy, *key) for key in self._store.read(lambda records: records.untidy())]
+            full = [(self._seal, *key) for key in self._store.read(lambda records: records.full_batches())]
             for act, task_id, batch_id in untidy + full:
                 try:
                     act(task_id, batch_id)
@@ -247,26 +248,28 @@ class ShufflerServer:
         """Piece by piece, a commit each: reports go on being accepted between them."""
         started = time.perf_counter()
         # A full batch changes no more: it is read and permuted while others write.
-        pieces = self._store.read(lambda db: self.desk.permuted_batch(SqliteRecords(db), task_id, batch_id))
+        pieces = self._store.read(lambda records: self.desk.permuted_batch(records, task_id, batch_id))
         if not pieces:
             return
-        if self._store.read(lambda db: SqliteRecords(db).has_draft(task_id, batch_id)):
-            while not self._store.write(lambda db: SqliteRecords(db).drop_draft(task_id, batch_id)):
-                pass
+        if self._store.read(lambda records: records.has_draft(task_id, batch_id)):
+            self._until_done(lambda records: records.drop_draft(task_id, batch_id))
         for number, piece in enumerate(pieces[:-1]):
             self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
-        if not self._store.write(lambda db: self.desk.seal(SqliteRecords(db), task_id, batch_id, pieces)):
+        if not self._store.write(lambda records: self.desk.seal(records, task_id, batch_id, pieces)):
             self._tidy(task_id, batch_id)
         self.sealed.inc()
         log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
 
-    def _tidy(self, task_id: str, batch_id: str) -> None:
-        while not self._store.write(lambda db: SqliteRecords(db).tidy(task_id, batch_id)):
+    def _until_done(self, work: Callable[[ShufflerRecords], bool]) -> None:
+        """Commit after commit: others write between them."""
+        while not self._store.write(work):
             pass
 
+    def _tidy(self, task_id: str, batch_id: str) -> None:
+        self._until_done(lambda records: records.tidy(task_id, batch_id))
+
     def _purge(self, task_id: str, batch_id: str) -> None:
-        while not self._store.write(lambda db: SqliteRecords(db).purge(task_id, batch_id)):
-            pass
+        self._until_done(lambda records: records.purge(task_id, batch_id))
 
     def send_waiting(self) -> bool:
         """Send sealed batches on, oldest first; the same bytes until they are taken. True if none is left.
@@ -274,9 +277,9 @@ class ShufflerServer:
         A batch that is refused waits, and does not hold up the others.
         """
         refused = False
-        for task_id, batch_id in self._store.read(lambda db: SqliteRecords(db).unpurged()):
+        for task_id, batch_id in self._store.read(lambda records: records.unpurged()):
             self._purge(task_id, batch_id)
-        waiting = self._store.read(lambda db: SqliteRecords(db).waiting())
+        waiting = self._store.read(lambda records: records.waiting())
         if waiting:
             # Nothing leaves while the log still tells in which order it came.
             self._store.forget_deleted()
@@ -289,20 +292,20 @@ class ShufflerServer:
         except httpx.HTTPError as failed:
             log("next hop unreachable", level=30, error=type(failed).__name__)
             refused = True
-        self.waiting.set(self._store.read(lambda db: SqliteRecords(db).waiting_bytes()))
+        self.waiting.set(self._store.read(lambda records: records.waiting_bytes()))
         # The bytes that were sent are in the log, too: tried again until it is empty.
         self._store.forget_deleted()
         return not refused
 
     def _send(self, task_id: str, batch_id: str) -> bool:
-        batch = self._store.read(lambda db: SqliteRecords(db).sealed(task_id, batch_id))
+        batch = self._store.read(lambda records: records.sealed(task_id, batch_id))
         if batch is None:
             return True
         status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
         if status not in (200, 201):
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False
-        self._store.write(lambda db: SqliteRecords(db).mark_sent(task_id, batch_id))
+        self._store.write(lambda records: records.mark_sent(task_id, batch_id))
         self._purge(task_id, batch_id)
         self.sent.inc()
         return True
@@ -317,5 +320,5 @@ def _tell_all(uploads: list[Upload], answers: list[Answer] | BaseException) -> N
             log("an answer was lost", level=40, error=type(failed).__name__)
 
 
-def _add_piece(task_id: str, batch_id: str, number: int, piece: memoryview, db: Any) -> None:
-    SqliteRecords(db).add_piece(task_id, batch_id, number, piece)
+def _add_piece(task_id: str, batch_id: str, number: int, piece: memoryview, records: ShufflerRecords) -> None:
+    records.add_piece(task_id, batch_id, number, piece)

@@ -1,1 +1,79 @@
-"""Where servers keep what must survive them."""
+"""Where servers and clients keep what must survive them: stores are opened by address, whatever keeps them."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from shuffledp.errors import ParameterError
+from shuffledp.service.store.contract import AnalyzerRecords, Outbox, ShufflerRecords, Store
+
+IMPLEMENTATIONS = {"sqlite": "shuffledp.service.store.sqlite"}
+"""By the scheme of an address: a module with the functions of this one, each taking the address behind the scheme."""
+
+
+def _implementation(address: Path | str, parameter: str) -> tuple[Any, Path | str]:
+    """The module that keeps stores at such addresses, and what is behind the scheme; a path is a SQLite file."""
+    scheme, found, rest = str(address).partition("://")
+    if not found:
+        scheme, rest = "sqlite", str(address)
+    if scheme not in IMPLEMENTATIONS:
+        known = " or ".join(f"{name}://" for name in IMPLEMENTATIONS)
+        raise ParameterError(parameter, str(address), f"must be a file, or begin with {known}", "name one of these")
+    return import_module(IMPLEMENTATIONS[scheme]), rest
+
+
+def open_shuffler_store(address: Path | str) -> Store[ShufflerRecords]:
+    """A shuffler's store, made if it is new and held by this process until it is closed.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes.
+
+    Raises:
+        ParameterError: an unknown scheme, another kind or version of store, or one that somebody else holds.
+    """
+    module, rest = _implementation(address, "store")
+    store: Store[ShufflerRecords] = module.open_shuffler_store(rest)
+    return store
+
+
+def open_analyzer_store(address: Path | str) -> Store[AnalyzerRecords]:
+    """An analyzer's store, made if it is new and held by this process until it is closed.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes.
+
+    Raises:
+        ParameterError: an unknown scheme, another kind or version of store, or one that somebody else holds.
+    """
+    module, rest = _implementation(address, "store")
+    store: Store[AnalyzerRecords] = module.open_analyzer_store(rest)
+    return store
+
+
+def open_outbox(address: Path | str | None) -> Outbox:
+    """A client's outbox, made if it is new and held by this process until it is closed.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes; None for one that lasts as long as the
+            process.
+
+    Raises:
+        ParameterError: an unknown scheme, another kind or version of store, or one that somebody else holds.
+    """
+    module, rest = (_implementation("", "outbox")[0], None) if address is None else _implementation(address, "outbox")
+    outbox: Outbox = module.open_outbox(rest)
+    return outbox
+
+
+def inspect_store(address: Path | str) -> tuple[str, str]:
+    """What a store or outbox is, read without changing it: kind with version, and "ok" or what is broken in it.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes.
+
+    Raises:
+        ParameterError: it is no store of a version that this one reads.
+    """
+    module, rest = _implementation(address, "store")
+    kind, condition = module.inspect_store(rest)
+    return str(kind), str(condition)

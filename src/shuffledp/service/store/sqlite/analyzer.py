@@ -1,10 +1,11 @@
 """An analyzer's records in SQLite."""
 
 import json
+import math
 import sqlite3
 from typing import Any
 
-from shuffledp.service.analyzer.records import BatchTotal, Progress, Release
+from shuffledp.service.store.contract import BatchTotal, Progress, Release
 
 KIND, VERSION = "analyzer", 1
 
@@ -25,20 +26,20 @@ CREATE TABLE releases (
 _RELEASE = "SELECT time, estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = ?"
 
 
-class SqliteRecords:
+class SqliteAnalyzerRecords:
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+        self.db = connection
 
     def add_task(self, task_id: str, text: str) -> None:
-        self._db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, NULL)", (task_id, text))
+        self.db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, NULL)", (task_id, text))
 
     def task_ids(self) -> list[str]:
-        return [row[0] for row in self._db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
+        return [row[0] for row in self.db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
 
     def task_text(self, task_id: str) -> str | None:
-        row = self._db.execute("SELECT text FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        row = self.db.execute("SELECT text FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
         return None if row is None else str(row[0])
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
@@ -46,13 +47,13 @@ class SqliteRecords:
         return None if row is None else str(row[0])
 
     def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
-        self._db.execute(
+        self.db.execute(
             "INSERT INTO batches (task_id, batch_id, digest, body) VALUES (?, ?, ?, ?)",
             (task_id, batch_id, digest, body),
         )
 
     def unread(self, most: int) -> list[tuple[str, str]]:
-        return self._db.execute(
+        return self.db.execute(
             "SELECT task_id, batch_id FROM batches WHERE body IS NOT NULL ORDER BY rowid LIMIT ?", (most,)
         ).fetchall()
 
@@ -61,7 +62,7 @@ class SqliteRecords:
         return None if row is None else row[0]
 
     def add_total(self, task_id: str, total: BatchTotal) -> None:
-        self._db.execute(
+        self.db.execute(
             "UPDATE batches SET body = NULL, total = ?, dropped = ?, void = ? WHERE task_id = ? AND batch_id = ?",
             (json.dumps(total.total), total.dropped, total.void, task_id, total.batch_id),
         )
@@ -80,47 +81,40 @@ class SqliteRecords:
         return found
 
     def state(self, task_id: str) -> Any:
-        row = self._db.execute("SELECT state FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        row = self.db.execute("SELECT state FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
         return None if row is None or row[0] is None else json.loads(row[0])
 
     def set_state(self, task_id: str, state: Any) -> None:
-        self._db.execute("UPDATE tasks SET state = ? WHERE task_id = ?", (json.dumps(state), task_id))
+        self.db.execute("UPDATE tasks SET state = ? WHERE task_id = ?", (json.dumps(state), task_id))
 
     def add_release(self, task_id: str, release: Release) -> None:
-        self._db.execute(
-            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                task_id,
-                release.time,
-                json.dumps(release.estimate),
-                release.standard_error,
-                release.bound,
-                release.confidence,
-                release.dropped,
-                release.void,
-            ),
-        )
+        # Columns of version 1 are not null: an error or a bound that is infinite was not claimed.
+        claimed = (release.standard_error, release.bound, release.confidence)
+        numbers = [math.inf if number is None else number for number in claimed]
+        row = (task_id, release.time, json.dumps(release.estimate), *numbers, release.dropped, release.void)
+        self.db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def last_release(self, task_id: str) -> Release | None:
-        row = self._db.execute(f"{_RELEASE} ORDER BY time DESC LIMIT 1", (task_id,)).fetchone()
+        row = self.db.execute(f"{_RELEASE} ORDER BY time DESC LIMIT 1", (task_id,)).fetchone()
         return None if row is None else _release(row)
 
     def releases(self, task_id: str, after: int, most: int) -> list[Release]:
-        rows = self._db.execute(f"{_RELEASE} AND time > ? ORDER BY time LIMIT ?", (task_id, after, most))
+        rows = self.db.execute(f"{_RELEASE} AND time > ? ORDER BY time LIMIT ?", (task_id, after, most))
         return [_release(row) for row in rows]
 
     def progress(self, task_id: str) -> Progress:
-        received, read, void, dropped = self._db.execute(
+        received, read, void, dropped = self.db.execute(
             "SELECT COUNT(*), COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0) "
             "FROM batches WHERE task_id = ?",
             (task_id,),
         ).fetchone()
-        released = self._db.execute("SELECT COUNT(*) FROM releases WHERE task_id = ?", (task_id,)).fetchone()[0]
+        released = self.db.execute("SELECT COUNT(*) FROM releases WHERE task_id = ?", (task_id,)).fetchone()[0]
         return Progress(received, read, void, dropped, released)
 
     def _one(self, query: str, task_id: str, batch_id: str) -> Any:
-        return self._db.execute(query, (task_id, batch_id)).fetchone()
+        return self.db.execute(query, (task_id, batch_id)).fetchone()
 
 
 def _release(row: tuple[Any, ...]) -> Release:
-    return Release(row[0], json.loads(row[1]), *row[2:])
+    claimed: list[Any] = [None if number == math.inf else number for number in row[2:5]]
+    return Release(row[0], json.loads(row[1]), *claimed, *row[5:])

@@ -1,24 +1,15 @@
-"""The client's outbox: reports that no server has acknowledged yet, as the bytes that were or will be sent.
-
-A report is written here before it is sent for the first time; whatever happens then, the same bytes are sent again
-until they are acknowledged, so that nobody is randomized twice. The values themselves are never here, nor is
-anything to decrypt a report with: only the analyzer could read it.
-
-A report that comes back refused (its seat's lease ran out, so that it never reached and will never reach anybody)
-needs a new seat and new noise, hence the value again. While the client runs it has the value. After a restart it
-has not: the report leaves the outbox, is counted as refused, and may be reported again. For a stream of values
-with a name, such as a file's column, the outbox knows how many rows have been randomized and which of them were
-refused: reporting the same stream again goes on where it stopped.
-"""
+"""A client's outbox in SQLite: a file, or memory for as long as the process lives."""
 
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store.contract import Outbox
+from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.wire import SentReport
 
 T = TypeVar("T")
@@ -38,10 +29,10 @@ CREATE TABLE streams (
 """
 
 
-class Outbox:
-    """A file (SQLite, WAL, synchronous=FULL, what is deleted is overwritten), held by one process; None: in memory.
+class SqliteOutbox(Outbox):
+    """A file (WAL, synchronous=FULL, what is deleted is overwritten), held by one process; None: in memory.
 
-    >>> outbox = Outbox(None)
+    >>> outbox = SqliteOutbox(None)
     >>> outbox.put("task", [SentReport("00" * 16, "ff" * 16, b"sealed")])
     >>> outbox.waiting("task"), outbox.first("task", 10, 1 << 20)[0].body
     (1, b'sealed')
@@ -52,21 +43,14 @@ class Outbox:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._closed = False
-        self._store: SqliteStore | _Memory
+        self._store: SqliteStore[sqlite3.Connection] | _Memory
         if path is None:
             self._store = _Memory()
             return
         _create_for_owner(path)
         self._store = SqliteStore(path, SCHEMA, kind=KIND, version=VERSION)
 
-    def __enter__(self) -> "Outbox":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Let go of the file."""
         self._closed = True
         self._store.close()
 
@@ -78,7 +62,6 @@ class Outbox:
     def put(
         self, task_id: str, reports: Sequence[SentReport], stream: str | None = None, rows: Sequence[int] = ()
     ) -> None:
-        """Keep new reports, all or none, on disk when this returns; `rows` are their places in a named stream."""
         places: Sequence[int | None] = rows if stream is not None else [None] * len(reports)
         new = [
             (bytes.fromhex(report.report_id), task_id, bytes.fromhex(report.seat), report.body, WAITING, stream, row)
@@ -102,8 +85,6 @@ class Outbox:
         self._write(insert)
 
     def first(self, task_id: str, most: int, most_bytes: int) -> list[SentReport]:
-        """Some reports that wait, at least one if there are any."""
-
         def select(db: sqlite3.Connection) -> list[SentReport]:
             found: list[SentReport] = []
             length = 0
@@ -120,14 +101,12 @@ class Outbox:
         return self._write(select)
 
     def remove(self, report_ids: Sequence[str]) -> None:
-        """These were acknowledged."""
         ids = [(bytes.fromhex(report_id),) for report_id in report_ids]
         if ids:
             self._write(lambda db: db.executemany("DELETE FROM reports WHERE report_id = ?", ids))
             self._store.forget_deleted()
 
     def refuse(self, report_ids: Sequence[str]) -> None:
-        """These were refused for good: their bytes go; those of a stream leave their row, to be reported again."""
         ids = [(bytes.fromhex(report_id),) for report_id in report_ids]
 
         def update(db: sqlite3.Connection) -> None:
@@ -138,18 +117,15 @@ class Outbox:
             self._write(update)
 
     def waiting(self, task_id: str) -> int:
-        """How many reports wait to be acknowledged."""
         query = "SELECT COUNT(*) FROM reports WHERE task_id = ? AND state = ?"
         return int(self._write(lambda db: db.execute(query, (task_id, WAITING)).fetchone()[0]))
 
     def rows_done(self, task_id: str, stream: str) -> int:
-        """So many rows of a stream were randomized before."""
         query = "SELECT done FROM streams WHERE task_id = ? AND stream = ?"
         row = self._write(lambda db: db.execute(query, (task_id, stream)).fetchone())
         return 0 if row is None else int(row[0])
 
     def rows_refused(self, task_id: str, stream: str) -> list[int]:
-        """Those of them that reached nobody."""
         query = "SELECT row FROM reports WHERE task_id = ? AND state = ? AND stream = ? ORDER BY row"
         rows = self._write(lambda db: db.execute(query, (task_id, REFUSED, stream)).fetchall())
         return [int(row[0]) for row in rows]
@@ -169,8 +145,6 @@ class _Memory:
     """A store that lasts as long as the process."""
 
     def __init__(self) -> None:
-        import threading
-
         self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._db.executescript(SCHEMA)

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from functools import cache
 
-from shuffledp.service.shuffler.records import Counts, Lease, Part, SealedBatch
+from shuffledp.service.store.contract import BatchPart, Counts, Lease, SealedBatch
 from shuffledp.service.wire import position_of
 
 KIND, VERSION = "shuffler", 2
@@ -73,32 +73,32 @@ def _in_blocks(ids: list[bytes]) -> Iterator[list[bytes]]:
         start += count
 
 
-class SqliteRecords:
+class SqliteShufflerRecords:
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+        self.db = connection
 
     def add_task(self, task_id: str, routing: str) -> None:
-        self._db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, 0, 0)", (task_id, routing))
+        self.db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, 0, 0)", (task_id, routing))
 
     def task_ids(self) -> list[str]:
-        return [row[0] for row in self._db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
+        return [row[0] for row in self.db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
 
     def routing(self, task_id: str) -> str | None:
-        row = self._db.execute("SELECT routing FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        row = self.db.execute("SELECT routing FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
         return None if row is None else str(row[0])
 
     def next_position(self, task_id: str) -> int:
-        return int(self._db.execute("SELECT next_position FROM tasks WHERE task_id = ?", (task_id,)).fetchone()[0])
+        return int(self.db.execute("SELECT next_position FROM tasks WHERE task_id = ?", (task_id,)).fetchone()[0])
 
     def take_position(self, task_id: str) -> int:
-        self._db.execute("UPDATE tasks SET next_position = next_position + 1 WHERE task_id = ?", (task_id,))
+        self.db.execute("UPDATE tasks SET next_position = next_position + 1 WHERE task_id = ?", (task_id,))
         return self.next_position(task_id) - 1
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
         # People sit side by side: looked up by position, they are on few pages; and all in one row.
-        (rows,) = self._db.execute(
+        (rows,) = self.db.execute(
             "SELECT json_group_array(json_array(seat, position, ends)) FROM leases "
             "WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
             (task_id, json.dumps([position_of(seat) for seat in seats])),
@@ -107,14 +107,14 @@ class SqliteRecords:
         return {row[0]: Lease(*row) for row in json.loads(rows) if row[0] in asked}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
-        self._db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.position, lease.seat, lease.ends))
+        self.db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.position, lease.seat, lease.ends))
 
     def drop_lease(self, task_id: str, seat: str) -> None:
         place = (task_id, position_of(seat), seat)
-        self._db.execute("DELETE FROM leases WHERE task_id = ? AND position = ? AND seat = ?", place)
+        self.db.execute("DELETE FROM leases WHERE task_id = ? AND position = ? AND seat = ?", place)
 
     def ended_lease(self, task_id: str, now: float) -> Lease | None:
-        row = self._db.execute(
+        row = self.db.execute(
             "SELECT seat, position, ends FROM leases WHERE task_id = ? AND ends <= ? ORDER BY ends LIMIT 1",
             (task_id, now),
         ).fetchone()
@@ -123,44 +123,44 @@ class SqliteRecords:
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         known = set()
         for block in _in_blocks([bytes.fromhex(each) for each in report_ids]):
-            known |= {row[0].hex() for row in self._db.execute(_search(len(block)), (task_id, *block))}
+            known |= {row[0].hex() for row in self.db.execute(_search(len(block)), (task_id, *block))}
         return known
 
-    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[Part]) -> None:
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
         # In the order of the keys: pages are touched once.
         for block in _in_blocks(sorted(bytes.fromhex(each) for each in report_ids)):
-            self._db.execute(_insert(len(block)), (task_id, *block))
+            self.db.execute(_insert(len(block)), (task_id, *block))
         for part in parts:
-            [(number, filled)] = self._db.execute(
+            [(number, filled)] = self.db.execute(
                 "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
                 "bytes = bytes + excluded.bytes RETURNING number, filled",
                 (task_id, part.batch_id, part.size, part.reports, len(part.body)),
             ).fetchall()
             if filled == part.reports:
-                self._db.execute(f"CREATE TABLE parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-            self._db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
-        self._db.execute(
+                self.db.execute(f"CREATE TABLE parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+            self.db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
+        self.db.execute(
             "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
             (task_id, json.dumps([position_of(seat) for seat in seats])),
         )
-        self._db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
+        self.db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
 
     def full_batches(self) -> list[tuple[str, str]]:
-        return self._db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
+        return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
 
     def is_full(self, task_id: str, batch_id: str) -> bool:
         query = f"SELECT 1 FROM batches WHERE task_id = ? AND batch_id = ? AND {_FULL}"
-        return self._db.execute(query, (task_id, batch_id)).fetchone() is not None
+        return self.db.execute(query, (task_id, batch_id)).fetchone() is not None
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
-        rows = self._db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
+        rows = self.db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
         return [row[0] for row in rows]
 
     def has_draft(self, task_id: str, batch_id: str) -> bool:
         name = f"pieces_{self._number('batches', task_id, batch_id)}"
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return self._db.execute(query, (name,)).fetchone() is not None
+        return self.db.execute(query, (name,)).fetchone() is not None
 
     def drop_draft(self, task_id: str, batch_id: str) -> bool:
         return self._delete_some(f"pieces_{self._number('batches', task_id, batch_id)}", "piece")
@@ -168,19 +168,19 @@ class SqliteRecords:
     def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
         table = f"pieces_{self._number('batches', task_id, batch_id)}"
         if number == 0:
-            self._db.execute(f"CREATE TABLE {table} (piece INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-        self._db.execute(f"INSERT INTO {table} VALUES (?, ?)", (number, body))
+            self.db.execute(f"CREATE TABLE {table} (piece INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+        self.db.execute(f"INSERT INTO {table} VALUES (?, ?)", (number, body))
 
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
         number = self._number("batches", task_id, batch_id)
-        self._db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?, ?)", (number, task_id, batch_id, length, TIDYING))
-        self._db.execute("DELETE FROM batches WHERE number = ?", (number,))
+        self.db.execute("INSERT INTO sealed VALUES (?, ?, ?, ?, ?)", (number, task_id, batch_id, length, TIDYING))
+        self.db.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
         # SQLite lays rows down in a page as they come: ids leave the order of arrival behind with their batch.
         some = f"SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
-        moved = self._db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
-        self._db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
+        moved = self.db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
+        self.db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
         if moved == MOST_IDS or not self._delete_some(f"parts_{self._number('sealed', task_id, batch_id)}", "seat"):
             return False
         self._set_state(READY, (task_id, batch_id))
@@ -194,14 +194,14 @@ class SqliteRecords:
 
     def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
         key = (task_id, batch_id)
-        row = self._db.execute("SELECT state FROM sealed WHERE task_id = ? AND batch_id = ?", key).fetchone()
+        row = self.db.execute("SELECT state FROM sealed WHERE task_id = ? AND batch_id = ?", key).fetchone()
         if row is None or row[0] >= SENT:
             return None
         return SealedBatch(*key, self.body(*key))
 
     def body(self, task_id: str, batch_id: str) -> bytes:
         query = f"SELECT body FROM pieces_{self._number('sealed', task_id, batch_id)} ORDER BY piece"
-        return b"".join(piece[0] for piece in self._db.execute(query))
+        return b"".join(piece[0] for piece in self.db.execute(query))
 
     def mark_sent(self, task_id: str, batch_id: str) -> None:
         self._set_state(SENT, (task_id, batch_id))
@@ -217,59 +217,48 @@ class SqliteRecords:
 
     def _number(self, table: str, task_id: str, batch_id: str) -> int:
         query = f"SELECT number FROM {table} WHERE task_id = ? AND batch_id = ?"
-        return int(self._db.execute(query, (task_id, batch_id)).fetchone()[0])
+        return int(self.db.execute(query, (task_id, batch_id)).fetchone()[0])
 
     def _delete_some(self, table: str, column: str) -> bool:
         """About as much as a commit should hold; with the last of it the table, which is then True."""
         numbers, length = [], 0
-        for number, its_length in self._db.execute(f"SELECT {column}, length(body) FROM {table} ORDER BY {column}"):
+        for number, its_length in self.db.execute(f"SELECT {column}, length(body) FROM {table} ORDER BY {column}"):
             numbers.append(number)
             length += its_length
             if length >= MOST_BYTES:
                 break
         if numbers:
-            self._db.execute(f"DELETE FROM {table} WHERE {column} <= ?", (numbers[-1],))
-        if self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:
+            self.db.execute(f"DELETE FROM {table} WHERE {column} <= ?", (numbers[-1],))
+        if self.db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:
             return False
-        self._db.execute(f"DROP TABLE {table}")
+        self.db.execute(f"DROP TABLE {table}")
         return True
 
     def _in_state(self, state: int) -> list[tuple[str, str]]:
         # Oldest first; written out, so that the index is used.
         query = f"SELECT task_id, batch_id FROM sealed WHERE state = {state} AND state < 3 ORDER BY number"
-        return self._db.execute(query).fetchall()
+        return self.db.execute(query).fetchall()
 
     def _set_state(self, state: int, key: tuple[str, str]) -> None:
-        self._db.execute("UPDATE sealed SET state = ? WHERE task_id = ? AND batch_id = ?", (state, *key))
+        self.db.execute("UPDATE sealed SET state = ? WHERE task_id = ? AND batch_id = ?", (state, *key))
 
     def waiting_bytes(self) -> int:
-        (waiting,) = self._db.execute(
+        (waiting,) = self.db.execute(
             f"SELECT (SELECT COALESCE(SUM(bytes), 0) FROM sealed WHERE state < 3 AND state <= {READY}) "
             f"+ (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE {_FULL})"
         ).fetchone()
         return int(waiting)
 
     def counts(self, task_id: str) -> Counts:
-        taken, reports = self._db.execute(
+        taken, reports = self.db.execute(
             "SELECT next_position, reports FROM tasks WHERE task_id = ?", (task_id,)
         ).fetchone()
         one = (task_id,)
-        leases = self._db.execute("SELECT COUNT(*) FROM leases WHERE task_id = ?", one).fetchone()[0]
-        still_open = self._db.execute("SELECT COUNT(*) FROM batches WHERE task_id = ?", one).fetchone()[0]
-        waiting, sent = self._db.execute(
+        leases = self.db.execute("SELECT COUNT(*) FROM leases WHERE task_id = ?", one).fetchone()[0]
+        still_open = self.db.execute("SELECT COUNT(*) FROM batches WHERE task_id = ?", one).fetchone()[0]
+        waiting, sent = self.db.execute(
             f"SELECT COALESCE(SUM(state <= {READY}), 0), COALESCE(SUM(state > {READY}), 0) FROM sealed "
             "WHERE task_id = ?",
             one,
         ).fetchone()
         return Counts(taken, leases, reports, still_open, waiting, sent)
-
-
-def batch_rows(db: sqlite3.Connection, kind: str) -> list[tuple[str, str, int, bytes]]:
-    """Task, batch, number and bytes of all that is in batches' own tables: `parts` or `pieces`."""
-    found = []
-    batches = "SELECT number, task_id, batch_id FROM batches UNION ALL SELECT number, task_id, batch_id FROM sealed"
-    names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for number, task_id, batch_id in db.execute(batches).fetchall():
-        if f"{kind}_{number}" in names:
-            found += [(task_id, batch_id, *row) for row in db.execute(f"SELECT * FROM {kind}_{number}")]
-    return found

@@ -10,18 +10,19 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
+from urllib.parse import quote
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import locked
 from shuffledp.service.problems import NO_ROOM, RefusedError
 
+R = TypeVar("R")
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
 
 # Requests in one commit: more would only make the first of them wait.
 _MOST_TOGETHER = 512
@@ -42,8 +43,11 @@ _PRAGMAS = (
 )
 
 
-class SqliteStore:
-    """One database file, held by one process.
+_ITSELF: Any = lambda connection: connection  # noqa: E731
+
+
+class SqliteStore(Generic[R]):
+    """One database file, held by one process; work is given `records` over a connection inside a transaction.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,8 +57,11 @@ class SqliteStore:
     [(7,)]
     """
 
-    def __init__(self, path: Path, schema: str, *, kind: str, version: int) -> None:
+    def __init__(
+        self, path: Path, schema: str, *, kind: str, version: int, records: Callable[[sqlite3.Connection], R] = _ITSELF
+    ) -> None:
         self.path = path
+        self._records = records
         self._held = ExitStack()
         # The second server on one store is told which process holds it.
         self._held.enter_context(locked(path, timeout=0.0, parameter="store"))
@@ -68,14 +75,14 @@ class SqliteStore:
         except BaseException:
             self._held.close()
             raise
-        self._waiting: SimpleQueue[tuple[Work[Any], Future[Any]] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Callable[[R], Any] | None, Future[Any]] | None] = SimpleQueue()
         self._readers = threading.local()
         self._closed, self._closing = False, threading.Lock()
         self._is_dirty = True
         self._thread = threading.Thread(target=self._run, name=f"store {path.name}", daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> "SqliteStore":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,21 +137,22 @@ class SqliteStore:
 
     # --- writing -----------------------------------------------------------------------------
 
-    def submit(self, work: Work[T]) -> "Future[T]":
+    def submit(self, work: Callable[[R], T]) -> "Future[T]":
         """Run this in the next commit; the future has its result once that is on disk."""
         future: Future[T] = Future()
         self._put(work, future)
         return future
 
-    def _put(self, work: Work[Any], future: "Future[Any]") -> None:
+    def _put(self, work: Callable[[R], Any] | None, future: "Future[Any]") -> None:
+        """Let the thread do this work, or empty the log if it is None."""
         with self._closing:
             if not self._closed:
                 self._waiting.put((work, future))
                 return
         future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
 
-    def write(self, work: Work[T]) -> T:
-        """The same, and wait for it."""
+    def write(self, work: Callable[[R], T]) -> T:
+        """Run this in the next commit, and answer what it answers once that is on disk."""
         return self.submit(work).result()
 
     def has_room(self) -> bool:
@@ -155,11 +163,11 @@ class SqliteStore:
     def forget(self) -> None:
         """Empty the log, so that what was deleted is nowhere on disk."""
         future: Future[None] = Future()
-        self._put(_truncate, future)
+        self._put(None, future)
         future.result()
 
     def forget_deleted(self) -> None:
-        """The same if anything was written since it last succeeded."""
+        """Empty the log if anything was written since that last succeeded."""
         if self._is_dirty:
             self._is_dirty = False
             try:
@@ -176,13 +184,17 @@ class SqliteStore:
             stop = batch[-1] is None
             # What its caller gave up before it began is not begun; afterwards nobody can cancel it.
             work = [each for each in batch if each is not None and each[1].set_running_or_notify_cancel()]
-            self._commit([each for each in work if each[0] is not _truncate])
-            for _, future in (each for each in work if each[0] is _truncate):
-                _settle(future, lambda: _truncate(self._writer))
+            self._commit([(act, future) for act, future in work if act is not None])
+            for future in [future for act, future in work if act is None]:
+                try:
+                    _truncate(self._writer)
+                    future.set_result(None)
+                except Exception as broken:
+                    future.set_exception(broken)
             if stop:
                 return
 
-    def _commit(self, work: list[tuple[Work[Any], "Future[Any]"]]) -> None:
+    def _commit(self, work: list[tuple[Callable[[R], Any], "Future[Any]"]]) -> None:
         if not work:
             return
         self._is_dirty = True
@@ -192,7 +204,7 @@ class SqliteStore:
             for act, future in work:
                 try:
                     with _savepoint(self._writer):
-                        result = act(self._writer)
+                        result = act(self._records(self._writer))
                 except (sqlite3.OperationalError, MemoryError):
                     raise
                 except Exception as refused:
@@ -214,14 +226,14 @@ class SqliteStore:
 
     # --- reading -----------------------------------------------------------------------------
 
-    def read(self, work: Work[T]) -> T:
+    def read(self, work: Callable[[R], T]) -> T:
         """Run this on what is committed, in the caller's thread."""
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
             connection = self._readers.connection = self._connect()
         connection.execute("BEGIN")
         try:
-            return work(connection)
+            return work(self._records(connection))
         finally:
             connection.execute("COMMIT")
 
@@ -251,8 +263,16 @@ def _truncate(connection: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("the log is being read: it is emptied the next time")
 
 
-def _settle(future: "Future[Any]", act: Callable[[], Any]) -> None:
+def read_label(path: Path) -> tuple[str, str]:
+    """What a file says that it is a store of, and "ok" or what SQLite finds broken in it; nothing is changed."""
+    way_out = "name a file that a server or a client made"
+    with path.open("rb") as file:
+        if file.read(16) != b"SQLite format 3\0":
+            raise DataError("store", str(path), "must be a SQLite database", way_out)
     try:
-        future.set_result(act())
-    except Exception as broken:
-        future.set_exception(broken)
+        database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, timeout=2)
+        with closing(database):
+            label = database.execute("SELECT label FROM store").fetchone()[0]
+            return label, database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except (sqlite3.Error, TypeError) as broken:
+        raise DataError("store", str(path), f"must be a store of shuffledp ({broken})", way_out) from None

@@ -1,0 +1,328 @@
+"""What a store must offer: transactions over the records of a shuffler or of an analyzer, and a client's outbox.
+
+An implementation is a folder beside this file, and a line in the table of `shuffledp.service.store`. A store outlives
+its process: `write` and `submit` have committed durably when they answer, what was deleted is nowhere in the store
+after `forget_deleted`, and nothing in it tells in which order reports came once their batch is sealed.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from shuffledp.service.wire import SentReport
+
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
+
+
+class Store(Protocol[R_co]):
+    """Transactions over records of one kind, held by one server."""
+
+    def read(self, work: Callable[[R_co], T]) -> T:
+        """Run this on what is committed, and answer what it answers; it must change nothing."""
+        ...
+
+    def write(self, work: Callable[[R_co], T]) -> T:
+        """Run this in a transaction of its own and answer once that is durable; an error of it leaves nothing behind.
+
+        Raises:
+            RefusedError: the store cannot be written now (`no-room`), or is closed.
+        """
+        ...
+
+    def submit(self, work: Callable[[R_co], T]) -> "Future[T]":
+        """Run this in the next transaction; the future has what `write` would answer or raise."""
+        ...
+
+    def has_room(self) -> bool:
+        """Whether new reports can be taken; what is left is for sealing, sending and deleting."""
+        ...
+
+    def forget_deleted(self) -> None:
+        """Make sure that what was deleted is nowhere in the store, logs included."""
+        ...
+
+    def close(self) -> None:
+        """Finish what waits, then let go of the store; a second call does nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A seat that was given out and has sent nothing yet."""
+
+    seat: str
+    position: int
+    ends: float
+
+
+@dataclass(frozen=True, slots=True)
+class SealedBatch:
+    """A batch in its final random order, waiting to be sent; sending it again sends the same bytes."""
+
+    task_id: str
+    batch_id: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How far a task has come at the shuffler; all of it is public."""
+
+    seats_taken: int
+    leases: int
+    reports: int
+    batches_open: int
+    batches_waiting: int
+    batches_sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPart:
+    """What reports that came together have for one batch, report after report.
+
+    `seat` is the lowest of theirs, counted from 0 in the batch, so that no two parts have the same; `size` is how many
+    reports the batch needs.
+    """
+
+    batch_id: str
+    seat: int
+    reports: int
+    size: int
+    body: bytes
+
+
+class ShufflerRecords(Protocol):
+    """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
+
+    def add_task(self, task_id: str, routing: str) -> None:
+        """Remember a new task and its routing document; nothing happens if it is known."""
+
+    def task_ids(self) -> list[str]:
+        """The ids of all tasks."""
+
+    def routing(self, task_id: str) -> str | None:
+        """A task's routing document."""
+
+    def next_position(self, task_id: str) -> int:
+        """The first position that nobody ever took."""
+
+    def take_position(self, task_id: str) -> int:
+        """Take the first position that nobody ever took, and answer it."""
+
+    def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        """The leases of those seats that still have one."""
+
+    def add_lease(self, task_id: str, lease: Lease) -> None:
+        """Give out a seat."""
+
+    def drop_lease(self, task_id: str, seat: str) -> None:
+        """End a seat's lease: it has reported, or its time ran out, and is nobody's any more."""
+
+    def ended_lease(self, task_id: str, now: float) -> Lease | None:
+        """The lease whose time ran out first."""
+
+    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
+        """Which of these reports are in the task's batches, or were."""
+
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
+        """Remember the reports' ids, end their seats' leases, and put their parts into their batches."""
+
+    def full_batches(self) -> list[tuple[str, str]]:
+        """Task and id of every batch that is full and not sealed."""
+
+    def is_full(self, task_id: str, batch_id: str) -> bool:
+        """Whether a batch is full and not sealed."""
+
+    def parts(self, task_id: str, batch_id: str) -> list[bytes]:
+        """What a batch holds, a body a part."""
+
+    def has_draft(self, task_id: str, batch_id: str) -> bool:
+        """Whether an earlier try has left pieces of a batch that is not sealed."""
+
+    def drop_draft(self, task_id: str, batch_id: str) -> bool:
+        """Delete some pieces that an earlier try has left; True if nothing is left."""
+
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
+        """Keep a piece of the permuted batch."""
+
+    def seal(self, task_id: str, batch_id: str, length: int) -> None:
+        """Declare the pieces, `length` bytes together, the batch from now on."""
+
+    def tidy(self, task_id: str, batch_id: str) -> bool:
+        """Forget when some of the ids came, and delete some of a sealed batch's parts; True if nothing is left."""
+
+    def untidy(self) -> list[tuple[str, str]]:
+        """Task and id of sealed batches that `tidy` has not finished."""
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """Task and id of batches that are sealed, tidy, and not sent yet, oldest first."""
+
+    def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
+        """A sealed batch that was not sent yet."""
+
+    def mark_sent(self, task_id: str, batch_id: str) -> None:
+        """Remember that the next hop has a batch."""
+
+    def purge(self, task_id: str, batch_id: str) -> bool:
+        """Delete some of the bytes of a batch that was sent; True if nothing is left."""
+
+    def unpurged(self) -> list[tuple[str, str]]:
+        """Task and id of sent batches that `purge` has not finished."""
+
+    def waiting_bytes(self) -> int:
+        """How many bytes wait to be sealed or sent on."""
+
+    def counts(self, task_id: str) -> Counts:
+        """How far a task has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTotal:
+    """What one batch said, as JSON; messages that were missing or malformed; or that it is void and said nothing."""
+
+    batch_id: str
+    total: Any
+    dropped: int
+    void: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An estimate that was published: over the first `time` users.
+
+    `estimate` is JSON: a number, a list of them, or an object for an answer of another kind, which need not have a
+    standard error, a bound or a confidence.
+    """
+
+    time: int
+    estimate: Any
+    standard_error: float | None
+    bound: float | None
+    confidence: float | None
+    dropped: int
+    void: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a task has come at the analyzer."""
+
+    batches_received: int
+    batches_read: int
+    batches_void: int
+    dropped: int
+    releases: int
+
+
+class AnalyzerRecords(Protocol):
+    """An analyzer's reads and writes inside one transaction; nothing in them says who sent a message, or when."""
+
+    def add_task(self, task_id: str, text: str) -> None:
+        """Remember a new task and its document; nothing happens if it is known."""
+
+    def task_ids(self) -> list[str]:
+        """The ids of all tasks."""
+
+    def task_text(self, task_id: str) -> str | None:
+        """A task's document."""
+
+    def digest(self, task_id: str, batch_id: str) -> str | None:
+        """The SHA-256 of a batch that was received."""
+
+    def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
+        """Keep a batch until it is read."""
+
+    def unread(self, most: int) -> list[tuple[str, str]]:
+        """Task and id of batches that were received and not read."""
+
+    def body(self, task_id: str, batch_id: str) -> bytes | None:
+        """A batch's ciphertexts, until it is read."""
+
+    def add_total(self, task_id: str, total: BatchTotal) -> None:
+        """Remember what a batch said, and delete its ciphertexts."""
+
+    def totals(self, task_id: str, batch_ids: list[str]) -> dict[str, BatchTotal]:
+        """What those of these batches said that were read."""
+
+    def state(self, task_id: str) -> Any:
+        """Where the task's learner stands: a JSON document, or None at the beginning."""
+
+    def set_state(self, task_id: str, state: Any) -> None:
+        """Remember where the task's learner stands: a JSON document."""
+
+    def add_release(self, task_id: str, release: Release) -> None:
+        """Publish an estimate."""
+
+    def last_release(self, task_id: str) -> Release | None:
+        """The newest estimate that was published."""
+
+    def releases(self, task_id: str, after: int, most: int) -> list[Release]:
+        """Estimates of times after this one, oldest first."""
+
+    def progress(self, task_id: str) -> Progress:
+        """How far a task has come."""
+
+
+class Outbox(ABC):
+    """A client's reports that no server has acknowledged yet, as the bytes that were or will be sent.
+
+    A report is written here before it is sent for the first time; whatever happens then, the same bytes are sent again
+    until they are acknowledged, so that nobody is randomized twice. The values themselves are never here, nor is
+    anything to decrypt a report with: only the analyzer could read it.
+
+    A report that comes back refused (its seat's lease ran out, so that it never reached and will never reach anybody)
+    needs a new seat and new noise, hence the value again. While the client runs it has the value. After a restart it
+    has not: the report leaves the outbox, is counted as refused, and may be reported again. For a stream of values
+    with a name, such as a file's column, the outbox knows how many rows have been randomized and which of them were
+    refused: reporting the same stream again goes on where it stopped.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the outbox; what waits in it stays there."""
+
+    @abstractmethod
+    def put(
+        self, task_id: str, reports: Sequence[SentReport], stream: str | None = None, rows: Sequence[int] = ()
+    ) -> None:
+        """Keep new reports, all or none, durable when this returns.
+
+        Args:
+            task_id: the task that they are for.
+            reports: the reports.
+            stream: the name of the stream that their values come from.
+            rows: the reports' places in the stream.
+        """
+
+    @abstractmethod
+    def first(self, task_id: str, most: int, most_bytes: int) -> list[SentReport]:
+        """Some reports that wait, at least one if there are any."""
+
+    @abstractmethod
+    def remove(self, report_ids: Sequence[str]) -> None:
+        """Forget reports that were acknowledged."""
+
+    @abstractmethod
+    def refuse(self, report_ids: Sequence[str]) -> None:
+        """Forget the bytes of reports that were refused for good; those of a stream leave their row."""
+
+    @abstractmethod
+    def waiting(self, task_id: str) -> int:
+        """How many reports wait to be acknowledged."""
+
+    @abstractmethod
+    def rows_done(self, task_id: str, stream: str) -> int:
+        """How many rows of a stream were randomized before."""
+
+    @abstractmethod
+    def rows_refused(self, task_id: str, stream: str) -> list[int]:
+        """Those rows of a stream that were randomized before and reached nobody."""
