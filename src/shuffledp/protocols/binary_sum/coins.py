@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
@@ -167,3 +167,8 @@ class Coins(AdditiveNoisePlan):
         total = int(self._all_values(values).sum(dtype=np.int64))
         drawn = binomial(self.noise_law.trials, self.probability, 1, bits=bits)
         return self._estimate(total + int(drawn[0]) - self.noise_law.mean, simulated=not bits.is_secure)
+
+    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
+        law = self.noise_law
+        drawn = binomial(batches * law.trials, law.p, ones.size, bits=bits).reshape(ones.shape)
+        return np.asarray(ones + drawn - batches * law.mean)

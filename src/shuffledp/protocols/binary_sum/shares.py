@@ -45,6 +45,7 @@ class Shares(AdditiveNoisePlan):
 
     method: ClassVar[str] = "shares"
     can_be_voided: ClassVar[bool] = True
+    has_one_pair: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/split-and-mix.md"
 
     ratio: float
@@ -182,6 +183,11 @@ class Shares(AdditiveNoisePlan):
         noise = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
         residue = np.array((total + noise) % (1 << self.modulus_bits), dtype=np.uint64)
         return self._estimate(float(self._splitting.decode(residue)), simulated=not bits.is_secure)
+
+    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
+        shape = Fraction(self.users, self.honest_users) * batches
+        noise = sample_polya_difference(shape, self.ratio, ones.size, bits=bits)
+        return np.asarray(ones + noise.reshape(ones.shape), dtype=np.float64)
 
 
 def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:
