@@ -14,6 +14,7 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -134,12 +135,20 @@ class WholeRound(BatchMechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class RoundState:
+class EstimatedRound(WholeRound):
+    """The one batch of a plan of one round, of which a learner is told the estimate."""
+
+    def read(self, tally: Tally) -> tuple[Any, int]:
+        estimate = self.plan.estimate(tally)
+        return estimate, estimate.dropped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundState(State):
     """How many users came, and the tally of their batch once it closed."""
 
-    fingerprint: str
-    users: int
-    tally: Tally | None = None
+    users: int = whole("whole users")
+    tally: Tally | None = inner("the tally of its batch, or none", Tally.from_document, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,7 @@ class OneRound(Learner[RoundState]):
         return RoundState(self.fingerprint, 0)
 
     def ask(self, state: RoundState) -> Cohort | None:
+        state.belongs_to(self.fingerprint, "plan")
         left = self.plan.users - state.users
         return Cohort(left, (OpenBatch(1, 0, WholeRound(self.plan), state.users),)) if left else None
 
