@@ -24,7 +24,7 @@ from shuffledp import (
 )
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.continual.certified import certify
-from shuffledp.continual.domains import Categories
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.protocols.catalogue import PROTOCOLS
@@ -235,7 +235,7 @@ def counter_plan(ask: Record) -> CounterPlan:
     if kind == "vectors":
         return CounterPlan.plan_vectors(**domain, **asked)
     if kind == "categories":
-        made = Categories.of(domain["named"]) if "named" in domain else Categories(domain["count"])
+        made = OneHot.of(domain["named"]) if "named" in domain else OneHot(domain["count"])
         return CounterPlan.plan(domain=made, **asked)
     plan = CounterPlan.plan(**asked)
     return certify(plan, runs=ask["certify"], seed=SEED) if "certify" in ask else plan
@@ -390,7 +390,7 @@ def _weighted_mean(case: Case) -> Record:
 
 def _comparison(case: Case) -> Record:
     family = BoundedSum if case.name.endswith("bounded-sum") else VectorSum
-    return {"document": family.comparison(**_with_privacy(case.ask))}
+    return {"document": family.comparisons["gaussian"](**_with_privacy(case.ask))}
 
 
 # --- files ---------------------------------------------------------------------------------------
