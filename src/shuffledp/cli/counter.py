@@ -223,9 +223,9 @@ def count(
         people = users if users is not None or data is None else len(data)
         plan = _planned(kind, people, shufflers, epsilon, delta, confidence, noise, estimator, bound, honest_fraction)
     if data is None:
-        from shuffledp.simulation.environments.streams import synthetic_stream
+        from shuffledp.simulation.environments.synthetic import synthetic_values
 
-        data = synthetic_stream(plan.domain, plan.users, seed=seed)
+        data = synthetic_values(plan, seed=seed)
     counter = Counter(plan)
     checked = counter.check_values(data)
     started = time.perf_counter()

@@ -74,6 +74,11 @@ class RoundPlan(Plan):
     def mechanism(self, users: int) -> BatchMechanism:
         return WholeRound(self)
 
+    @property
+    def batches(self) -> tuple[OpenBatch, ...]:
+        """The one batch, where a learner runs the plan as one of its rounds and is told the estimate."""
+        return (OpenBatch(1, 0, EstimatedRound(self), 0),)
+
     def learner(self) -> "OneRound":
         return OneRound(self)
 

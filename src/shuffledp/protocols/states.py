@@ -8,6 +8,8 @@ may have and how it is written as JSON:
 """
 
 import dataclasses
+import hashlib
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,9 +34,14 @@ class Kept:
     write: Callable[[Any], Any] = lambda value: value
 
 
-def kept(wanted: str, read: Callable[[Any], Any], write: Callable[[Any], Any] = lambda value: value, **more: Any) -> Any:
+def kept(wanted: str, read: Callable[[Any], Any], write: Callable[[Any], Any] = lambda kept: kept, **more: Any) -> Any:
     """A field of a state with its own form; `more` goes to `dataclasses.field`."""
     return dataclasses.field(metadata={Kept: Kept(wanted, read, write)}, **more)
+
+
+def fingerprint_of(decides: Any) -> str:
+    """SHA-256 of what decides a learner, as JSON: two with one fingerprint are the same."""
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 
 def is_whole(value: Any) -> bool:
