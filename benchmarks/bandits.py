@@ -15,8 +15,8 @@ from report import FOLDER, figure, report
 from shuffledp.experiments.arms import ArmsRegret, arms_regret
 from shuffledp.experiments.linucb import RegretRow, figure_tasks, linucb_figure
 from shuffledp.experiments.linucb_scaling import regret_growth
-from shuffledp.learn.bandits.linear.linucb import LinUCB
 from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.references.bandits.linucb import LinUCB
 from shuffledp.simulation.environments.linear_every_round import BEHIND
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms

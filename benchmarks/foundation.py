@@ -15,9 +15,9 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_probability
+from shuffledp.protocols.domains.summed import BITS
 from shuffledp.sampling.coins import fair_coin_sums
 from shuffledp.shuffle.shuffler import BatchSpec
-from shuffledp.simulation.environments.binary import synthetic_bits
 
 MILLION = 1_000_000
 
@@ -70,7 +70,7 @@ def shuffler(messages: int) -> dict:
 
 def count(method: str, fast: bool, limit: float) -> dict:
     plan = BinarySum.plan(users=MILLION, privacy=Privacy(1, 1e-6), method=method)
-    values, bits = synthetic_bits(MILLION, seed=1), RandomBits.secure()
+    values, bits = BITS.synthesize(MILLION, np.random.default_rng(1)), RandomBits.secure()
     ours, total = best(lambda: simulate(plan, values, bits=bits, fast=fast), lambda: values.sum(), rounds=5)
     name = f"binary sum by {method}, 1e6 users, {'fast law' if fast else 'message by message'}: seconds"
     return figure(name, ours, "<=", limit, f"{ours / total:.0f} times a plain sum")

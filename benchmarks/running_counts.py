@@ -13,7 +13,6 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.reference import counter_reference
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.simulation.environments.hard_streams import hard_stream
-from shuffledp.simulation.environments.streams import synthetic_stream
 
 TARGET = Privacy(1, 1e-6)
 
@@ -73,7 +72,7 @@ def other_values() -> list[dict]:
         rows.append(figure(f"bound, {name}, 1e6 users, k 4", plan.error_bound, "<=", limit, note))
         ratio = plan.error_bound / curator
         rows.append(figure(f"{name}: ours / the Gaussian curator's", ratio, "<=", most, f"curator {curator:.1f}"))
-        counter, values = Counter(plan), synthetic_stream(plan.domain, 10**6, seed=1)
+        counter, values = Counter(plan), plan.domain.synthesize(10**6, np.random.default_rng(1))
         counter.run(values, bits=RandomBits.seeded(1))
         seconds = min(_seconds(lambda: counter.run(values, bits=RandomBits.seeded(1))) for _ in range(3))  # noqa: B023
         rows.append(figure(f"{name}: values a second by law", 10**6 / seconds, ">=", least, f"{seconds:.3f} s"))

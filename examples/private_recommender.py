@@ -3,7 +3,7 @@
 import numpy as np
 
 from shuffledp import Privacy
-from shuffledp.learn.bandits.linear.catalogue import linear_policy
+from shuffledp.references.bandits.catalogue import linear_policy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FreshArms

@@ -11,11 +11,10 @@ from shuffledp.continual.counter import CounterState
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
-from shuffledp.learn.bandits.linear.catalogue import linear_policy
-from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.policy import LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.optimize import HingeLoss, L2Ball, LogisticLoss, OptimizerState, Problem, SquaredLoss, plan
+from shuffledp.references.bandits.catalogue import linear_policy
 
 from .cases import Case
 
@@ -103,9 +102,10 @@ def _arms(ask: Record) -> Machine:
         if cohort is None:
             return None
         if cohort.plan is None or i == 3:
-            return policy.tell(state, None)
+            return policy.tell(state, cohort.users, {} if cohort.plan is None else {1: None})
         value = cohort.users * (0.3 + 0.25 * cohort.arm) + i % 5 - 2
-        return policy.tell(state, Estimate(value=value, standard_error=1.0, bound=3.0, confidence=0.95))
+        told = Estimate(value=value, standard_error=1.0, bound=3.0, confidence=0.95)
+        return policy.tell(state, cohort.users, {1: told})
 
     numbers = {
         "spec": policy.spec,
@@ -125,11 +125,11 @@ def _linear(ask: Record) -> Machine:
             return None
         cohort = policy.ask(state)
         users = _some(cohort.users, i)
-        told: Mapping[int, Any] | list[float] | None = None
-        if isinstance(policy, CountedPolicy):
+        told: Mapping[int, Any] = {}
+        if policy.is_counted:
             told = _closed(cohort.batches, users, setting.joint.length, i)
         elif (state.users + users) % policy.slot_users == 0:
-            told = [((i * 7 + place * 3) % 20) / 8 for place in range(setting.joint.length)]
+            told = {1: [((i * 7 + place * 3) % 20) / 8 for place in range(setting.joint.length)]}
         return policy.tell(state, users, told)
 
     numbers = {
@@ -156,9 +156,9 @@ def _solver(ask: Record) -> Machine:
         if cohort is None:
             return None
         if i == 2:
-            return solver.tell(state, None)
+            return solver.tell(state, cohort.users, {1: None})
         parts = [((i * 7 + place * 5) % 13) / 13 - 0.4 for place in range(ball.dimension)]
-        return solver.tell(state, [cohort.users * part for part in parts])
+        return solver.tell(state, cohort.users, {1: [cohort.users * part for part in parts]})
 
     return Machine({"document": solver.document()}, solver.start(), OptimizerState.from_document, step)
 

@@ -17,10 +17,10 @@ import pytest
 
 from shuffledp import ShuffleDPError, load_plan
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.learn.bandits.linear.catalogue import POLICIES
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.optimize import METHODS
 from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.references.bandits.catalogue import POLICIES
 from shuffledp.service.task import Task
 
 from . import store

@@ -13,11 +13,11 @@ from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.matrices import pack_symmetric, packed_dimension, unpack_symmetric
 from shuffledp.protocols.vector_sum.rotation import likely_range, rotate, rotate_back
 from shuffledp.randomness import RandomBits
-from shuffledp.simulation.environments.reals import synthetic_vectors
 from shuffledp.simulation.run import simulate
 from shuffledp.testing.protocols import check_protocol
 from shuffledp.testing.statistics import assert_deviation, assert_same_law
@@ -133,7 +133,7 @@ def test_deltas_add_up() -> None:
 @pytest.mark.parametrize("method", VectorSum.methods)
 def test_streaming_by_coordinates_has_the_law_of_one_shuffle(method: str, monkeypatch) -> None:
     plan = VectorSum.plan(users=20, privacy=Privacy(4, 1e-3), dimension=3, radius=1, method=method)
-    values = synthetic_vectors(20, 3, 1.0, seed=1)
+    values = Vectors(3, 1.0, 1).synthesize(20, np.random.default_rng(1))
     together = [simulate(plan, values, bits=bits) for bits in RandomBits.seeded(1).spawn(1500)]
     monkeypatch.setattr(run, "_MESSAGES_AT_A_TIME", 1)
     apart = [simulate(plan, values, bits=bits) for bits in RandomBits.seeded(2).spawn(1500)]
@@ -143,7 +143,7 @@ def test_streaming_by_coordinates_has_the_law_of_one_shuffle(method: str, monkey
 
 
 def test_rotation_keeps_lengths_and_turns_back() -> None:
-    vectors = synthetic_vectors(50, 13, 2.0, seed=1)
+    vectors = Vectors(13, 2.0, 1).synthesize(50, np.random.default_rng(1))
     turned = rotate(vectors, 7)
     assert turned.shape == (50, 16)
     np.testing.assert_allclose(np.linalg.norm(turned, axis=1), np.linalg.norm(vectors, axis=1))
@@ -164,7 +164,7 @@ def test_rotation_saves_messages_by_bits_where_there_are_many_coordinates() -> N
 def test_rotated_plans_are_as_accurate_as_they_say(method: str) -> None:
     plan = VectorSum.plan(users=40, privacy=Privacy(4, 1e-3), dimension=5, radius=1, method=method, rotation=3)
     assert plan.coordinates == 8
-    values = synthetic_vectors(40, 5, 1.0, seed=2)
+    values = Vectors(5, 1.0, 1).synthesize(40, np.random.default_rng(2))
     for fast in (False, True):
         errors = np.array(
             [

@@ -146,7 +146,7 @@ def test_the_twin_has_the_same_steps_and_no_noise() -> None:
     assert twin.theta.tolist() == again.theta.tolist()
     state = solver.start()
     while (cohort := solver.ask(state)) is not None:
-        state = solver.tell(state, cohort.users * (cohort.point - points[0]))
+        state = solver.tell(state, cohort.users, {1: cohort.users * (cohort.point - points[0])})
     assert np.allclose(twin.theta, state.average, atol=1e-12)
     alone = plan(replace(solver.problem, privacy=None), solver="agd")
     free = optimize(alone, MEAN, points, bits=RandomBits.seeded(0))

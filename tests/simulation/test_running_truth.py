@@ -5,7 +5,6 @@ from shuffledp import Counter, Privacy, RandomBits
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.protocols.domains.summed import Bits, OneHot, Reals, SummedDomain, Vectors
 from shuffledp.simulation import running_truth
-from shuffledp.simulation.environments.streams import synthetic_stream
 from shuffledp.simulation.running_truth import RunningTruth, closing_times, estimates_at
 
 
@@ -14,7 +13,7 @@ from shuffledp.simulation.running_truth import RunningTruth, closing_times, esti
 def test_the_truth_in_blocks_is_the_truth(monkeypatch, domain: SummedDomain, at_a_time: int) -> None:
     monkeypatch.setattr(running_truth, "_AT_A_TIME", at_a_time)
     plan = CounterPlan.plan(users=400, shufflers=2, privacy=Privacy(4, 1e-3), domain=domain)
-    values = synthetic_stream(domain, 391, seed=1)
+    values = domain.synthesize(391, np.random.default_rng(1))
     estimates = Counter(plan).run(values, bits=RandomBits.seeded(1))
     numbers = np.eye(5)[values] if isinstance(domain, OneHot) else values
     sums = np.concatenate([np.zeros((1, *np.shape(numbers)[1:])), np.cumsum(numbers, axis=0)])

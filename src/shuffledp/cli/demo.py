@@ -37,13 +37,13 @@ def demo(
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
     import numpy as np
 
-    from shuffledp.simulation.environments.binary import synthetic_bits
+    from shuffledp.simulation.environments.synthetic import synthetic_values
 
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     run = _new_folder(folder)
     task = _prepared(run, users, shufflers, epsilon, delta)
-    values = np.asarray(synthetic_bits(task.plan.users), dtype=np.int64)
+    values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
     shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
     with _servers(run, shuffler, analyzer), users_reporting(len(values), shown=not as_json) as progress:

@@ -18,11 +18,12 @@ from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.second_opinions import combine
 from shuffledp.continual.shape import exact_surplus
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
+from shuffledp.protocols.states import State, is_whole, kept, whole
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.shuffle.pool import ShufflerPool
@@ -35,56 +36,30 @@ Progress = Callable[[int], None]
 """Called with the number of users who have come so far."""
 
 
-def is_whole(value: Any) -> bool:
-    """Whether this is a whole number, and no truth value."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CounterState:
-    """Where a sum stands: users so far, and the estimates, in steps, of those prefixes that are still needed."""
-
-    fingerprint: str
-    users: int
-    prefixes: Mapping[int, Total]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CounterState) and self.document() == other.document()
-
-    def __hash__(self) -> int:
-        return hash((self.fingerprint, self.users))
-
-    def document(self) -> dict[str, Any]:
-        """The state as JSON."""
-        kept = {str(slot): np.asarray(total).tolist() for slot, total in self.prefixes.items()}
-        return {"schema": 1, "fingerprint": self.fingerprint, "users": self.users, "prefixes": kept}
-
-    @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The state that a JSON document describes."""
-        way_out = "restore it from a copy"
-        if not isinstance(document, Mapping) or document.get("schema") != 1:
-            raise DataError("state", type(document).__name__, "must be an object with schema 1", way_out)
-        try:
-            prefixes = {int(slot): _total_from(total) for slot, total in document["prefixes"].items()}
-            state = cls(str(document["fingerprint"]), document["users"], prefixes)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as broken:
-            raise DataError("state", str(broken), "must have all its fields", way_out) from None
-        if not is_whole(state.users) or not all(map(_is_total, prefixes.values())):
-            raise DataError("state", "a number that is not whole", "must have whole numbers", way_out)
-        return state
-
-
-def _total_from(written: Any) -> Total:
-    """A total as it was before it was written."""
+def _total(written: Any) -> Total:
+    """A sum as it was before it was written: a whole number, or a vector of them."""
     if isinstance(written, list) and all(map(is_whole, written)):
         return np.array(written, dtype=np.int64)
-    return written
+    if not is_whole(written):
+        raise ValueError(written)
+    return int(written)
 
 
 def _is_total(total: Total) -> bool:
     """Whether this is a whole number or an array of them."""
     return is_whole(total) or (isinstance(total, np.ndarray) and total.ndim == 1 and total.dtype.kind in "iu")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CounterState(State):
+    """Where a sum stands: users so far, and the estimates, in steps, of those prefixes that are still needed."""
+
+    users: int = whole("whole users")
+    prefixes: Mapping[int, Total] = kept(
+        "whole sums of its prefixes",
+        lambda document: {int(slot): _total(total) for slot, total in document.items()},
+        lambda prefixes: {str(slot): np.asarray(total).tolist() for slot, total in prefixes.items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +71,8 @@ class Counter(Learner[CounterState]):
     >>> abs(estimates.at(10_000).value - 2500) <= counter.plan.error_bound
     True
     """
+
+    states: ClassVar[type[State]] = CounterState
 
     plan: CounterPlan
 
@@ -172,16 +149,11 @@ class Counter(Learner[CounterState]):
         slot, since = divmod(state.users, self.plan.slot_users)
         return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
 
-    def resume(self, document: Any) -> CounterState:
-        state = CounterState.from_document(document)
-        self._check_state(state)
-        return state
-
     def told_document(self, told: Total) -> Any:
         return np.asarray(told).tolist()
 
     def told_from(self, document: Any) -> Total:
-        return _total_from(document)
+        return _total(document)
 
     def stand_in(self, mechanism: BatchMechanism) -> Total:
         """The sum if everybody of the batch had the domain's middle."""
@@ -200,13 +172,7 @@ class Counter(Learner[CounterState]):
         return joined_batches(self.plan.schedule, slot, every_slot=self.plan.estimator == "combined")
 
     def _check_state(self, state: CounterState) -> None:
-        if state.fingerprint != self.plan.fingerprint:
-            raise ParameterError(
-                "state",
-                state.fingerprint[:12],
-                f"must belong to the plan {self.plan.fingerprint[:12]}",
-                "use its own plan",
-            )
+        state.belongs_to(self.plan.fingerprint, "plan")
         if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
             raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
         needed = self._needed(state.users // self.plan.slot_users)

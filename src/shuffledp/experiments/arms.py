@@ -20,7 +20,10 @@ from shuffledp.experiments.resumed import Progress, Task, measured
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
-from shuffledp.learn.bandits.arms.references import (
+from shuffledp.learn.bandits.spec import check_whole
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.arms import (
     UCB1,
     CuratorElimination,
     EveryRound,
@@ -28,9 +31,6 @@ from shuffledp.learn.bandits.arms.references import (
     NonPrivateElimination,
     ThompsonSampling,
 )
-from shuffledp.learn.bandits.spec import check_whole
-from shuffledp.privacy import Privacy
-from shuffledp.randomness import RandomBits
 from shuffledp.simulation.arms import simulate_arms
 from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.resumed import Progress, Task, measured
-from shuffledp.learn.bandits.linear.catalogue import POLICIES, linear_policy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
+from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms
 

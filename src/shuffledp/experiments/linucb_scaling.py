@@ -26,11 +26,11 @@ from scipy import stats
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.counter import Slope, fitted_slope
 from shuffledp.experiments.resumed import Progress, Task, measured
-from shuffledp.learn.bandits.linear.catalogue import linear_policy
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
+from shuffledp.references.bandits.catalogue import linear_policy
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FreshArms
 

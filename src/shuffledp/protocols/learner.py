@@ -7,11 +7,11 @@ learners alike, so that one driver runs them all, in a simulation, on an engine 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from shuffledp.accounting.guarantee import Guarantee
-from shuffledp.errors import DataError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.states import State
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
@@ -95,19 +95,42 @@ class OpenBatch:
 class DeviceStep:
     """What a device computes from its own data, as data: a name that every device knows, and parameters.
 
-    The step "report" sends the user's value as it is.
+    The step "report" sends the user's value as it is; `shuffledp.learn.steps` has the others. Parameters are what JSON
+    can hold, so that a device elsewhere computes what a simulation does.
+
+    >>> DeviceStep.from_document({"name": "pull", "parameters": {"arm": 2}}).parameters["arm"]
+    2
     """
 
     name: str = "report"
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    def document(self) -> dict[str, Any]:
+        """The step as JSON."""
+        return {"name": self.name, "parameters": dict(self.parameters)}
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The step that a JSON document describes; whether its name is known is not looked at.
+
+        Raises:
+            DataError: the document does not name a step and its parameters.
+        """
+        parts = (document.get("name"), document.get("parameters")) if isinstance(document, Mapping) else (None, None)
+        if not isinstance(parts[0], str) or not isinstance(parts[1], Mapping):
+            raise DataError("step", type(document).__name__, "must name a step and its parameters", "ask again")
+        return cls(parts[0], parts[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """The next users: how many are alike, the batches that all of them join, and what each computes first."""
+    """The next users: how many are alike, the batches that all of them join, and what each computes first.
+
+    Users who join no batch compute their step and report nothing.
+    """
 
     users: int
-    batches: tuple[OpenBatch, ...]
+    batches: tuple[OpenBatch, ...] = ()
     step: DeviceStep = DeviceStep()
 
     def closing(self, users: int) -> dict[int, OpenBatch]:
@@ -115,20 +138,7 @@ class Cohort:
         return {batch.level: batch for batch in self.batches if batch.first_seat + users == batch.mechanism.users}
 
 
-class LearnerState(Protocol):
-    """Where a learner stands: frozen, and written as JSON."""
-
-    @property
-    def users(self) -> int:
-        """How many users have come."""
-        ...
-
-    def document(self) -> dict[str, Any]:
-        """The state as JSON: `schema`, the learner's `fingerprint`, and what `Learner.resume` needs."""
-        ...
-
-
-S = TypeVar("S", bound=LearnerState)
+S = TypeVar("S", bound=State)
 
 
 class Learner(ABC, Generic[S]):
@@ -149,17 +159,26 @@ class Learner(ABC, Generic[S]):
 
     @abstractmethod
     def tell(self, state: S, users: int, closed: Mapping[int, Any]) -> S:
-        """So many users of the cohort came, and these levels' batches closed with what their mechanisms read."""
+        """The state after so many users of the cohort.
+
+        Args:
+            state: where the learner stood when it asked.
+            users: how many users of the cohort came.
+            closed: what the mechanisms read of those batches that closed, by their levels; None where a batch was void.
+        """
 
     @abstractmethod
     def estimate(self, state: S, *, simulated: bool = False) -> Any:
         """What is known by now, with its error; None where nothing is."""
 
     @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """The proof of what every user is promised, as data."""
+    def guarantee(self) -> Any:
+        """What every user is promised and its proof, as data."""
 
     # What follows is asked by whoever runs a learner over days, on people's devices: everything is kept as JSON.
+
+    states: ClassVar[type[State]] = State
+    """What its states are."""
 
     def resume(self, document: Any) -> S:
         """The state that `document()` of a state wrote.
@@ -167,7 +186,12 @@ class Learner(ABC, Generic[S]):
         Raises:
             ParameterError: no state, of another version, or of another learner.
         """
-        raise DataError("task", type(self).__name__, "must have states that can be saved", "run it in one process")
+        state: Any = self.states.from_document(document)
+        if state.fingerprint != self.fingerprint:
+            belongs = f"must belong to the plan {self.fingerprint[:12]}"
+            raise ParameterError("state", state.fingerprint[:12], belongs, "use its own plan")
+        self.ask(state)  # refuses what this learner cannot come to
+        return state  # type: ignore[no-any-return]
 
     def told_document(self, told: Any) -> Any:
         """What a mechanism read from a batch, as JSON: it waits until every batch that closes with it is read."""

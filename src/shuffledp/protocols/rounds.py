@@ -14,6 +14,7 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -72,6 +73,11 @@ class RoundPlan(Plan):
 
     def mechanism(self, users: int) -> BatchMechanism:
         return WholeRound(self)
+
+    @property
+    def batches(self) -> tuple[OpenBatch, ...]:
+        """The one batch, where a learner runs the plan as one of its rounds and is told the estimate."""
+        return (OpenBatch(1, 0, EstimatedRound(self), 0),)
 
     def learner(self) -> "OneRound":
         return OneRound(self)
@@ -134,22 +140,27 @@ class WholeRound(BatchMechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class RoundState:
+class EstimatedRound(WholeRound):
+    """The one batch of a plan of one round, of which a learner is told the estimate."""
+
+    def read(self, tally: Tally) -> tuple[Any, int]:
+        estimate = self.plan.estimate(tally)
+        return estimate, estimate.dropped
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundState(State):
     """How many users came, and the tally of their batch once it closed."""
 
-    fingerprint: str
-    users: int
-    tally: Tally | None = None
-
-    def document(self) -> dict[str, Any]:
-        """The state as JSON."""
-        tally = None if self.tally is None else self.tally.document()
-        return {"schema": 1, "fingerprint": self.fingerprint, "users": self.users, "tally": tally}
+    users: int = whole("whole users")
+    tally: Tally | None = inner("the tally of its batch, or none", Tally.from_document, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class OneRound(Learner[RoundState]):
     """One batch of everybody, asked once."""
+
+    states: ClassVar[type[State]] = RoundState
 
     plan: RoundPlan
 
@@ -161,6 +172,7 @@ class OneRound(Learner[RoundState]):
         return RoundState(self.fingerprint, 0)
 
     def ask(self, state: RoundState) -> Cohort | None:
+        state.belongs_to(self.fingerprint, "plan")
         left = self.plan.users - state.users
         return Cohort(left, (OpenBatch(1, 0, WholeRound(self.plan), state.users),)) if left else None
 
@@ -175,13 +187,6 @@ class OneRound(Learner[RoundState]):
 
     def guarantee(self) -> Guarantee:
         return self.plan.guarantee()
-
-    def resume(self, document: Any) -> RoundState:
-        expected = {"schema": 1, "fingerprint": self.fingerprint}
-        if not isinstance(document, Mapping) or {name: document.get(name) for name in expected} != expected:
-            raise DataError("state", "another", "must be of this plan, with schema 1", "restore it from a copy")
-        tally = document["tally"]
-        return RoundState(self.fingerprint, document["users"], None if tally is None else Tally.from_document(tally))
 
     def told_document(self, told: Tally) -> Any:
         return told.document()

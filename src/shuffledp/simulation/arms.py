@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import BrokenBatchError, ParameterError
+from shuffledp.estimates import Estimate
 from shuffledp.learn.bandits.arms.elimination import ArmsState, Elimination, PrivateElimination
-from shuffledp.learn.bandits.arms.references import EveryRound
-from shuffledp.learn.bandits.spec import reward_bits
+from shuffledp.learn.steps import compute
 from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.arms import EveryRound
 from shuffledp.simulation.environments.arms import ArmsWorld, reward_generator
 from shuffledp.simulation.run import simulate
 
@@ -41,9 +44,10 @@ def simulate_arms(policy: Elimination | EveryRound, world: ArmsWorld, *, bits: R
     if policy.arms != world.arms:
         raise ParameterError("arms", policy.arms, f"must be the world's {world.arms}", "plan for the arms there are")
     gaps = world.gaps
-    if isinstance(policy, EveryRound):
-        counts = policy.play(world.means, bits=bits)
+    if policy.every_round:
+        counts = cast(EveryRound, policy).play(world.means, bits=bits)
         return ArmsRun((counts * gaps).sum(axis=1), np.ones(world.instances, dtype=np.bool_))
+    policy = cast(Elimination, policy)
     generator = reward_generator(seed)
     active = np.ones(world.means.shape, dtype=np.bool_)
     sums, regret = np.zeros(world.means.shape), np.zeros(world.instances)
@@ -83,14 +87,16 @@ def play(
     now = policy.start() if state is None else state
     until = policy.horizon if users is None else min(users, policy.horizon)
     while now.users < until and (cohort := policy.ask(now)) is not None:
-        if cohort.plan is None:
-            now = policy.tell(now, None)
-            continue
-        sent = reward_bits(np.asarray(rewards(cohort.arm, cohort.users)), bits=bits)
-        try:
-            estimate = simulate(cohort.plan, sent, bits=bits, fast=fast)
-        except BrokenBatchError:
-            now = policy.tell(now, None)
-        else:
-            now = policy.tell(now, estimate)
+        closed: dict[int, Estimate | None] = {}
+        if cohort.plan is not None:
+            sent = compute(cohort.step, partial(_rewards, rewards, cohort.users), bits=bits)
+            try:
+                closed[1] = simulate(cohort.plan, sent, bits=bits, fast=fast)
+            except BrokenBatchError:
+                closed[1] = None
+        now = policy.tell(now, cohort.users, closed)
     return now
+
+
+def _rewards(rewards: Rewards, users: int, arm: int) -> NDArray[np.generic]:
+    return np.asarray(rewards(arm, users))

@@ -5,35 +5,33 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.learn.bandits.linear.confidence import LinearModel
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.policy import LinearState
+from shuffledp.learn.steps import compute
+from shuffledp.protocols.learner import Cohort
 from shuffledp.randomness import RandomBits
-from shuffledp.shuffle.pool import ShufflerPool
-from shuffledp.shuffle.shuffler import BatchSpec
+from shuffledp.simulation.run import ask_and_tell
 
 Floats = NDArray[np.float64]
-Play = Callable[[LinearModel, int], tuple[Floats, Floats]]
-"""What so many users who were sent this model do: the chosen arms' features, a row a user, and their rewards."""
+Offer = Callable[[int], tuple[Floats, Callable[[NDArray[np.intp]], Floats]]]
+"""The arms that so many users are offered, (users, arms, dimension), and the rewards of the arms that they choose."""
 
 
-def run_with_messages(policy: CountedPolicy, play: Play, *, bits: RandomBits) -> Iterator[LinearState]:
-    """The state after every cohort."""
-    clients, shuffling = bits.spawn(2)
-    pool = ShufflerPool(policy.plan.shufflers_used, bits=shuffling)
-    now = policy.start()
-    while now.users < policy.setting.users:
-        cohort = policy.ask(now)
-        features, rewards = policy.setting.joint.check(*play(cohort.model, cohort.users))
+def run_with_messages(policy: CountedPolicy, offer: Offer, *, bits: RandomBits) -> Iterator[LinearState]:
+    """Run a policy, with every message made, permuted and read.
+
+    Args:
+        policy: a policy whose sums are made from shuffled batches.
+        offer: called with a number of users: the arms that they are offered, and a function from the arms that they
+            choose to their rewards.
+        bits: where all randomness of clients and shufflers comes from.
+
+    Returns:
+        The state after every cohort.
+    """
+
+    def rounded(cohort: Cohort, first: int, users: int, clients: RandomBits) -> NDArray[np.int64]:
         # Rounded once: all of a user's batches get the same steps.
-        steps = policy.plan.domain.to_steps(policy.setting.joint.pack(features, rewards), bits=clients)
-        closed = {}
-        for batch in cohort.batches:
-            mechanism = batch.mechanism
-            if batch.opens:
-                pool.open(batch.level - 1, BatchSpec(mechanism.users, mechanism.messages_max))
-            released = pool.accept(batch.level - 1, mechanism.randomize(steps, batch.first_seat, bits=clients))
-            if released is not None:
-                closed[batch.level] = mechanism.read(mechanism.tally(released))[0]
-        now = policy.tell(now, cohort.users, closed)
-        yield now
+        return policy.to_steps(compute(cohort.step, offer(users), bits=clients), bits=clients)
+
+    return ask_and_tell(policy, policy.shufflers, rounded, policy.setting.users, bits=bits)

@@ -1,13 +1,13 @@
 """Run a plan on data, message by message or by the estimate's own law."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.protocols.learner import OpenBatch
+from shuffledp.protocols.learner import Cohort, Learner, OpenBatch
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -63,25 +63,58 @@ def simulate(
 
 
 def _by_messages(plan: Plan, array: Any, bits: RandomBits, progress: Progress | None) -> Any:
-    """Every cohort reports to the batches that the learner asks it to join; full ones are permuted and read."""
     plan.check_reports(len(array))
-    clients, shuffling = bits.spawn(2)
-    array = plan.in_order(array, bits=clients)
-    pool = ShufflerPool(plan.open_batches, bits=shuffling)
     learner = plan.learner()
+    ordered: list[Any] = []
+
+    def prepared(cohort: Cohort, first: int, users: int, clients: RandomBits) -> Any:
+        if not ordered:
+            ordered.append(plan.in_order(array, bits=clients))
+        return plan.prepare(ordered[0][first : first + users], bits=clients)
+
+    states = ask_and_tell(learner, plan.open_batches, prepared, len(array), bits=bits, progress=progress)
+    *_, last = states
+    return learner.estimate(last)
+
+
+def ask_and_tell(
+    learner: Learner[Any],
+    shufflers: int,
+    prepared: Callable[[Cohort, int, int, RandomBits], Any],
+    users: int,
+    *,
+    bits: RandomBits,
+    progress: Progress | None = None,
+) -> Iterator[Any]:
+    """Run a learner in one process, with every message made, permuted and read.
+
+    Args:
+        learner: any learner whose cohorts join batches and whose state counts users.
+        shufflers: how many shufflers work side by side.
+        prepared: what some users of a cohort send through their batches' mechanisms: called with the cohort, the users
+            before them, how many they are, and the clients' bits.
+        users: how many users come.
+        bits: where all randomness comes from.
+        progress: called with the number of users who have reported so far.
+
+    Returns:
+        The state after every cohort: full batches are permuted, read and told.
+    """
+    clients, shuffling = bits.spawn(2)
+    pool = ShufflerPool(shufflers, bits=shuffling)
     state = learner.start()
-    while state.users < len(array) and (cohort := learner.ask(state)) is not None:
-        users = min(cohort.users, len(array) - state.users)
-        prepared = plan.prepare(array[state.users : state.users + users], bits=clients)
+    while state.users < users and (cohort := learner.ask(state)) is not None:
+        count = min(cohort.users, users - state.users)
+        sent = prepared(cohort, state.users, count, clients)
         closed = {}
         for batch in cohort.batches:
-            tally = _joined(pool, batch, prepared, clients, progress)
+            tally = _joined(pool, batch, sent, clients, progress)
             if tally is not None:
                 closed[batch.level] = batch.mechanism.read(tally)[0]
-        state = learner.tell(state, users, closed)
+        state = learner.tell(state, count, closed)
         if progress is not None:
             progress(state.users)
-    return learner.estimate(state)
+        yield state
 
 
 def _joined(

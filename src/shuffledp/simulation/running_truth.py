@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.continual.estimates import RunningEstimates
-from shuffledp.protocols.domains.summed import Bits, OneHot, SummedDomain
 
 # Numbers held at a time: a histogram of many categories has many after every user.
 _AT_A_TIME = 1 << 20
@@ -47,22 +46,13 @@ class RunningTruth:
         plan = estimates.plan
         domain = plan.domain
         rows = max(1, _AT_A_TIME // (plan.slot_users * domain.coordinates)) * plan.slot_users
-        total = _numbers(domain, values[:1]).sum(axis=0) * 0
+        total = domain.numbers(values[:1]).sum(axis=0) * 0
         closing, largest = [total[np.newaxis]], 0.0
         for first in range(0, len(values), rows):
-            sums = total + np.cumsum(_numbers(domain, values[first : first + rows]), axis=0)
+            sums = total + np.cumsum(domain.numbers(values[first : first + rows]), axis=0)
             times = np.arange(first + 1, first + len(sums) + 1)
             largest = max(largest, float(np.abs(estimates_at(estimates, times) - sums).max()))
             # A copy: a view would keep the whole block.
             closing.append(sums[plan.slot_users - 1 :: plan.slot_users].copy())
             total = sums[-1]
         return cls(np.concatenate(closing), total, largest)
-
-
-def _numbers(domain: SummedDomain, values: NDArray[Any]) -> NDArray[Any]:
-    """What each user adds to the sum."""
-    if isinstance(domain, Bits):
-        return values.astype(np.int64)
-    if isinstance(domain, OneHot):
-        return np.asarray(values[:, np.newaxis] == np.arange(domain.count), dtype=np.int64)
-    return values

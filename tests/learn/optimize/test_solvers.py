@@ -52,7 +52,7 @@ def _sums(solver: Solver, loss: Loss, data: tuple[np.ndarray, ...], told: list[n
         assert cohort is not None
         rows = tuple(array[cohort.first : cohort.first + cohort.users] for array in data)
         sums.append(loss.sent(cohort.point, cohort.clip, cohort.smoothing, *rows)[0].sum(axis=0))
-        state = solver.tell(state, estimate)
+        state = solver.tell(state, cohort.users, {1: estimate})
     assert solver.ask(state) is None
     return sums
 
@@ -118,15 +118,16 @@ def test_states_are_saved_and_belong_to_their_solver(name: str) -> None:
     solver, told = _solver(name), np.random.default_rng(2).normal(size=(8, 2)) * 30
     through = halfway = solver.start()
     for round_number in range(solver.rounds):
-        through = solver.tell(through, told[round_number])
+        users = solver.ask(through).users
+        through = solver.tell(through, users, {1: told[round_number]})
         copy = OptimizerState.from_document(json.loads(json.dumps(halfway.document())))
         estimate = VectorEstimate(value=told[round_number], standard_error=1.0, bound=1.0, confidence=0.95)
-        halfway = solver.tell(copy, estimate)
+        halfway = solver.tell(copy, users, {1: estimate})
     assert through == halfway
     assert solver.ask(through) is None
-    assert solver.result(through).tolist() == through.average.tolist()
+    assert solver.estimate(through).tolist() == through.average.tolist()
     with pytest.raises(ParameterError, match="rounds left"):
-        solver.tell(through, told[0])
+        solver.tell(through, users, {1: told[0]})
     other = _solver(name, users=401)
     with pytest.raises(ParameterError, match="its own solver"):
         other.ask(through)
@@ -137,13 +138,14 @@ def test_states_are_saved_and_belong_to_their_solver(name: str) -> None:
         solver.ask(replace(through, round=99))
     for bad in ([1.0], [math.inf, 0.0], [[1.0, 2.0]]):
         with pytest.raises(DataError, match="finite numbers"):
-            solver.tell(solver.start(), bad)
+            solver.tell(solver.start(), solver.ask(solver.start()).users, {1: bad})
 
 
 def test_a_void_batch_loses_its_round_and_is_not_asked_again() -> None:
     solver = _solver("agd")
-    state = solver.tell(solver.start(), [10.0, -5.0])
-    lost = solver.tell(state, None)
+    users = solver.ask(solver.start()).users
+    state = solver.tell(solver.start(), users, {1: [10.0, -5.0]})
+    lost = solver.tell(state, users, {1: None})
     assert (lost.round, lost.lost) == (2, 1)
     assert (lost.point.tolist(), lost.average.tolist()) == (state.point.tolist(), state.average.tolist())
     first, second = solver.ask(state), solver.ask(lost)

@@ -11,8 +11,8 @@ from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of
 from shuffledp.experiments.survey.results import Line, Measured, Model, Row, Table, figure
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
-from shuffledp.learn.bandits.arms.references import CuratorElimination, LocalElimination, NonPrivateElimination
 from shuffledp.privacy import Privacy
+from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination, NonPrivateElimination
 from shuffledp.references.curator_descent import CuratorDescent, into_radius
 from shuffledp.simulation.arms import simulate_arms
 from shuffledp.simulation.environments.arms import random_gaps

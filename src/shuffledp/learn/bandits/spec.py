@@ -1,9 +1,7 @@
-"""What all bandits share: rewards in [0, 1], and states that know which spec they belong to."""
+"""What all bandits share: rewards in [0, 1], and specs whose fields say how they are checked."""
 
-import hashlib
-import json
-import math
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,6 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import round_randomly
-
-SCHEMA = 1
 
 
 def check_rewards(rewards: ArrayLike) -> NDArray[np.float64]:
@@ -77,16 +73,18 @@ def check_flag(name: str, value: Any, way_out: str) -> bool:
     return bool(value)
 
 
-def check_privacy(privacy: Any) -> None:
-    """Refuse what is no Privacy."""
+def check_privacy(name: str, privacy: Any) -> Privacy:
+    """A Privacy, and nothing else."""
     if not isinstance(privacy, Privacy):
-        raise ParameterError("privacy", repr(privacy), "must be a Privacy", "pass Privacy(1, 1e-6), for instance")
+        raise ParameterError(name, repr(privacy), "must be a Privacy", "pass Privacy(1, 1e-6), for instance")
+    return privacy
 
 
-def check_constants(constants: Any) -> None:
-    """Refuse what is neither ours nor the papers'."""
+def check_constants(name: str, constants: Any) -> Any:
+    """Exact constants or the papers', and nothing else."""
     if not isinstance(constants, str) or constants not in ("exact", "paper"):
-        raise ParameterError("constants", constants, "must be exact or paper", "exact is smaller")
+        raise ParameterError(name, constants, "must be exact or paper", "exact is smaller")
+    return constants
 
 
 def as_floats(name: str, values: Any) -> NDArray[np.float64]:
@@ -101,28 +99,24 @@ def as_floats(name: str, values: Any) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def is_real(value: Any) -> bool:
-    """Whether this is a finite number, and no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+def declared(check: Callable[[str, Any], Any], **more: Any) -> Any:
+    """A field of a spec with its check, which returns what is kept; `more` goes to `dataclasses.field`."""
+    return dataclasses.field(metadata={"check": check}, **more)
 
 
-def fingerprint_of(spec: Mapping[str, Any]) -> str:
-    """SHA-256 of what decides a policy: two specs with one fingerprint are the same."""
-    return hashlib.sha256(json.dumps([SCHEMA, spec], sort_keys=True).encode()).hexdigest()
+def whole(least: int, most: int, way_out: str, **more: Any) -> Any:
+    """A field of a spec that is a whole number in least..most."""
+    return declared(lambda name, value: check_whole(name, value, least, most, way_out), **more)
 
 
-def refuse_other_spec(found: str, own: str) -> None:
-    """A state goes on only under the spec that it began with."""
-    if found != own:
-        raise ParameterError("state", str(found)[:12], f"must belong to the policy {own[:12]}", "use its own policy")
+def number(least: float, most: float, way_out: str, **more: Any) -> Any:
+    """A field of a spec that is a number in [least, most]."""
+    return declared(lambda name, value: check_number(name, value, least, most, way_out), **more)
 
 
-def state_fields(document: Any, names: tuple[str, ...]) -> list[Any]:
-    """These fields of a saved state, or a DataError."""
-    way_out = "restore it from a copy"
-    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-        raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", way_out)
-    missing = [name for name in names if name not in document]
-    if missing:
-        raise DataError("state", f"none of {', '.join(missing)}", "must have all its fields", way_out)
-    return [document[name] for name in names]
+def check_declared(spec: Any) -> None:
+    """Check the fields of a frozen spec and keep them in plain types; those left out where None is allowed stay so."""
+    for field in dataclasses.fields(spec):
+        check, value = field.metadata.get("check"), getattr(spec, field.name)
+        if check is not None and (value is not None or field.default is not None):
+            object.__setattr__(spec, field.name, check(field.name, value))

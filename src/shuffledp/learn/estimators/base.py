@@ -240,7 +240,7 @@ def _watched(
 
     def watch(state: OptimizerState) -> None:
         if state.round in wanted:
-            kept.append((state.round, solver.result(state)))
+            kept.append((state.round, solver.estimate(state)))
 
     order = uniform_permutation(len(rows), bits=bits)
     checked = loss.check_rows(rows.shape[1], rows, targets)

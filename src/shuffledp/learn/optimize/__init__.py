@@ -33,11 +33,13 @@ The loop that a service, a notebook or Spark would run:
 >>> cohort = solver.ask(state)  # None when done
 >>> cohort.first, cohort.users, cohort.clip, cohort.smoothing, cohort.plan.protocol
 (0, 1086, 1.0, None, 'vector-sum')
->>> state = solver.tell(state, [0.0] * 10)  # the estimate of the cohort's SUM of clipped gradients at cohort.point
+>>> state = solver.tell(state, cohort.users, {1: [0.0] * 10})  # the estimate of the cohort's SUM of clipped gradients
 >>> OptimizerState.from_document(state.document()) == state
 True
 
-What a user of a cohort sends is `loss.sent(cohort.point, cohort.clip, cohort.smoothing, *rows)`, through `cohort.plan`.
+What a user of a cohort sends is what `shuffledp.learn.steps.compute(cohort.step, rows, bits=bits)` makes of its row,
+through `cohort.plan`: the step is data (a name, the loss, the point, the longest length), so that a device elsewhere
+computes what a simulation does.
 """
 
 from shuffledp.learn.optimize.choosing import METHODS, PredictedBound, plan, predicted_bounds

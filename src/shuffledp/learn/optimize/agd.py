@@ -38,9 +38,6 @@ class AgdStage(Stage):
         moved = domain.project(point - gradient * (time / (2 * self.weight)))
         return moved, part * moved + (1 - part) * average
 
-    def _decides(self) -> tuple[str, ...]:
-        return ("weight",)
-
 
 def noise_part(rounds: Any, variance: Any, distance: float) -> Any:
     """What noise of this variance adds to the excess loss; numbers or arrays."""
@@ -52,9 +49,23 @@ def noise_weight(rounds: int, variance: float, distance: float) -> float:
     return math.sqrt(variance * rounds * (rounds + 1) * (2 * rounds + 1) / 24) / distance
 
 
-def variance_of(problem: Problem, users: Any, noise: float) -> Any:
-    """Of a cohort's mean gradient: of sampling, at most L^2 a user, and of noise."""
-    return problem.lipschitz**2 / users + noise / (np.asarray(users, dtype=np.float64) ** 2)
+def smooth_part(problem: Problem, rounds: Any, distance: float) -> Any:
+    """The excess loss that is left without noise: acceleration's own, and the envelopes' distance where there are any.
+
+    An envelope of smoothness beta lies below a loss that is not smooth by at most L^2 / (2 beta); `envelope` balances
+    that against acceleration.
+    """
+    both = rounds * (rounds + 1.0)
+    if problem.smoothness is not None:
+        return 2 * (problem.smoothness + problem.ridge) * distance**2 / both
+    return 2 * problem.lipschitz * distance / np.sqrt(both) + 2 * problem.ridge * distance**2 / both
+
+
+def envelope(problem: Problem, rounds: int, distance: float) -> float | None:
+    """The smoothness of the envelopes whose gradients users send; None where the loss itself is smooth."""
+    if problem.smoothness is not None:
+        return None
+    return problem.lipschitz * math.sqrt(rounds * (rounds + 1)) / (2 * distance)
 
 
 class Agd(Method):
@@ -62,11 +73,12 @@ class Agd(Method):
 
     name: ClassVar[str] = "agd"
     reference: ClassVar[str] = "[001] Theorem 4.3"
+    kind: ClassVar[type[AgdStage]] = AgdStage
 
     def refusal(self, problem: Problem) -> str | None:
         return None if problem.smoothness is not None else "needs a smooth loss"
 
-    def plan_noise(self, problem: Problem, users: int) -> GradientSum | None:
+    def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
         """What adds up a cohort's gradients."""
         return plan_sum(problem, users, 1)
 
@@ -74,25 +86,32 @@ class Agd(Method):
         """About the length of its noise."""
         return problem.unit_noise
 
+    def variance(self, problem: Problem, users: Any, noise: float) -> Any:
+        """The variance of a cohort's mean gradient: of sampling, at most L^2 a user, and of noise."""
+        return problem.lipschitz**2 / users + noise / (np.asarray(users, dtype=np.float64) ** 2)
+
+    def overfit(self, problem: Problem, users: int) -> float:
+        """How much smaller these users' loss may be than the population's: nothing where each is asked once."""
+        return 0.0
+
     def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
         times, sizes = batches(problem, users, rounds)
-        variances = variance_of(problem, sizes, self.expected_noise(problem) ** 2)
-        smooth = 2 * _smoothness(problem) * distance**2 / (times * (times + 1.0))
-        return least(times, sizes, smooth + noise_part(times.astype(np.float64), variances, distance))
+        variances = self.variance(problem, sizes, self.expected_noise(problem) ** 2)
+        steps = times.astype(np.float64)
+        return least(times, sizes, smooth_part(problem, steps, distance) + noise_part(steps, variances, distance))
 
     def stage(self, problem: Problem, sketch: Sketch, distance: float) -> AgdStage:
-        rounds, plan = sketch.rounds, self.plan_noise(problem, sketch.users)
-        variance = float(variance_of(problem, sketch.users, noise_of(problem, plan)))
-        smooth = 2 * _smoothness(problem) * distance**2 / (rounds * (rounds + 1))
-        return AgdStage(
+        rounds, plan = sketch.rounds, self.plan_noise(problem, sketch.users, sketch.rounds)
+        variance = float(self.variance(problem, sketch.users, noise_of(problem, plan)))
+        smoothing = envelope(problem, rounds, distance)
+        smooth = float(smooth_part(problem, float(rounds), distance))
+        noise = float(noise_part(rounds, variance, distance))
+        curved = (problem.smoothness or smoothing or 0.0) + problem.ridge
+        return self.kind(
             rounds=rounds,
             users=sketch.users,
             plan=plan,
-            bound=smooth + float(noise_part(rounds, variance, distance)),
-            weight=_smoothness(problem) + noise_weight(rounds, variance, distance),
+            smoothing=smoothing,
+            bound=smooth + noise + self.overfit(problem, sketch.users),
+            weight=curved + noise_weight(rounds, variance, distance),
         )
-
-
-def _smoothness(problem: Problem) -> float:
-    """Of the whole loss."""
-    return (problem.smoothness or 0.0) + problem.ridge

@@ -1,6 +1,6 @@
 """Which solver: the one with the least bound among those that can take the problem."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -47,13 +47,7 @@ class PredictedBound:
 
     def document(self) -> dict[str, Any]:
         """The row as JSON."""
-        return {
-            "solver": self.solver,
-            "model": self.model,
-            "reference": self.reference,
-            "bound": self.bound,
-            "refusal": self.refusal,
-        }
+        return asdict(self)
 
 
 def predicted_bounds(problem: Problem, model: str = "shuffle") -> tuple[PredictedBound, ...]:

@@ -10,15 +10,14 @@ last term is what any solver may overfit, by the Rademacher complexity of linear
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from shuffledp.learn.optimize.agd import AgdStage, noise_part, noise_weight
+from shuffledp.learn.optimize.agd import Agd, AgdStage, noise_part, smooth_part
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
-from shuffledp.learn.optimize.sets import Floats
-from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, Sketch, noise_of
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, GradientSum, Sketch, asks_often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,21 +28,26 @@ class FullAgdStage(AgdStage):
     repeats: ClassVar[bool] = True
 
 
-class FullAgd(Method):
+class FullAgd(Agd):
     """Rounds and steps of acceleration on all users."""
 
     name: ClassVar[str] = "full-agd"
     reference: ClassVar[str] = "docs/theory/001-convex-optimization.md"
     asks_once: ClassVar[bool] = False
+    kind: ClassVar[type[AgdStage]] = FullAgdStage
 
     def refusal(self, problem: Problem) -> str | None:
-        if not problem.linear:
-            return "needs the loss of a linear model"
-        if problem.visits_allowed < 2:
-            return "asks every user in every round, and users may be asked only once"
-        if problem.smoothness is None and not problem.has_prox:
-            return "needs a smooth loss, or the loss's proximal map"
-        return None
+        return asks_often(problem) if problem.linear else "needs the loss of a linear model"
+
+    def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
+        return plan_sum(problem, users, rounds)
+
+    def variance(self, problem: Problem, users: Any, noise: float) -> Any:
+        return noise / users**2
+
+    def overfit(self, problem: Problem, users: int) -> float:
+        """How much smaller these users' loss may be than the population's, on average, anywhere on the domain."""
+        return 2 * problem.lipschitz * problem.domain.largest_norm / math.sqrt(users)
 
     def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
         if users < problem.smallest_batch:
@@ -51,38 +55,6 @@ class FullAgd(Method):
         most = min(rounds, problem.visits_allowed)
         times = np.unique(np.geomspace(1, most, 120).astype(np.int64)).astype(np.float64)
         noise = noise_part(times, problem.unit_noise**2 * times / users**2, distance)
-        bounds = _smooth(problem, times, distance) + noise + _overfit(problem, users)
+        bounds = smooth_part(problem, times, distance) + noise + self.overfit(problem, users)
         fewest = int(np.argmax(bounds <= FEWER_ROUNDS * bounds.min()))
         return Sketch(int(times[fewest]), users, float(bounds[fewest]))
-
-    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> FullAgdStage:
-        rounds, plan = sketch.rounds, plan_sum(problem, sketch.users, sketch.rounds)
-        variance = noise_of(problem, plan) / sketch.users**2
-        smoothing = None if problem.smoothness is not None else _envelope(problem, rounds, distance)
-        smooth = float(_smooth(problem, np.array(float(rounds)), distance))
-        weight = (problem.smoothness or smoothing or 0.0) + problem.ridge
-        return FullAgdStage(
-            rounds=rounds,
-            users=sketch.users,
-            plan=plan,
-            smoothing=smoothing,
-            bound=smooth + float(noise_part(rounds, variance, distance)) + _overfit(problem, sketch.users),
-            weight=weight + noise_weight(rounds, variance, distance),
-        )
-
-
-def _envelope(problem: Problem, rounds: int, distance: float) -> float:
-    return problem.lipschitz * math.sqrt(rounds * (rounds + 1)) / (2 * distance)
-
-
-def _smooth(problem: Problem, rounds: Floats, distance: float) -> Floats:
-    """What is left without noise."""
-    both = rounds * (rounds + 1)
-    if problem.smoothness is None:
-        return np.asarray(2 * problem.lipschitz * distance / np.sqrt(both) + 2 * problem.ridge * distance**2 / both)
-    return np.asarray(2 * (problem.smoothness + problem.ridge) * distance**2 / both)
-
-
-def _overfit(problem: Problem, users: int) -> float:
-    """How much smaller these users' loss may be than the population's, on average, anywhere on the domain."""
-    return 2 * problem.lipschitz * problem.domain.largest_norm / math.sqrt(users)

@@ -18,8 +18,7 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, Sketch, Stage, noise_of
-from shuffledp.protocols.vector_sum.base import VectorSumPlan
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, Sketch, Stage, asks_often, noise_of
 
 # Steps and envelopes are looked for on grids: bounds are flat around their least value.
 _COARSE, _FINE = 40, 4000
@@ -44,9 +43,6 @@ class GdStage(Stage):
         moved = domain.project(point - self.step_size * gradient)
         return moved, average + (moved - average) / time
 
-    def _decides(self) -> tuple[str, ...]:
-        return ("step_size",)
-
 
 class Gd(Method):
     """Rounds and steps of P_GD, which asks every user in every round."""
@@ -56,11 +52,7 @@ class Gd(Method):
     asks_once: ClassVar[bool] = False
 
     def refusal(self, problem: Problem) -> str | None:
-        if problem.visits_allowed < 2:
-            return "asks every user in every round, and users may be asked only once"
-        if problem.smoothness is None and not problem.has_prox:
-            return "needs a smooth loss, or the loss's proximal map"
-        return None
+        return asks_often(problem)
 
     def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
         most = min(rounds, problem.visits_allowed)
@@ -98,7 +90,7 @@ class Gd(Method):
             smooth,
             noise_of(problem, plan),
             sketch.smoothing is not None,
-            plan.step if isinstance(plan, VectorSumPlan) else 0.0,
+            0.0 if plan is None else plan.step,
         )
         best = int(np.argmin(bounds))
         return GdStage(

@@ -1,7 +1,8 @@
 """Losses of linear models: a function of the score <features, theta> and the target."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,7 +109,7 @@ class LinearLoss(Loss):
         return slopes[:, np.newaxis] * features, clipped
 
     def document(self) -> dict[str, Any]:
-        return {"loss": self.name, "ridge": self.ridge, "feature_bound": self.feature_bound}
+        return {"loss": self.name, **asdict(self)}
 
 
 def _lengths(features: Floats) -> Floats:
@@ -221,9 +222,6 @@ class SquaredLoss(LinearLoss):
     def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
         return np.asarray((scores - targets) / (1 + widths))
 
-    def document(self) -> dict[str, Any]:
-        return {**LinearLoss.document(self), "target_bound": self.target_bound}
-
 
 @dataclass(frozen=True, kw_only=True)
 class HuberLoss(LinearLoss):
@@ -258,8 +256,20 @@ class HuberLoss(LinearLoss):
     def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
         return np.asarray(np.clip((scores - targets) / (1 + widths), -self.threshold, self.threshold))
 
-    def document(self) -> dict[str, Any]:
-        return {**LinearLoss.document(self), "threshold": self.threshold}
-
 
 LOSSES: dict[str, type[LinearLoss]] = {loss.name: loss for loss in (LogisticLoss, HingeLoss, SquaredLoss, HuberLoss)}
+
+
+def loss_from(document: Any) -> LinearLoss:
+    """The loss that a JSON document names.
+
+    Raises:
+        ParameterError: the document names no loss of `LOSSES`; a custom loss is known to whoever made it only.
+
+    >>> loss_from({"loss": "huber", "ridge": 0.0, "feature_bound": 1.0, "threshold": 2.0}).threshold
+    2.0
+    """
+    kind = LOSSES.get(str(document.get("loss"))) if isinstance(document, Mapping) else None
+    if kind is None:
+        raise ParameterError("loss", document, f"must be one of {', '.join(LOSSES)}", "take a loss that devices know")
+    return kind(**{name: value for name, value in document.items() if name != "loss"})

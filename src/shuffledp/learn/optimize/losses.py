@@ -5,7 +5,7 @@ on nobody: the analyzer adds its gradient itself, so it costs no privacy.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -80,8 +80,21 @@ class Loss(ABC):
         return Ball(theta.size, bound).clip_values(gradients)
 
     def document(self) -> dict[str, Any]:
-        """The loss as JSON."""
+        """The loss as JSON: its name and its parameters."""
         return {"loss": self.name, "ridge": self.ridge}
+
+
+def gradient_of(loss: Loss, parameters: Mapping[str, Any], *rows: Floats) -> tuple[Floats, int]:
+    """What users send in the device step "gradient", a row a user, and how many of them had to be clipped.
+
+    Args:
+        loss: the loss that the step names.
+        parameters: `point` where gradients are taken, `clip` for their longest length, and `smoothing` of the envelopes
+            whose gradients are sent instead, or None.
+        *rows: users' checked data.
+    """
+    point = np.asarray(parameters["point"], dtype=np.float64)
+    return loss.sent(point, parameters["clip"], parameters["smoothing"], *rows)
 
 
 @dataclass(frozen=True, kw_only=True)

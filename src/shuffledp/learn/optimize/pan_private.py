@@ -8,13 +8,11 @@ user.
 Reference: [001] Algorithm 6, Theorem C.3, with integer noise and exact accounting.
 """
 
-import hashlib
-import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,14 +27,16 @@ from shuffledp.continual.views import UserView
 from shuffledp.errors import InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.agd import Agd
-from shuffledp.learn.optimize.losses import Loss
+from shuffledp.learn.optimize.losses import Floats, Loss, gradient_of
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.smoothing import SmoothedAgd
-from shuffledp.learn.optimize.solver import OptimizerState, Solver
+from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
 from shuffledp.learn.optimize.stages import GradientSum
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
+from shuffledp.protocols.learner import OpenBatch
+from shuffledp.protocols.states import fingerprint_of
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import poisson, poisson_parts, sample_skellam
@@ -79,9 +79,8 @@ class PanPrivateSum:
         # What tables cut off is far below a thousandth of any delta that is allowed; the rest is for noise.
         target = Privacy(privacy.epsilon, privacy.delta * (1 - 1e-3))
         noise = UserView.of(Vectors(dimension, radius, grid), 1, target).calibrate("skellam", target)
-        if not isinstance(noise, SkellamNoise):
-            raise InfeasibleError("noise", noise.family, "must be skellam", "choose another epsilon")
-        return cls(users=users, privacy=privacy, dimension=dimension, radius=radius, grid=grid, variance=noise.variance)
+        variance = noise.law().variance
+        return cls(users=users, privacy=privacy, dimension=dimension, radius=radius, grid=grid, variance=variance)
 
     def __post_init__(self) -> None:
         if self.guarantee_delta > self.privacy.delta:
@@ -109,9 +108,13 @@ class PanPrivateSum:
         return 0
 
     @property
-    def honest_users(self) -> int:
-        """Noise comes from the analyzer, whatever users do."""
-        return self.users
+    def batches(self) -> tuple[OpenBatch, ...]:
+        """Nothing is shuffled."""
+        return ()
+
+    def sampled(self, *, bits: RandomBits, ahead: int = 1) -> "PanPrivateRun":
+        """The sums themselves, one after another."""
+        return PanPrivateRun(self, bits)
 
     @property
     def _view(self) -> UserView:
@@ -139,17 +142,8 @@ class PanPrivateSum:
     @property
     def fingerprint(self) -> str:
         """Of what decides it."""
-        decides = [
-            "pan-private-sum",
-            self.users,
-            self.privacy.epsilon,
-            self.privacy.delta,
-            self.dimension,
-            self.radius,
-            self.grid,
-            self.variance,
-        ]
-        return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+        numbers = (self.dimension, self.radius, self.grid, self.variance)
+        return fingerprint_of(["pan-private-sum", self.users, self.privacy.epsilon, self.privacy.delta, *numbers])
 
     def _noise(self, bits: RandomBits) -> Whole:
         return sample_skellam(Fraction(self.variance), self.dimension, bits=bits)
@@ -174,6 +168,24 @@ class PanPrivateSum:
         )
 
 
+class PanPrivateRun:
+    """Sums of users' vectors, one after another: each begins with noise and gets as much again at its end."""
+
+    def __init__(self, total: PanPrivateSum, bits: RandomBits) -> None:
+        self._total, self._bits = total, bits
+        self._held: Whole | None = None
+
+    def add(self, block: Floats, *, is_clipped: bool = False) -> None:
+        """Some users' vectors, a row each."""
+        held = self._total.begin(bits=self._bits) if self._held is None else self._held
+        self._held = self._total.read(held, block, bits=self._bits)
+
+    def estimate(self) -> VectorEstimate:
+        """The estimate over all vectors since the last one."""
+        held, self._held = self._held, None
+        return self._total.close(self._total.begin(bits=self._bits) if held is None else held, bits=self._bits)
+
+
 @lru_cache(maxsize=64)
 def _bound_in_steps(total: PanPrivateSum) -> float:
     return noise_and_rounding_bound(Skellam(2 * total.variance), total.users, total.dimension)
@@ -184,40 +196,32 @@ def _cost(grid: int, dimension: int, users: int, deviation: float, privacy: Priv
     return max(length / (2 * grid) - 1, users / (16 * (2 * grid * deviation) ** 2))
 
 
-def _plan(problem: Problem, users: int) -> GradientSum | None:
-    if problem.privacy is None:
-        return None
-    return PanPrivateSum.plan(
-        users=users, privacy=problem.privacy, dimension=problem.dimension, radius=problem.lipschitz
-    )
+class _PanPrivate(Agd):
+    """What is different with pan-private sums: the plan, and two noises in place of one."""
+
+    model: ClassVar[str] = "pan-private"
+    reference: ClassVar[str] = "[001] Theorem C.3"
+
+    def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
+        if problem.privacy is None:
+            return None
+        size, length = problem.dimension, problem.lipschitz
+        return PanPrivateSum.plan(users=users, privacy=problem.privacy, dimension=size, radius=length)
+
+    def expected_noise(self, problem: Problem) -> float:
+        return math.sqrt(2) * problem.unit_noise
 
 
-class PanPrivateAgd(Agd):
+class PanPrivateAgd(_PanPrivate):
     """P_AGD with pan-private sums."""
 
     name: ClassVar[str] = "pan-private-agd"
-    model: ClassVar[str] = "pan-private"
-    reference: ClassVar[str] = "[001] Theorem C.3"
-
-    def plan_noise(self, problem: Problem, users: int) -> GradientSum | None:
-        return _plan(problem, users)
-
-    def expected_noise(self, problem: Problem) -> float:
-        return math.sqrt(2) * problem.unit_noise
 
 
-class PanPrivateSmoothedAgd(SmoothedAgd):
+class PanPrivateSmoothedAgd(_PanPrivate, SmoothedAgd):
     """P_AGD on envelopes with pan-private sums."""
 
     name: ClassVar[str] = "pan-private-smoothed-agd"
-    model: ClassVar[str] = "pan-private"
-    reference: ClassVar[str] = "[001] Theorem C.3"
-
-    def plan_noise(self, problem: Problem, users: int) -> GradientSum | None:
-        return _plan(problem, users)
-
-    def expected_noise(self, problem: Problem) -> float:
-        return math.sqrt(2) * problem.unit_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +258,7 @@ class PanPrivateLearner:
 
     def _open(self, state: OptimizerState, bits: RandomBits) -> None:
         cohort = self._solver.ask(state)
-        held: tuple[int, ...] = ()
-        if cohort is not None and isinstance(cohort.plan, PanPrivateSum):
-            held = tuple(cohort.plan.begin(bits=bits).tolist())
+        held = () if cohort is None else tuple(_total_of(cohort).begin(bits=bits).tolist())
         self._memory = PanPrivateMemory(state, held, 0)
 
     @property
@@ -269,14 +271,16 @@ class PanPrivateLearner:
         """Some users' data, at most as many as the open cohort waits for."""
         cohort, memory = self._solver.ask(self._memory.state), self._memory
         checked = self._loss.check_rows(self._solver.problem.dimension, *rows)
-        if cohort is None or not isinstance(cohort.plan, PanPrivateSum) or len(checked[0]) > self.missing:
+        if cohort is None or len(checked[0]) > self.missing:
             raise ParameterError("rows", len(checked[0]), f"must be at most {self.missing}", "read fewer at a time")
-        sent, _ = self._loss.sent(cohort.point, cohort.clip, cohort.smoothing, *checked)
-        held = cohort.plan.read(np.array(memory.held, dtype=np.int64), sent, bits=bits)
+        total = _total_of(cohort)
+        sent, _ = gradient_of(self._loss, cohort.step.parameters, *checked)
+        held = total.read(np.array(memory.held, dtype=np.int64), sent, bits=bits)
         if len(checked[0]) < self.missing:
             self._memory = PanPrivateMemory(memory.state, tuple(held.tolist()), memory.read + len(checked[0]))
         else:
-            self._open(self._solver.tell(memory.state, cohort.plan.close(held, bits=bits)), bits)
+            closed = {1: total.close(held, bits=bits)}
+            self._open(self._solver.tell(memory.state, cohort.users, closed), bits)
 
     def seize(self) -> PanPrivateMemory:
         """All of the memory."""
@@ -287,4 +291,9 @@ class PanPrivateLearner:
         if self.missing:
             cohort = self._solver.ask(self._memory.state)
             raise TooFewReportsError(self._solver.users, (0 if cohort is None else cohort.first) + self._memory.read)
-        return self._solver.result(self._memory.state)
+        return self._solver.estimate(self._memory.state)
+
+
+def _total_of(cohort: GradientCohort) -> PanPrivateSum:
+    """The sum of a pan-private solver's cohort."""
+    return cast(PanPrivateSum, cohort.plan)

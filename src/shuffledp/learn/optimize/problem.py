@@ -1,7 +1,8 @@
 """What is to be minimized, for whom, and under which limits: all that a solver is planned from."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
 
@@ -46,6 +47,8 @@ class Problem:
     visits: int | None = None
     method: str = "auto"
     max_messages: int | None = None
+    loss: Mapping[str, Any] | None = field(default=None, compare=False)
+    """The loss's document, for devices: what a solver plans depends on its constants only."""
 
     def __post_init__(self) -> None:
         check_users(self.users)
@@ -82,6 +85,7 @@ class Problem:
             has_prox=loss.has_prox,
             linear=loss.is_linear,
             privacy=privacy,
+            loss=loss.document(),
             **limits,
         )
 
@@ -118,21 +122,8 @@ class Problem:
         return max(1, math.ceil(self.unit_noise / self.lipschitz))
 
     def document(self) -> dict[str, Any]:
-        """The problem as JSON."""
-        return {
-            "users": self.users,
-            "domain": self.domain.document(),
-            "lipschitz": self.lipschitz,
-            "smoothness": self.smoothness,
-            "strong_convexity": self.strong_convexity,
-            "ridge": self.ridge,
-            "has_prox": self.has_prox,
-            "linear": self.linear,
-            "epsilon": None if self.privacy is None else self.privacy.epsilon,
-            "delta": None if self.privacy is None else self.privacy.delta,
-            "honest_fraction": self.honest_fraction,
-            "rounds": self.rounds,
-            "visits": self.visits,
-            "method": self.method,
-            "max_messages": self.max_messages,
-        }
+        """The problem as JSON: the constants that solvers are planned from."""
+        found = {name.name: getattr(self, name.name) for name in fields(self) if name.compare}
+        privacy = found.pop("privacy")
+        claim = (None, None) if privacy is None else (privacy.epsilon, privacy.delta)
+        return {**found, "domain": self.domain.document(), "epsilon": claim[0], "delta": claim[1]}

@@ -17,6 +17,7 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.stages import GradientSum
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
@@ -30,13 +31,15 @@ _MOST_TRIES = 40
 class RepeatedSum:
     """One plan, so many rounds of the same users."""
 
-    plan: VectorSumPlan
+    plan: GradientSum
     rounds: int
 
     def pair(self, honest: int) -> DominatingPair:
         """The pair that dominates all rounds' views together."""
         once = self.plan.pair(honest)
-        return GaussianPair(math.sqrt(self.rounds) * once.shift) if isinstance(once, GaussianPair) else once
+        if self.rounds == 1 or not isinstance(once, GaussianPair):
+            return once
+        return GaussianPair(math.sqrt(self.rounds) * once.shift)
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         """Every summand of delta of all rounds together.
@@ -66,39 +69,18 @@ def plan_sum(problem: Problem, users: int, rounds: int) -> VectorSumPlan | None:
     """The plan of one round of a cohort that is asked so many times; None where nothing is private."""
     if problem.privacy is None:
         return None
-    return _plan(
-        users,
-        problem.privacy,
-        problem.dimension,
-        problem.lipschitz,
-        rounds,
-        problem.honest_fraction,
-        problem.method,
-        problem.max_messages,
-    )
+    asked = ("honest_fraction", "method", "max_messages")
+    limits = {name: getattr(problem, name) for name in asked}
+    return _plan(users, problem.privacy, problem.dimension, problem.lipschitz, rounds, **limits)
 
 
 @lru_cache(maxsize=128)
 def _plan(
-    users: int,
-    privacy: Privacy,
-    dimension: int,
-    radius: float,
-    rounds: int,
-    honest_fraction: float,
-    method: str,
-    max_messages: int | None,
+    users: int, privacy: Privacy, dimension: int, radius: float, rounds: int, *, method: str, **limits: Any
 ) -> VectorSumPlan:
     def one_round(target: Privacy) -> VectorSumPlan:
-        asked: dict[str, Any] = {
-            "users": users,
-            "privacy": target,
-            "dimension": dimension,
-            "radius": radius,
-            "honest_fraction": honest_fraction,
-            "max_messages": max_messages,
-        }
-        if method == "auto" and rounds > 1 and max_messages is None:
+        asked = {"users": users, "privacy": target, "dimension": dimension, "radius": radius, **limits}
+        if method == "auto" and rounds > 1 and limits["max_messages"] is None:
             # Wide noise takes seconds to plan, and shares are the better for it wherever they can be had.
             with suppress(InfeasibleError):
                 return VectorSum.plan(method="shares", **asked)

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,13 @@ from numpy.typing import NDArray
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.linear_losses import LinearLoss
-from shuffledp.learn.optimize.losses import Loss, Rows
-from shuffledp.learn.optimize.pan_private import PanPrivateSum
+from shuffledp.learn.optimize.losses import Loss, Rows, gradient_of
 from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
-from shuffledp.learn.optimize.stages import GradientSum
-from shuffledp.protocols.vector_sum.base import SampledSums, VectorSumPlan
+from shuffledp.learn.optimize.stages import GradientSum, SumSampler
 from shuffledp.randomness import RandomBits
 
 Floats = NDArray[np.float64]
-Analyzed = Callable[[VectorSumPlan, Floats, RandomBits], VectorEstimate]
+Analyzed = Callable[[Any, Floats, RandomBits], VectorEstimate]
 """What becomes of a cohort's vectors under a plan."""
 
 # Numbers at a time: they stay in the cache.
@@ -65,12 +64,13 @@ def run_solver(
     last = solver.rounds if rounds is None else min(solver.rounds, now.round + rounds)
     while now.round < last and (cohort := solver.ask(now)) is not None:
         try:
-            now = solver.tell(now, sums.of(cohort))
+            told: VectorEstimate | Floats | None = sums.of(cohort)
         except BrokenBatchError:
-            now = solver.tell(now, None)
+            told = None
+        now = solver.tell(now, cohort.users, {1: told})
         if watch is not None:
             watch(now)
-    return OptimizerRun(solver.result(now), now, sums.clipped, sums.gradients, sums.is_simulated)
+    return OptimizerRun(solver.estimate(now), now, sums.clipped, sums.gradients, sums.is_simulated)
 
 
 class CohortSums:
@@ -96,7 +96,7 @@ class CohortSums:
         if order is not None:
             _check_order(order, len(rows[0]))
         self.people = len(rows[0]) if order is None else len(order)
-        self._sampled: tuple[GradientSum, SampledSums] | None = None
+        self._sampled: tuple[GradientSum, SumSampler] | None = None
         self.clipped, self.gradients = 0, 0
 
     @property
@@ -112,31 +112,24 @@ class CohortSums:
             for sent in self._blocks(cohort):
                 total += sent.sum(axis=0)
             return total
-        if isinstance(plan, PanPrivateSum):
-            held = plan.begin(bits=self.bits)
-            for sent in self._blocks(cohort):
-                held = plan.read(held, sent, bits=self.bits)
-            return plan.close(held, bits=self.bits)
-        if not isinstance(plan, VectorSumPlan):
-            raise ParameterError("plan", type(plan).__name__, "must be a vector sum", "plan the solver again")
-        if self._analyzed is not None:
+        if self._analyzed is not None and plan.messages_per_user_max:
             return self._analyzed(plan, np.concatenate(list(self._blocks(cohort))), self.bits)
         if self._sampled is None or self._sampled[0] is not plan:
             ahead = max(1, min(_AHEAD, _AT_A_TIME // cohort.point.size))
-            self._sampled = (plan, SampledSums(plan, bits=self.bits, ahead=ahead))
+            self._sampled = (plan, plan.sampled(bits=self.bits, ahead=ahead))
         sampled = self._sampled[1]
         for sent in self._blocks(cohort):
             sampled.add(sent, is_clipped=self._is_clipped and cohort.clip <= plan.radius)
         return sampled.estimate()
 
     def _blocks(self, cohort: GradientCohort) -> Iterator[Floats]:
-        size = max(1, _AT_A_TIME // cohort.point.size)
+        size = max(1, _AT_A_TIME // len(cohort.step.parameters["point"]))
         end = cohort.first + cohort.users
         for start in range(cohort.first, end, size):
             part = slice(start, min(start + size, end))
             chosen = part if self._order is None else self._order[part]
             block = tuple(array[chosen] for array in self._rows)
-            sent, clipped = self._loss.sent(cohort.point, cohort.clip, cohort.smoothing, *block)
+            sent, clipped = gradient_of(self._loss, cohort.step.parameters, *block)
             self.clipped += clipped
             self.gradients += len(sent)
             yield sent

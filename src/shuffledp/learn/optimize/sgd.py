@@ -30,9 +30,6 @@ class SgdStage(Stage):
     ) -> tuple[Floats, Floats]:
         return domain.project(point - self.step_size * gradient), average + (point - average) / time
 
-    def _decides(self) -> tuple[str, ...]:
-        return ("step_size",)
-
 
 class Sgd(Method):
     """Rounds and steps of P_SGD: the excess loss is at most distance sqrt((L^2 + noise) / rounds) on average."""

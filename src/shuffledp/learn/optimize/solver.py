@@ -3,12 +3,10 @@
 It does no input or output and draws no noise. Its state is the round, two vectors and a fingerprint.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,74 +21,51 @@ from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.stages import GradientSum, Stage
-from shuffledp.protocols.vector_sum.base import VectorSumPlan
-
-SCHEMA = 1
-_WAY_OUT = "restore it from a copy"
+from shuffledp.protocols.learner import Cohort, DeviceStep, Learner
+from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OptimizerState:
+class OptimizerState(State):
     """Rounds done, the point, the model so far, and rounds that were lost."""
 
-    fingerprint: str
-    round: int
-    point: Floats
-    average: Floats
-    lost: int = 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OptimizerState) and self.document() == other.document()
-
-    def __hash__(self) -> int:
-        return hash((self.fingerprint, self.round, self.average.tobytes()))
-
-    def document(self) -> dict[str, Any]:
-        """The state as JSON."""
-        return {
-            "schema": SCHEMA,
-            "fingerprint": self.fingerprint,
-            "round": self.round,
-            "point": self.point.tolist(),
-            "average": self.average.tolist(),
-            "lost": self.lost,
-        }
-
-    @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The state that a JSON document describes."""
-        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-            raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", _WAY_OUT)
-        try:
-            vectors = [np.array(document[name], dtype=np.float64) for name in ("point", "average")]
-            state = cls(str(document["fingerprint"]), document["round"], vectors[0], vectors[1], document["lost"])
-        except (KeyError, TypeError, ValueError, OverflowError) as broken:
-            raise DataError("state", str(broken), "must have all its fields", _WAY_OUT) from None
-        whole = all(isinstance(count, int) and not isinstance(count, bool) for count in (state.round, state.lost))
-        if not whole or state.lost < 0 or not all(vector.ndim == 1 and np.isfinite(vector).all() for vector in vectors):
-            raise DataError("state", "a number that is not", "must have whole rounds and finite points", _WAY_OUT)
-        return state
+    round: int = whole("a whole round")
+    point: Floats = vector("a finite point")
+    average: Floats = vector("a finite average")
+    lost: int = whole("whole rounds lost", default=0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GradientCohort:
-    """Users first..first+users-1, counted from 0, send their gradients at `point`, clipped to `clip`, by `plan`.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GradientCohort(Cohort):
+    """Users first..first+users-1, counted from 0, send gradients of their losses at a point, clipped, by `plan`.
 
-    With `smoothing` they send their envelopes' gradients. Without a plan nothing is private: tell the exact sum.
+    Without a plan nothing is private: tell the exact sum.
     """
 
     round: int
     stage: int
     first: int
-    users: int
-    point: Floats
-    clip: float
-    smoothing: float | None
     plan: GradientSum | None
+
+    @property
+    def point(self) -> Floats:
+        """Where gradients are taken."""
+        return np.array(self.step.parameters["point"])
+
+    @property
+    def clip(self) -> float:
+        """Longer gradients are shortened to this length."""
+        return float(self.step.parameters["clip"])
+
+    @property
+    def smoothing(self) -> float | None:
+        """The smoothness of the envelopes whose gradients are sent; None where those of the losses are."""
+        found: float | None = self.step.parameters["smoothing"]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solver:
+class Solver(Learner[OptimizerState]):
     """A named method's stages for a problem; refuses noise that does not reach the problem's (epsilon, delta).
 
     >>> from shuffledp import Privacy
@@ -99,9 +74,9 @@ class Solver:
     >>> solver = plan(Problem.of(loss, ball, users=10_000, privacy=Privacy(1, 1e-6)), solver="agd")
     >>> state = solver.start()
     >>> cohort = solver.ask(state)
-    >>> cohort.point.tolist(), cohort.plan.radius
-    ([0.0, 0.0], 1.0)
-    >>> state = solver.tell(state, [-100.0, 50.0])
+    >>> cohort.step.name, cohort.step.parameters["point"], cohort.plan.radius
+    ('gradient', [0.0, 0.0], 1.0)
+    >>> state = solver.tell(state, cohort.users, {1: [-100.0, 50.0]})
     >>> state.round, solver.guarantee().holds
     (1, True)
     """
@@ -119,15 +94,12 @@ class Solver:
             private = stage.plan is not None
             if private != (self.problem.privacy is not None):
                 raise ParameterError("stages", stage.kind, "must all be private, or none", "plan it again")
-            clip = getattr(stage.plan, "radius", self.problem.lipschitz)
-            if stage.plan is not None and (stage.plan.users, clip) != (stage.users, self.problem.lipschitz):
+            if stage.plan and (stage.plan.users, stage.plan.radius) != (stage.users, self.problem.lipschitz):
                 raise ParameterError("stages", stage.kind, "must have plans for their cohorts", "plan it again")
         guarantee = self.guarantee()
         if not guarantee.holds:
             limits = f"must be at most {guarantee.privacy.delta:g}" if guarantee.privacy else ""
             raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let the solver plan its noise")
-
-    # --- numbers -----------------------------------------------------------------------------
 
     @property
     def rounds(self) -> int:
@@ -147,7 +119,7 @@ class Solver:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what decides the solver."""
-        return hashlib.sha256(json.dumps(self._decides(), sort_keys=True).encode()).hexdigest()
+        return fingerprint_of(self._decides())
 
     def _decides(self) -> dict[str, Any]:
         stages = [stage.document() for stage in self.stages]
@@ -162,13 +134,9 @@ class Solver:
             "guarantee": self.guarantee().document(),
         }
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def guarantee(self, honest_fraction: float | None = None) -> OptimizationGuarantee:
         """What holds for every user, also if fewer users than planned follow the protocol."""
         return _guarantee(self, honest_fraction)
-
-    # --- ask and tell ------------------------------------------------------------------------
 
     def start(self) -> OptimizerState:
         """At the centre of the domain, nobody asked."""
@@ -186,36 +154,51 @@ class Solver:
             return None
         number, time, first = self._place(state.round)
         stage = self.stages[number]
-        point = stage.query(time, *self._vectors(state, time))
+        asked = {
+            "loss": self.problem.loss,
+            "point": stage.query(time, *self._vectors(state, time)).tolist(),
+            "clip": self.problem.lipschitz,
+            "smoothing": stage.smoothing,
+        }
         return GradientCohort(
+            users=stage.users,
+            batches=() if stage.plan is None else stage.plan.batches,
+            step=DeviceStep("gradient", asked),
             round=state.round,
             stage=number,
             first=first,
-            users=stage.users,
-            point=point,
-            clip=self.problem.lipschitz,
-            smoothing=stage.smoothing,
             plan=stage.plan,
         )
 
-    def tell(self, state: OptimizerState, estimate: VectorEstimate | ArrayLike | None) -> OptimizerState:
-        """The estimate of the cohort's SUM of gradients; None where its batch was void, which loses the round.
+    def tell(self, state: OptimizerState, users: int, closed: Mapping[int, Any]) -> OptimizerState:
+        """The state after a cohort, whose gradients add up to this.
 
-        Asking the same users again would cost their privacy again.
+        Args:
+            state: where the solver stood when it asked.
+            users: how many users came: the whole cohort.
+            closed: at level 1 the estimate of the cohort's SUM of gradients; None where its batch was void, which loses
+                the round: asking the same users again would cost their privacy again.
+
+        Raises:
+            ParameterError: no round is left, or fewer users came.
+            DataError: the sum is not one finite number for each of the model's.
         """
         self._check_state(state)
         if state.round == self.rounds:
             raise ParameterError("state", state.round, "must have rounds left", "the model is done")
         number, time, _ = self._place(state.round)
         stage = self.stages[number]
+        if users != stage.users or set(closed) != {1}:
+            raise ParameterError("users", users, f"must be the {stage.users} of one batch", "tell it once, full")
         point, average = self._vectors(state, time)
+        estimate = closed[1]
         if estimate is not None:
             total = self._checked(estimate)
             gradient = total / stage.users + self.problem.ridge * stage.query(time, point, average)
             point, average = stage.step(time, point, average, gradient, self.problem.domain)
         return OptimizerState(state.fingerprint, state.round + 1, point, average, state.lost + (estimate is None))
 
-    def result(self, state: OptimizerState) -> Floats:
+    def estimate(self, state: OptimizerState, *, simulated: bool = False) -> Floats:
         """The model so far."""
         self._check_state(state)
         return state.average.copy()
@@ -245,12 +228,10 @@ class Solver:
         return total
 
     def _check_state(self, state: OptimizerState) -> None:
-        if state.fingerprint != self.fingerprint:
-            belongs = f"must belong to the solver {self.fingerprint[:12]}"
-            raise ParameterError("state", state.fingerprint[:12], belongs, "use its own solver")
+        state.belongs_to(self.fingerprint, "solver")
         size = self.problem.dimension
         if not 0 <= state.round <= self.rounds or not state.point.size == state.average.size == size:
-            raise ParameterError("state", state.round, f"must be of rounds 0..{self.rounds}", _WAY_OUT)
+            raise ParameterError("state", state.round, f"must be of rounds 0..{self.rounds}", RESTORE)
 
 
 _TRUSTED = {
@@ -294,10 +275,7 @@ def _guarantee(solver: Solver, honest_fraction: float | None) -> OptimizationGua
 
 
 def _stage_terms(stage: Stage, epsilon: float, fraction: float) -> tuple[tuple[DeltaTerm, ...], DominatingPair | None]:
-    plan = stage.plan
-    if plan is None:
+    if stage.plan is None:
         return (), None
-    if isinstance(plan, VectorSumPlan):
-        honest, whole = honest_users(plan.users, fraction), RepeatedSum(plan, stage.visits)
-        return whole.delta_terms(epsilon, honest), whole.pair(honest)
-    return plan.delta_terms(epsilon, plan.users), plan.pair(plan.users)
+    honest, repeated = honest_users(stage.plan.users, fraction), RepeatedSum(stage.plan, stage.visits)
+    return repeated.delta_terms(epsilon, honest), repeated.pair(honest)

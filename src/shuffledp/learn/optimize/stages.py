@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
+from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
+from shuffledp.protocols.learner import OpenBatch
+from shuffledp.randomness import RandomBits
 
 Whole = NDArray[np.int64]
 
@@ -19,40 +22,66 @@ Whole = NDArray[np.int64]
 FEWER_ROUNDS = 1.02
 
 
+class SumSampler(Protocol):
+    """Estimates of sums drawn from their law, vectors coming in blocks, one sum after another."""
+
+    def add(self, block: Floats, *, is_clipped: bool = False) -> None:
+        """Some users' vectors, a row each; `is_clipped` promises that none is longer than the radius."""
+        ...
+
+    def estimate(self) -> VectorEstimate:
+        """The estimate over all vectors since the last one."""
+        ...
+
+
 class GradientSum(Protocol):
     """What adds up a cohort's gradients: a plan of a vector sum, or of a pan-private one."""
 
     @property
     def users(self) -> int:
-        """Of a cohort."""
+        """How many users a cohort has."""
+        ...
+
+    @property
+    def radius(self) -> float:
+        """The length of the longest vector."""
+        ...
+
+    @property
+    def step(self) -> float:
+        """One step of the grid that coordinates are rounded to."""
         ...
 
     @property
     def standard_error(self) -> float:
-        """Of every coordinate of the sum, rounding included."""
+        """The standard error of every coordinate of the sum, rounding included."""
         ...
 
     @property
     def messages_per_user_max(self) -> int:
-        """Messages that a user sends for one sum."""
+        """Messages that a user sends for one sum; 0 where an analyzer reads the users' vectors themselves."""
         ...
 
     @property
-    def honest_users(self) -> int:
-        """Users of a cohort who are counted on."""
+    def batches(self) -> tuple[OpenBatch, ...]:
+        """The batches that a cohort's messages go to."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Of what decides it."""
+        """SHA-256 of what decides the plan."""
         ...
 
     def pair(self, honest: int) -> DominatingPair:
-        """That dominates what is seen of one sum."""
+        """The pair that dominates what is seen of one sum."""
         ...
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         """Every summand of delta of one sum."""
+        ...
+
+    def sampled(self, *, bits: RandomBits, ahead: int = 1) -> SumSampler:
+        """Estimates by their law; the noise of `ahead` sums may be drawn at a time."""
         ...
 
 
@@ -95,19 +124,8 @@ class Stage(ABC):
 
     def document(self) -> dict[str, Any]:
         """The stage as JSON."""
-        numbers = {name: getattr(self, name) for name in self._decides()}
-        return {
-            "kind": self.kind,
-            "rounds": self.rounds,
-            "users": self.users,
-            "smoothing": self.smoothing,
-            "bound": self.bound,
-            "plan": None if self.plan is None else self.plan.fingerprint,
-            **numbers,
-        }
-
-    def _decides(self) -> tuple[str, ...]:
-        return ()
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**numbers, "kind": self.kind, "plan": None if self.plan is None else self.plan.fingerprint}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,15 @@ class Method(ABC):
         """All stages for this problem."""
         distance = problem.domain.reach
         return (self.stage(problem, self.sketch(problem, problem.users, distance, problem.rounds), distance),)
+
+
+def asks_often(problem: Problem) -> str | None:
+    """Why a method that asks every user in every round cannot take this problem; None if it can."""
+    if problem.visits_allowed < 2:
+        return "asks every user in every round, and users may be asked only once"
+    if problem.smoothness is None and not problem.has_prox:
+        return "needs a smooth loss, or the loss's proximal map"
+    return None
 
 
 def batches(problem: Problem, users: int, rounds: int) -> tuple[Whole, Whole]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError
+from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
@@ -39,6 +39,8 @@ class BinarySumPlan(RoundPlan):
     """A count of users whose value is 1."""
 
     protocol: ClassVar[str] = "binary-sum"
+    has_one_pair: ClassVar[bool] = False
+    """Whether batches of all sizes show the same pair."""
 
     def reference(self) -> dict[str, float | None]:
         return {
@@ -100,6 +102,20 @@ class BinarySumPlan(RoundPlan):
     @abstractmethod
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate: ...
 
+    @property
+    def spread(self) -> float:
+        """The squared ranges of what each user's bit adds to the estimate, added up: for Hoeffding's bound."""
+        return float(self.users)
+
+    @property
+    def added_noise(self) -> IntegerLaw | None:
+        """The law of what is added to the count whatever the data; None where noise is in the bits themselves."""
+        return None
+
+    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
+        """What the estimates of so many batches add up to, where so many of all their bits are 1: without messages."""
+        raise ParameterError("method", self.method, "must have sums with a simple law", "take shares, coins or rr")
+
     def true_value(self, values: ArrayLike) -> float:
         return float(np.sum(self.check_values(values), dtype=np.int64))
 
@@ -154,6 +170,10 @@ class AdditiveNoisePlan(BinarySumPlan):
     @abstractmethod
     def noise_law(self) -> IntegerLaw:
         """The law of what is added to the count when everybody follows the protocol."""
+
+    @property
+    def added_noise(self) -> IntegerLaw | None:
+        return self.noise_law
 
     @property
     def standard_error(self) -> float:

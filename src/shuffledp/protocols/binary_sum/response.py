@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
@@ -146,3 +146,22 @@ class Response(BinarySumPlan):
         true = self._total(values)
         lost, gained = (int(binomial(n, self.lie, 1, bits=bits)[0]) for n in (true, self.users - true))
         return self._estimate(self._from_ones(true - lost + gained), simulated=not bits.is_secure)
+
+    @property
+    def spread(self) -> float:
+        # A randomized response is a bit of its own with another mean: no noise, but a wider range.
+        return self.users / (1 - self.random_probability) ** 2
+
+    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
+        users = batches * self.users
+        lost, gained = (_binomials(counts, self.lie, bits) for counts in (ones, users - ones))
+        return np.asarray((ones + gained - lost - users * self.lie) / (1 - self.random_probability))
+
+
+def _binomials(trials: NDArray[np.int64], p: float, bits: RandomBits) -> NDArray[np.int64]:
+    """One draw of Bin(trials[i], p) for each i; those with equal trials at once."""
+    drawn = np.empty(trials.shape, dtype=np.int64)
+    for number in np.unique(trials):
+        here = trials == number
+        drawn[here] = binomial(int(number), p, int(np.count_nonzero(here)), bits=bits)
+    return drawn

@@ -32,6 +32,7 @@ class Shares(LaplaceShares, BinarySumPlan):
     """
 
     method: ClassVar[str] = "shares"
+    has_one_pair: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/split-and-mix.md"
     moved: ClassVar[str] = "the count"
 
@@ -62,6 +63,11 @@ class Shares(LaplaceShares, BinarySumPlan):
 
 def _smallest_shares(honest: int, modulus_bits: int, distance: float) -> int:
     return smallest_messages(honest, 1 << modulus_bits, distance)
+
+    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
+        shape = Fraction(self.users, self.honest_users) * batches
+        noise = sample_polya_difference(shape, self.ratio, ones.size, bits=bits)
+        return np.asarray(ones + noise.reshape(ones.shape), dtype=np.float64)
 
 
 def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:

@@ -239,6 +239,10 @@ class VectorSumPlan(SumPlan):
             sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
         return sums[: self.dimension]
 
+    def sampled(self, *, bits: RandomBits, ahead: int = 1) -> "SampledSums":
+        """Estimates by their law, one after another; the noise of `ahead` of them is drawn at a time."""
+        return SampledSums(self, bits=bits, ahead=ahead)
+
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
         array = self.ball.matrix(values)
         self.check_reports(len(array))

@@ -1,1 +1,1 @@
-"""Gaussian noise of linear bandits in the other trust models: it protects nobody here."""
+"""Policies that bandits are compared with in the other trust models: noise in floating point, which protects nobody."""

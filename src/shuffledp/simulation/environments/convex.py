@@ -184,8 +184,8 @@ def counted_run(
         total = _gradients(world, cohort, ones)
         if scale and cohort.plan is not None:
             total = total + scale * cohort.plan.standard_error * noise.standard_normal(world.dimension)
-        state = solver.tell(state, total)
-    return solver.result(state)
+        state = solver.tell(state, cohort.users, {1: total})
+    return solver.estimate(state)
 
 
 def _gradients(world: SignWorld, cohort: GradientCohort, ones: Whole) -> Floats:

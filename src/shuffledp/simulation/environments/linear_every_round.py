@@ -11,8 +11,8 @@ holds. So it is computed every round at first, and later when the rounds grew by
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.learn.bandits.linear.linucb import LinUCB
-from shuffledp.simulation.environments.linear_runs import KeptRegret, Progress, RegretCurves
+from shuffledp.learn.bandits.linear.policy import LinearPolicy
+from shuffledp.simulation.environments.linear_curves import KeptRegret, Progress, RegretCurves
 from shuffledp.simulation.environments.linear_worlds import FixedArms
 
 # Rewards drawn at a time; rounding errors of so many rounds are swept away by computing everything afresh.
@@ -22,7 +22,7 @@ BEHIND = 0.01
 
 
 def run_every_round(
-    policy: LinUCB,
+    policy: LinearPolicy,
     world: FixedArms,
     generator: np.random.Generator,
     progress: Progress | None = None,

@@ -1,12 +1,19 @@
 """Worlds of linear bandits, many instances at once: fixed arms, or arms that are drawn anew for every user."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shuffledp.learn.bandits.linear.confidence import ConfidentModel
+from shuffledp.learn.bandits.linear.observations import Floats, JointVectors
+
+# Features at a time, where every user has its own arms.
+_AT_A_TIME = 1 << 20
 
 
 def raised_sphere(shape: tuple[int, ...], dimension: int, generator: np.random.Generator) -> Floats:
@@ -24,14 +31,47 @@ def raised_sphere(shape: tuple[int, ...], dimension: int, generator: np.random.G
 
 
 @dataclass(frozen=True, eq=False)
-class FixedArms:
+class LinearWorld(ABC):
+    """Instances of a linear bandit, a row each, and what their users do."""
+
+    is_fixed: ClassVar[bool] = False
+    """Whether all users of an instance are offered the same arms."""
+
+    theta: Floats
+
+    @property
+    def instances(self) -> int:
+        """How many worlds."""
+        return len(self.theta)
+
+    @abstractmethod
+    def slot(
+        self, model: ConfidentModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Let so many users of every instance choose by its model.
+
+        Args:
+            model: the models of all instances.
+            count: users of each instance.
+            joint: how features and reward become one vector.
+            generator: where rewards, and arms that are drawn, come from.
+            singly: whether every user's vector is wanted; otherwise some may be added up.
+
+        Returns:
+            Piece by piece, joint vectors (instances, users, length) and the regret of each instance.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class FixedArms(LinearWorld):
     """Each instance has its theta and its arms, and rewards that are 0 or 1, <features, theta> on average.
 
     Reference: [002] section 5.
     """
 
+    is_fixed: ClassVar[bool] = True
+
     features: Floats
-    theta: Floats
     means: Floats = field(init=False)
     best: Floats = field(init=False)
 
@@ -50,23 +90,38 @@ class FixedArms:
         ((2, 3, 5), True)
         """
         theta = raised_sphere((instances,), dimension, generator)
-        return cls(raised_sphere((instances, arms), dimension, generator), theta)
+        return cls(theta, raised_sphere((instances, arms), dimension, generator))
 
-    @property
-    def instances(self) -> int:
-        """How many worlds."""
-        return len(self.theta)
+    @cached_property
+    def _packed(self) -> Floats:
+        """What a reward of 1 would add; the matrices' part also gives the widths."""
+        return JointVectors(self.theta.shape[1]).pack(self.features, np.ones(self.means.shape))
 
-    def part(self, chosen: slice) -> "FixedArms":
-        """Some of the instances."""
-        return FixedArms(self.features[chosen], self.theta[chosen])
+    def slot(
+        self, model: ConfidentModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """All users of an instance choose the same arm."""
+        arms, size, every = self._packed, joint.dimension, np.arange(self.instances)
+        widths = np.matmul(arms[..., size:], joint.pack_matrix(model.inverse)[..., np.newaxis])[..., 0]
+        np.sqrt(np.maximum(widths, 0.0, out=widths), out=widths)
+        widths *= model.radius[:, np.newaxis]
+        widths += np.matmul(self.features, model.theta[..., np.newaxis])[..., 0]
+        chosen = widths.argmax(axis=1)
+        means, packed = self.means[every, chosen], arms[every, chosen]
+        if singly:
+            each = np.repeat(packed[:, np.newaxis], count, axis=1)
+            each[..., :size] *= (generator.random((len(means), count)) < means[:, np.newaxis])[..., np.newaxis]
+        else:
+            packed *= count
+            packed[:, :size] *= (generator.binomial(count, means) / count)[:, np.newaxis]
+            each = packed[:, np.newaxis]
+        yield each, np.asarray(count * (self.best - means))
 
 
 @dataclass(frozen=True, eq=False)
-class FreshArms:
+class FreshArms(LinearWorld):
     """Every user is offered new arms, drawn on the raised sphere."""
 
-    theta: Floats
     arms: int
 
     @classmethod
@@ -74,12 +129,20 @@ class FreshArms:
         """Theta on the raised sphere."""
         return cls(raised_sphere((instances,), dimension, generator), arms)
 
-    @property
-    def instances(self) -> int:
-        """How many worlds."""
-        return len(self.theta)
-
     def offer(self, users: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """Features (instances, users, arms, dimension) and mean rewards of the next users' arms."""
         features = raised_sphere((self.instances, users, self.arms), self.theta.shape[1], generator)
         return features, np.asarray(np.matmul(features, self.theta[:, np.newaxis, :, np.newaxis])[..., 0])
+
+    def slot(
+        self, model: ConfidentModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
+    ) -> Iterator[tuple[Floats, Floats]]:
+        wide = ConfidentModel(model.theta[:, None], model.inverse[:, None], model.radius[:, None])
+        together = max(1, _AT_A_TIME // (self.instances * self.arms * joint.dimension))
+        for begin in range(0, count, together):
+            features, means = self.offer(min(together, count - begin), generator)
+            chosen = wide.choose(features)[..., np.newaxis]
+            taken = np.take_along_axis(means, chosen, axis=-1)[..., 0]
+            phi = np.take_along_axis(features, chosen[..., np.newaxis], axis=-2)[..., 0, :]
+            rewards = generator.random(taken.shape) < taken
+            yield joint.pack(phi, rewards), (means.max(axis=-1) - taken).sum(axis=1)

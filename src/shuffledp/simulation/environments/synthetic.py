@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.protocols.plan import Plan
 
 
-def synthetic_values(plan: Plan, *, seed: int | None = None) -> Any:
-    """Encoded values in the plan's domain, one for each user.
+def synthetic_values(plan: Plan, *, seed: int | None = None) -> NDArray[Any]:
+    """Encoded values of the plan's domain, an entry or a row for each of its users.
 
     >>> from shuffledp import BoundedSum, Privacy
     >>> synthetic_values(BoundedSum.plan(users=5, privacy=Privacy(1, 1e-6), low=0, high=1)).size

@@ -15,11 +15,11 @@ from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.learn.bandits.arms.paper import paper_sigma
-from shuffledp.learn.bandits.arms.references import CuratorElimination, LocalElimination, NonPrivateElimination
 from shuffledp.learn.bandits.spec import check_rewards, reward_bits
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.shares import Shares
 from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination, NonPrivateElimination
 from shuffledp.simulation.arms import play
 from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
 
@@ -93,7 +93,7 @@ def test_arms_take_turns_and_the_worst_goes() -> None:
         cohort = policy.ask(state)
         turns.append(cohort.arm)
         assert cohort.users == cohort.plan.users == 200
-        state = policy.tell(state, told(200 * rates[cohort.arm]))
+        state = policy.tell(state, 200, {1: told(200 * rates[cohort.arm])})
     assert turns == [0, 1, 2] * (len(turns) // 3)
     assert state.active == (0, 2) and state.means == pytest.approx(rates)
     before = policy.stages[state.stage - 1]
@@ -104,20 +104,21 @@ def test_the_rest_plays_the_best_arm_and_reports_nothing() -> None:
     policy = DoublingBatches(arms=2, horizon=10_000, privacy=PRIVACY)
     state = policy.start()
     while (cohort := policy.ask(state)).plan is not None:
-        state = policy.tell(state, told(cohort.users * (0.2 + 0.7 * cohort.arm)))
+        state = policy.tell(state, cohort.users, {1: told(cohort.users * (0.2 + 0.7 * cohort.arm))})
     assert cohort.arm == 1 and cohort.users == 10_000 - state.users
     with pytest.raises(ParameterError, match="nobody reports"):
-        policy.tell(state, told(1.0))
-    state = policy.tell(state, None)
+        policy.tell(state, cohort.users, {1: told(1.0)})
+    state = policy.tell(state, cohort.users, {})
     assert state.users == 10_000 and policy.ask(state) is None
     with pytest.raises(ParameterError, match="horizon is over"):
-        policy.tell(state, None)
+        policy.tell(state, cohort.users, {})
 
 
 def test_a_void_batch_is_asked_for_again() -> None:
     policy = POLICIES[0]
-    state = policy.tell(policy.start(), told(10.0))
-    again = policy.tell(state, None)
+    users = policy.ask(policy.start()).users
+    state = policy.tell(policy.start(), users, {1: told(10.0)})
+    again = policy.tell(state, users, {1: None})
     assert again.users == state.users + policy.ask(state).users and policy.ask(again) == policy.ask(state)
 
 
@@ -306,7 +307,7 @@ def test_only_estimates_are_told() -> None:
     policy = POLICIES[0]
     for bad in (3.0, told(math.nan), "x"):
         with pytest.raises(ParameterError, match="estimate"):
-            policy.tell(policy.start(), bad)
+            policy.tell(policy.start(), policy.ask(policy.start()).users, {1: bad})
 
 
 # --- the paper's constants -----------------------------------------------------------------------

@@ -11,15 +11,15 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination, Stage
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
-from shuffledp.learn.bandits.arms.references import (
+from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.arms import (
     UCB1,
     CuratorElimination,
     LocalElimination,
     NonPrivateElimination,
     ThompsonSampling,
 )
-from shuffledp.privacy import Privacy
-from shuffledp.randomness import RandomBits
 from shuffledp.simulation.arms import play, simulate_arms
 from shuffledp.simulation.environments.arms import ArmsWorld, common_gap, random_gaps
 from shuffledp.testing.statistics import assert_same_law

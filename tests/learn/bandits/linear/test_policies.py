@@ -11,18 +11,18 @@ import pytest
 from shuffledp.accounting.gaussian import gaussian_delta
 from shuffledp.continual.noise import SkellamNoise
 from shuffledp.errors import DataError, ParameterError, ShuffleDPError
-from shuffledp.learn.bandits.linear.catalogue import POLICIES, linear_policy
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
-from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
-from shuffledp.learn.bandits.linear.linucb import LinUCB
-from shuffledp.learn.bandits.linear.local import AmplifiedLinUCB, LocalLinUCB
 from shuffledp.learn.bandits.linear.policy import LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
 from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
+from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
+from shuffledp.references.bandits.linucb import LinUCB
+from shuffledp.references.bandits.local import AmplifiedLinUCB, LocalLinUCB
 
 SETTING = LinearSetting(users=2000, dimension=3, nonnegative=True)
 PRIVACY = Privacy(1.0, 0.01)
@@ -129,9 +129,9 @@ def test_draws_that_may_fail_are_counted() -> None:
 
 def told(policy, state: LinearState, users: int, bits: RandomBits):
     """Some sums that may be told."""
-    if not isinstance(policy, CountedPolicy):
+    if not policy.is_counted:
         ends = (state.users + users) % policy.slot_users == 0
-        return np.full(policy.setting.joint.length, float(state.users)) if ends else None
+        return {1: np.full(policy.setting.joint.length, float(state.users))} if ends else {}
     cohort = policy.ask(state)
     due = [batch for batch in cohort.batches if batch.first_seat + users == batch.mechanism.users]
     return {batch.level: np.arange(policy.setting.joint.length) for batch in due}
@@ -155,7 +155,7 @@ def test_a_state_survives_paper_and_is_refused_elsewhere(name: str) -> None:
     with pytest.raises(ParameterError, match="must belong to the policy"):
         other.ask(state)
     with pytest.raises(ParameterError, match="users must lie in"):
-        policy.tell(state, 0)
+        policy.tell(state, 0, {})
 
 
 def test_broken_states_and_sums_are_refused_in_words() -> None:
@@ -167,10 +167,10 @@ def test_broken_states_and_sums_are_refused_in_words() -> None:
         LinearState.from_document({"schema": 1})
     with pytest.raises(DataError, match="finite"):
         LinearState.from_document({**state.document(), "released": [math.nan]})
-    with pytest.raises(ParameterError, match="told must be left out"):
-        policy.tell(state, 1, np.zeros(9))
-    with pytest.raises(ParameterError, match="told must be 9 finite numbers"):
-        policy.tell(state, 10, np.zeros(8))
+    with pytest.raises(ParameterError, match="closed must be left out"):
+        policy.tell(state, 1, {1: np.zeros(9)})
+    with pytest.raises(ParameterError, match="closed must be 9 finite numbers"):
+        policy.tell(state, 10, {1: np.zeros(8)})
     with pytest.raises(ParameterError, match="must hold 9 sums"):
         policy.ask(replace(state, released=(0.0,)))
     with pytest.raises(ParameterError, match="users must lie in"):
@@ -178,20 +178,24 @@ def test_broken_states_and_sums_are_refused_in_words() -> None:
     for wrong in ("98765", [True] * 9, [10**400] * 9, [1e300] * 9, ["1"] * 9, None, {}):
         with pytest.raises(DataError, match="list of finite sums"):
             LinearState.from_document({**state.document(), "released": wrong})
-    for change in ({"users": True}, {"users": "1"}, {"fingerprint": None}):
-        with pytest.raises(DataError, match="whole users and a fingerprint"):
+    for change, wanted in (
+        ({"users": True}, "whole users"),
+        ({"users": "1"}, "whole users"),
+        ({"fingerprint": None}, "a fingerprint"),
+    ):
+        with pytest.raises(DataError, match=f"must have {wanted}"):
             LinearState.from_document({**state.document(), **change})
     with pytest.raises(ParameterError, match="none before the first slot"):
         policy.ask(replace(state, released=(1.0,) * 9))
     for bad in ("sums", [[1], [1, 2]], ["x"] * 9, None, [1e300] * 9):
-        with pytest.raises(ParameterError, match="told must be"):
-            policy.tell(state, 10, bad)
+        with pytest.raises(ParameterError, match="closed must be"):
+            policy.tell(state, 10, {1: bad})
     counted = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
     with pytest.raises(ParameterError, match="counter"):
         counted.ask(replace(counted.start(), counter=None))
     with pytest.raises(DataError, match="schema 1, got dict"):
         LinearState.from_document({**counted.start().document(), "counter": {}})
-    with pytest.raises(ParameterError, match="told must name levels"):
+    with pytest.raises(ParameterError, match="closed must name levels"):
         counted.tell(counted.start(), 1, 5)
     # What was released is what the counter says.
     cohort = counted.ask(counted.start())
@@ -217,7 +221,7 @@ def test_equal_policies_have_equal_fingerprints_and_states_can_be_saved() -> Non
         )
         assert one.fingerprint == two.fingerprint, name
         ends = two.slot_users == 1
-        state = two.tell(two.start(), whole(1), [0.0] * 5 if ends else None)
+        state = two.tell(two.start(), whole(1), {1: [0.0] * 5} if ends else {})
         assert LinearState.from_document(json.loads(json.dumps(state.document()))) == state
 
 

@@ -7,15 +7,15 @@ import pytest
 from scipy import stats
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.linear.catalogue import POLICIES, linear_policy
-from shuffledp.learn.bandits.linear.linucb import LinUCB
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
+from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
+from shuffledp.references.bandits.linucb import LinUCB
 from shuffledp.references.bandits.prefix_noise import square_root_noise, tree_noise, walk_noise
 from shuffledp.simulation.environments.linear_every_round import run_every_round
-from shuffledp.simulation.environments.linear_runs import _Run, counted_noise, run_linear_bandit
+from shuffledp.simulation.environments.linear_runs import _Run, run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms, FreshArms
 from shuffledp.simulation.linear_messages import run_with_messages
 
@@ -39,7 +39,7 @@ def test_every_round_is_ask_and_tell() -> None:
             mean = here.means[instance, arm]
             regret += here.best[instance] - mean
             total += policy.setting.joint.pack(here.features[instance, arm], uniform[user, instance] < mean)
-            state = policy.tell(state, 1, total)
+            state = policy.tell(state, 1, {1: total})
         assert curves.final[instance] == pytest.approx(regret, abs=1e-9)
 
 
@@ -116,8 +116,8 @@ def test_noise_of_references_has_its_deviations() -> None:
             releases, policy.user_deviation * math.sqrt(policy.slot_users), (runs, 1), generator=rng
         ),
     }
-    from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
-    from shuffledp.learn.bandits.linear.local import LocalLinUCB
+    from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
+    from shuffledp.references.bandits.local import LocalLinUCB
 
     setting = LinearSetting(users=releases * 10, dimension=3)
     for kind in (TreeLinUCB, SquareRootLinUCB, LocalLinUCB):
@@ -146,7 +146,7 @@ def test_messages_have_the_fast_law(shufflers: int) -> None:
         states = list(
             run_with_messages(
                 policy,
-                lambda model, users: (np.repeat(features, users, axis=0), np.repeat(rewards, users)),
+                lambda users: (np.repeat(features[np.newaxis], users, axis=0), lambda chosen: rewards[chosen]),
                 bits=RandomBits.seeded(run),
             )
         )
@@ -155,7 +155,8 @@ def test_messages_have_the_fast_law(shufflers: int) -> None:
     seen = np.array(slow)
     releases = seen.shape[1]
     many = 4000
-    noise = np.array(list(counted_noise(policy, (many, setting.joint.length), RandomBits.seeded(9))))[:releases, :, 0]
+    drawn = policy.sample_noise((many, setting.joint.length), bits=RandomBits.seeded(9))
+    noise = np.array(list(drawn))[:releases, :, 0]
     truth = 0.6 * policy.slot_users * np.arange(1, releases + 1)
     fast = noise.T * policy.plan.domain.step
     for release in range(releases):

@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
-from shuffledp.learn.bandits.linear.linucb import LinUCB
 from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.references.bandits.linucb import LinUCB
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms
 

@@ -10,11 +10,11 @@ from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.continual.noise import SkellamNoise
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
-from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
-from shuffledp.learn.bandits.linear.local import LocalLinUCB
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.visits import Visits
 from shuffledp.privacy import Privacy
+from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
+from shuffledp.references.bandits.local import LocalLinUCB
 from shuffledp.schedules.combinatorial import combinatorial_schedule
 from shuffledp.schedules.joined import joined_batches
 

@@ -6,12 +6,16 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.arms.batches import batch_error
 from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
-from shuffledp.learn.bandits.spec import check_number, check_whole
+from shuffledp.learn.bandits.spec import check_whole, number
 from shuffledp.protocols.request import LARGEST_USERS
+
+
+def growing(default: float) -> Any:
+    """A field for how much larger each batch is than the one before."""
+    return number(1.05, 16, "batches double in the paper", default=default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +40,11 @@ class DoublingBatches(PrivateElimination):
     policy: ClassVar[str] = "doubling-batches"
 
     first_batch: int | None = None
-    growth: float = 2.0
+    growth: float = growing(2.0)
 
     def __post_init__(self) -> None:
         PrivateElimination.__post_init__(self)
         object.__setattr__(self, "first_batch", check_batch("first_batch", self.first_batch, self.arms, self.horizon))
-        object.__setattr__(self, "growth", check_growth(self.growth))
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -50,11 +53,6 @@ class DoublingBatches(PrivateElimination):
     @property
     def stages(self) -> tuple[Stage, ...]:
         return _stages(self)
-
-
-def check_growth(growth: Any) -> float:
-    """Batches must grow, and not too fast."""
-    return check_number("growth", growth, 1.05, 16, "batches double in the paper")
 
 
 def check_batch(name: str, batch: int | None, arms: int, horizon: int) -> int | None:
@@ -81,7 +79,7 @@ def _stages(policy: DoublingBatches) -> tuple[Stage, ...]:
             first *= 2
     stages, error, seen = [], ArmError(0.0), 0
     for users in batch_sizes(policy.horizon, first, policy.growth):
-        error = error.plus(*batch_error(policy.batch_plan(users)), 1)
+        error = error.plus_batches(policy.batch_plan(users))
         seen += users
         stages.append(Stage(users, 1, difference_quantile(error, _failure(policy, first)) / seen))
     return tuple(stages)
@@ -107,5 +105,5 @@ def _failure(policy: DoublingBatches, first: int) -> float:
 
 
 def _width_after_first(policy: DoublingBatches, first: int) -> float:
-    error = ArmError(0.0).plus(*batch_error(policy.batch_plan(first)), 1)
+    error = ArmError(0.0).plus_batches(policy.batch_plan(first))
     return difference_quantile(error, _failure(policy, first)) / first

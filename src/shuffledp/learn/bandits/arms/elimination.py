@@ -7,6 +7,7 @@ the best arm is played to the end, and nobody reports any more.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, ClassVar, Self
@@ -18,33 +19,34 @@ from shuffledp.accounting.dropouts import check_honest_fraction
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.learn.bandits.arms.batches import (
-    METHODS,
     MOST_VISITS,
-    BanditGuarantee,
+    PAPER_METHODS,
+    ArmsGuarantee,
     batch_plan,
+    check_method,
     guarantee_of,
     privacy_of_one_visit,
-    sample_sums,
 )
 from shuffledp.learn.bandits.spec import (
-    SCHEMA,
     check_constants,
-    check_number,
+    check_declared,
     check_privacy,
-    check_whole,
-    fingerprint_of,
-    is_real,
-    refuse_other_spec,
-    state_fields,
+    declared,
+    number,
+    whole,
 )
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.fields import Constants
+from shuffledp.protocols.learner import Cohort, DeviceStep, Learner
 from shuffledp.protocols.request import LARGEST_USERS
+from shuffledp.protocols.states import RESTORE, State, fingerprint_of, is_whole, numbers, whole_numbers
+from shuffledp.protocols.states import whole as whole_kept
 from shuffledp.randomness import RandomBits
 
 MOST_ARMS = 100_000
 LEAST_FAILURE = 1e-100
+_LARGEST_SUM = LARGEST_USERS * LARGEST_USERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +71,17 @@ class Elimination(ABC):
     """
 
     policy: ClassVar[str]
+    every_round: ClassVar[bool] = False
+    """Whether the policy may choose anew for every user, and has no stages."""
 
-    arms: int
-    horizon: int
-    failure: float | None = None
+    arms: int = whole(2, MOST_ARMS, "one arm needs no bandit")
+    horizon: int = whole(2, LARGEST_USERS, "count the users who will come")
+    failure: float | None = number(LEAST_FAILURE, 1, "1 / horizon is usual", default=None)
 
     def __post_init__(self) -> None:
-        arms = check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
-        horizon = check_whole("horizon", self.horizon, 2, LARGEST_USERS, "count the users who will come")
-        object.__setattr__(self, "arms", arms)
-        object.__setattr__(self, "horizon", horizon)
-        if self.failure is not None:
-            failure = check_number("failure", self.failure, LEAST_FAILURE, 1, "1 / horizon is usual")
-            object.__setattr__(self, "failure", failure)
-            if failure == 1:
-                raise ParameterError("failure", 1, "must be below 1", "1 / horizon is usual")
+        check_declared(self)
+        if self.failure == 1:
+            raise ParameterError("failure", 1, "must be below 1", "1 / horizon is usual")
         if self.arms > self.horizon:
             raise ParameterError("arms", self.arms, f"must be at most the {self.horizon} users", "drop some arms")
 
@@ -103,97 +101,79 @@ class Elimination(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Cohort:
-    """The next users: all play this arm, and report by the plan; without a plan nobody reports."""
+class ArmsCohort(Cohort):
+    """The next users: all pull one arm, and report its reward as a bit; without a batch nobody reports."""
 
-    arm: int
-    users: int
-    plan: BinarySumPlan | None
+    @classmethod
+    def pulling(cls, arm: int, users: int, plan: BinarySumPlan | None) -> Self:
+        """So many users who pull this arm and report by this plan."""
+        return cls(users, () if plan is None else plan.batches, DeviceStep("pull", {"arm": arm}))
+
+    @property
+    def arm(self) -> int:
+        """The arm that all of them pull."""
+        return int(self.step.parameters["arm"])
+
+    @property
+    def plan(self) -> BinarySumPlan | None:
+        """What they report by; None where nobody reports."""
+        return self.batches[0].mechanism.plan if self.batches else None  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmsState:
+@dataclass(frozen=True, slots=True)
+class ArmMeans:
+    """What is known of the arms: estimated rewards, those that are left, and how far apart two means are by chance."""
+
+    means: tuple[float | None, ...]
+    """Each arm's estimated reward; None before its first batch."""
+    active: tuple[int, ...]
+    width: float | None
+    """No two means' difference is further off, but for the policy's failure; None before the first stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArmsState(State):
     """Where a policy stands: who came, which arms are left, and each arm's noisy sum and number of rewards."""
 
-    fingerprint: str
-    users: int
-    stage: int
-    told: int
-    active: tuple[int, ...]
-    sums: tuple[float, ...]
-    counts: tuple[int, ...]
+    users: int = whole_kept("whole users", most=_LARGEST_SUM)
+    stage: int = whole_kept("a whole stage", most=_LARGEST_SUM)
+    told: int = whole_kept("whole batches told", most=_LARGEST_SUM)
+    active: tuple[int, ...] = whole_numbers("a list of arms", most=_LARGEST_SUM)
+    sums: tuple[float, ...] = numbers("a list of sums of rewards", most=_LARGEST_SUM)
+    counts: tuple[int, ...] = whole_numbers("a list of users of each arm", most=_LARGEST_SUM)
 
     @property
     def means(self) -> tuple[float | None, ...]:
         """Each arm's estimated reward; None before its first batch."""
         return tuple(total / count if count else None for total, count in zip(self.sums, self.counts, strict=True))
 
-    def document(self) -> dict[str, Any]:
-        """The state as JSON."""
-        lists = {"active": list(self.active), "sums": list(self.sums), "counts": list(self.counts)}
-        numbers = {"users": self.users, "stage": self.stage, "told": self.told}
-        return {"schema": SCHEMA, "fingerprint": self.fingerprint, **numbers, **lists}
-
-    @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The state that a JSON document describes."""
-        names = ("fingerprint", "users", "stage", "told", "active", "sums", "counts")
-        fingerprint, users, stage, told, active, sums, counts = state_fields(document, names)
-        lists = (active, sums, counts)
-        if not all(isinstance(each, list) and all(map(is_real, each)) for each in lists):
-            raise DataError("state", "a list that is none", "must have lists of numbers", "restore it from a copy")
-        whole = (users, stage, told, *active, *counts)
-        if not all(isinstance(each, int) and is_real(each) for each in whole) or not isinstance(fingerprint, str):
-            wrong = "a number or a fingerprint that is none"
-            raise DataError("state", wrong, "must have whole numbers and a fingerprint", "restore it from a copy")
-        if not all(abs(each) <= LARGEST_USERS * LARGEST_USERS for each in (*sums, *whole)):
-            raise DataError("state", "a huge number", "must have numbers of users", "restore it from a copy")
-        return cls(
-            fingerprint=fingerprint,
-            users=users,
-            stage=stage,
-            told=told,
-            active=tuple(active),
-            sums=tuple(map(float, sums)),
-            counts=tuple(counts),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateElimination(Elimination):
+class PrivateElimination(Elimination, Learner[ArmsState]):
     """Arm elimination in the shuffle model: ask which arm the next users play, tell what their batch showed.
 
     `visits` is how often one user may come, never twice in one batch; the privacy is that of all the user's batches
     together. Whoever lets people in answers for both: in one batch M rewards would count M times, not like M batches.
     """
 
-    privacy: Privacy
-    method: str = "shares"
-    honest_fraction: float = 1.0
-    visits: int = 1
-    constants: Constants = "exact"
+    privacy: Privacy = declared(check_privacy)
+    method: str = declared(check_method, default="shares")
+    honest_fraction: float = declared(lambda name, value: check_honest_fraction(value), default=1.0)
+    visits: int = whole(1, MOST_VISITS, "1 means that nobody comes twice", default=1)
+    constants: Constants = declared(check_constants, default="exact")
 
     def __post_init__(self) -> None:
         # Not super(): a class with slots is made a second time, and the first one is not its base.
         Elimination.__post_init__(self)
-        check_privacy(self.privacy)
-        visits = check_whole("visits", self.visits, 1, MOST_VISITS, "1 means that nobody comes twice")
-        object.__setattr__(self, "visits", visits)
-        object.__setattr__(self, "honest_fraction", check_honest_fraction(self.honest_fraction))
-        check_constants(self.constants)
-        if not isinstance(self.method, str) or self.method not in METHODS:
-            raise ParameterError("method", self.method, f"must be {', '.join(METHODS)}", "shares has the least noise")
-        if self.constants == "paper" and (self.method != "coins" or self.visits > 1):
+        if self.constants == "paper" and (self.method not in PAPER_METHODS or self.visits > 1):
             raise ParameterError("constants", "paper", "are for the method coins and one visit", "use exact constants")
-
-    # --- what is promised --------------------------------------------------------------------
 
     def batch_plan(self, users: int) -> BinarySumPlan:
         """What a batch of this size runs."""
         claim = privacy_of_one_visit(self.privacy, self.method, self.visits)
         return batch_plan(users, claim, self.method, self.honest_fraction, self.constants)
 
-    def guarantee(self) -> BanditGuarantee:
+    def guarantee(self) -> ArmsGuarantee:
         """What users are promised, from the plans of all batches that there can be."""
         sizes = sorted({stage.batch_users for stage in self.stages})
         return guarantee_of([self.batch_plan(size) for size in sizes], self.privacy, self.visits)
@@ -219,13 +199,11 @@ class PrivateElimination(Elimination):
 
     @property
     def fingerprint(self) -> str:
-        """Of what decides the policy: a state of another one is refused."""
-        return fingerprint_of(self.spec)
+        """SHA-256 of what decides the policy: a state of another one is refused."""
+        return fingerprint_of([1, self.spec])
 
     def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.float64]:
-        return sample_sums(self.batch_plan(stage.batch_users), stage.batches, ones, bits=bits)
-
-    # --- step by step ------------------------------------------------------------------------
+        return self.batch_plan(stage.batch_users).sample_sums(ones, stage.batches, bits=bits)
 
     def start(self) -> ArmsState:
         """Nobody has come yet."""
@@ -239,7 +217,7 @@ class PrivateElimination(Elimination):
             counts=(0,) * self.arms,
         )
 
-    def ask(self, state: ArmsState) -> Cohort | None:
+    def ask(self, state: ArmsState) -> ArmsCohort | None:
         """The next users' arm and plan; None when all users have come."""
         self._check_state(state)
         left = self.horizon - state.users
@@ -250,28 +228,42 @@ class PrivateElimination(Elimination):
             missing = len(state.active) * stage.batches - state.told
             if missing * stage.batch_users <= left:
                 arm = state.active[state.told % len(state.active)]
-                return Cohort(arm, stage.batch_users, self.batch_plan(stage.batch_users))
-        return Cohort(self.best(state), left, None)
+                return ArmsCohort.pulling(arm, stage.batch_users, self.batch_plan(stage.batch_users))
+        return ArmsCohort.pulling(self.best(state), left, None)
 
-    def tell(self, state: ArmsState, estimate: Estimate | None) -> ArmsState:
-        """What the cohort's batch showed: its estimated sum, or None where nobody reported or the batch was void.
+    def tell(self, state: ArmsState, users: int, closed: Mapping[int, Estimate | None]) -> ArmsState:
+        """The state after the cohort, whose batch closed with this estimated sum of rewards.
 
-        A void batch is asked for again, of other users.
+        Args:
+            state: where the policy stood when it asked.
+            users: how many users came: the whole cohort where it reports.
+            closed: the estimate of batch 1, None where it was void; empty where nobody reports. A void batch is asked
+                for again, of other users.
+
+        Raises:
+            ParameterError: what was told does not fit what was asked.
         """
         cohort = self.ask(state)
         if cohort is None:
             raise ParameterError("state", state.users, "must have users to come", "the horizon is over")
-        users = state.users + cohort.users
-        if estimate is None:
-            return replace(state, users=users)
+        if cohort.plan is None and closed:
+            raise ParameterError("closed", dict(closed), "must be empty where nobody reports", "ask again")
+        if not is_whole(users) or not (1 if cohort.plan is None else cohort.users) <= users <= cohort.users:
+            raise ParameterError("users", users, f"must be the {cohort.users} of the cohort", "tell it once, full")
+        came = replace(state, users=state.users + int(users))
         if cohort.plan is None:
-            raise ParameterError("estimate", estimate, "must be None where nobody reports", "ask again")
+            return came
+        if set(closed) != {1}:
+            raise ParameterError("closed", sorted(closed), "must be the level 1", "tell the batch that closed")
+        estimate = closed[1]
+        if estimate is None:
+            return came
         if not isinstance(estimate, Estimate) or not math.isfinite(estimate.value):
             raise ParameterError("estimate", estimate, "must be a finite Estimate", "tell what the plan analyzed")
         sums, counts = list(state.sums), list(state.counts)
         sums[cohort.arm] += estimate.value
         counts[cohort.arm] += cohort.users
-        new = replace(state, users=users, told=state.told + 1, sums=tuple(sums), counts=tuple(counts))
+        new = replace(came, told=state.told + 1, sums=tuple(sums), counts=tuple(counts))
         stage = self.stages[state.stage]
         if new.told < len(new.active) * stage.batches:
             return new
@@ -279,12 +271,17 @@ class PrivateElimination(Elimination):
         kept = tuple(arm for arm in new.active if _mean(new, arm) >= most - stage.width)
         return replace(new, stage=new.stage + 1, told=0, active=kept)
 
+    def estimate(self, state: ArmsState, *, simulated: bool = False) -> ArmMeans:
+        """What is known of the arms by now."""
+        self._check_state(state)
+        return ArmMeans(state.means, state.active, self.stages[state.stage - 1].width if state.stage else None)
+
     def best(self, state: ArmsState) -> int:
         """The arm with the largest mean among those that are left."""
         return max(state.active, key=lambda arm: (_mean(state, arm), -arm))
 
     def _check_state(self, state: ArmsState) -> None:
-        refuse_other_spec(state.fingerprint, self.fingerprint)
+        state.belongs_to(self.fingerprint, "policy")
         stages = self.stages
         in_range = (
             0 <= state.users <= self.horizon
@@ -298,7 +295,7 @@ class PrivateElimination(Elimination):
         )
         batches = stages[state.stage].batches if in_range and state.stage < len(stages) else 1
         if not in_range or not 0 <= state.told < len(state.active) * batches or not self._counts_fit(state):
-            raise DataError("state", state.users, "must be one that this policy can come to", "restore it from a copy")
+            raise DataError("state", state.users, "must be one that this policy can come to", RESTORE)
 
     def _counts_fit(self, state: ArmsState) -> bool:
         """Arms that are left have every stage's rewards so far, dropped ones those up to some stage's end."""

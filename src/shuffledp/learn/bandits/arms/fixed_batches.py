@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.arms.batches import batch_error
 from shuffledp.learn.bandits.arms.doubling_batches import check_batch
 from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
 from shuffledp.learn.bandits.arms.paper import paper_sigma, paper_width
@@ -87,9 +86,8 @@ def _stages(policy: FixedBatches) -> tuple[Stage, ...]:
         )
     looks = comparisons(most)
     failure = policy.failure_probability / ((policy.arms - 1) * len(looks))
-    spread, law = batch_error(policy.batch_plan(users))
     stages = []
     for before, phase in zip([0, *looks], looks, strict=False):
-        error = ArmError(0.0).plus(phase * spread, law, phase)
+        error = ArmError(0.0).plus_batches(policy.batch_plan(users), phase)
         stages.append(Stage(users, phase - before, difference_quantile(error, failure) / (phase * users)))
     return tuple(stages)

@@ -27,6 +27,7 @@ from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.errors import ParameterError
+from shuffledp.protocols.binary_sum.base import BinarySumPlan
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +52,10 @@ class ArmError:
         if law is None:
             return ArmError(self.spread + spread, self.noises)
         return ArmError(self.spread + spread, _merged((*self.noises, _summed(law, batches))))
+
+    def plus_batches(self, plan: BinarySumPlan, batches: int = 1) -> "ArmError":
+        """With so many batches more by this plan."""
+        return self.plus(batches * plan.spread, plan.added_noise, batches)
 
 
 def difference_quantile(error: ArmError, failure: float) -> float:

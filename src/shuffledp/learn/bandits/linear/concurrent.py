@@ -33,7 +33,7 @@ class ConcurrentLinUCB(CountedPolicy):
     """
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         return f"concurrent-{self.plan.shufflers}"
 
     @classmethod

@@ -15,8 +15,10 @@ Proof: docs/theory/002-linear-bandits.md.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +57,21 @@ class ReleaseNoise:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LinearModel:
+class ConfidentModel:
     """What users are sent: an estimate, the inverse of its matrix, and the radius; any leading axes."""
 
     theta: Floats
     inverse: Floats
     radius: Floats
+
+    def document(self) -> dict[str, Any]:
+        """The model as JSON."""
+        return {name: getattr(self, name).tolist() for name in ("theta", "inverse", "radius")}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """The model that a JSON document describes."""
+        return cls(*(np.asarray(document[name], dtype=np.float64) for name in ("theta", "inverse", "radius")))
 
     def scores(self, features: Floats) -> Floats:
         """Upper confidence bounds of features (..., arms, dimension)."""
@@ -132,7 +143,7 @@ class ConfidenceRule:
         different = np.unique(self.low).size
         return 2 * math.log(different / (_REWARDS * self.setting.failure))
 
-    def model(self, matrix: Floats, vector: Floats, release: int) -> LinearModel:
+    def model(self, matrix: Floats, vector: Floats, release: int) -> ConfidentModel:
         """The model after this release of G + N and b + h, any leading axes.
 
         Where an eigenvalue is below `low`, which happens with at most the failure probability, it is raised to it.
@@ -146,7 +157,7 @@ class ConfidenceRule:
         scaled = vectors / values[..., np.newaxis, :]
         inverse = np.matmul(scaled, np.swapaxes(vectors, -1, -2))
         theta = np.matmul(inverse, vector[..., np.newaxis])[..., 0]
-        return LinearModel(theta, inverse, self.radius(values[..., 0], np.log(values / low).sum(axis=-1), release))
+        return ConfidentModel(theta, inverse, self.radius(values[..., 0], np.log(values / low).sum(axis=-1), release))
 
     def radius(self, least: Floats, log_det: Floats, release: int) -> Floats:
         """From V's least eigenvalue and ln det(V / low)."""

@@ -11,7 +11,7 @@ Model = Literal["none", "joint", "shuffle", "local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BanditGuarantee:
+class LinearGuarantee:
     """What a policy satisfies: who is trusted, for how many visits, and every term of delta.
 
     Shuffle privacy is joint privacy, too: what all other users are shown is computed from the shuffled batches.

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.bandits.spec import as_floats, check_flag, check_number, check_whole
+from shuffledp.learn.bandits.spec import as_floats, check_declared, check_flag, declared, number, whole
 
 Floats = NDArray[np.float64]
 
@@ -36,20 +36,18 @@ class JointVectors:
     (4.5, 2.0)
     """
 
-    dimension: int
-    nonnegative: bool = False
-    lowest_reward: float = 0.0
+    dimension: int = whole(1, LARGEST_DIMENSION, "count the features")
+    nonnegative: bool = declared(
+        lambda name, value: check_flag(name, value, "True promises that no two features are opposed"), default=False
+    )
+    lowest_reward: float = number(-1, 0, "scale rewards to [0, 1]", default=0.0)
 
     def __post_init__(self) -> None:
-        size = check_whole("dimension", self.dimension, 1, LARGEST_DIMENSION, "count the features")
-        lowest = check_number("lowest_reward", self.lowest_reward, -1, 0, "scale rewards to [0, 1]")
-        if lowest not in (0, -1):
-            raise ParameterError("lowest_reward", lowest, "must be 0 or -1", "scale rewards to [0, 1]")
-        promise = check_flag("nonnegative", self.nonnegative, "True promises that no two features are opposed")
-        object.__setattr__(self, "dimension", size)
+        check_declared(self)
+        if self.lowest_reward not in (0, -1):
+            raise ParameterError("lowest_reward", self.lowest_reward, "must be 0 or -1", "scale rewards to [0, 1]")
         # -0.0 + 0.0 is 0.0.
-        object.__setattr__(self, "lowest_reward", lowest + 0.0)
-        object.__setattr__(self, "nonnegative", promise)
+        object.__setattr__(self, "lowest_reward", self.lowest_reward + 0.0)
 
     @property
     def length(self) -> int:

@@ -4,88 +4,82 @@ A policy does no input or output and draws no noise: its state is a time, the la
 are shuffled, where their counter stands.
 """
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.continual.counter import CounterState, is_whole
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, LinearModel, ReleaseNoise
-from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
-from shuffledp.learn.bandits.linear.setting import LinearSetting
-from shuffledp.learn.bandits.spec import as_floats, is_real
-from shuffledp.protocols.learner import OpenBatch
+from shuffledp.continual.counter import CounterState
+from shuffledp.errors import ParameterError
+from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ConfidentModel, ReleaseNoise
+from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
+from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting
+from shuffledp.learn.bandits.spec import as_floats, check_declared, declared
+from shuffledp.protocols.learner import Cohort, DeviceStep, Learner, OpenBatch
+from shuffledp.protocols.states import State, fingerprint_of, inner, is_whole, numbers, whole
+from shuffledp.randomness import RandomBits
 
 LARGEST_SUM = 1e100
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LinearState:
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearState(State):
     """Users so far, the last released sum of joint vectors, and the counter of batches if there is one."""
 
-    fingerprint: str
-    users: int
-    released: tuple[float, ...]
-    counter: CounterState | None = None
-
-    def document(self) -> dict[str, Any]:
-        """The state as JSON."""
-        counter = None if self.counter is None else self.counter.document()
-        released = list(self.released)
-        return {
-            "schema": 1,
-            "fingerprint": self.fingerprint,
-            "users": self.users,
-            "released": released,
-            "counter": counter,
-        }
-
-    @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The state that a JSON document describes."""
-        way_out = "restore it from a copy"
-        if not isinstance(document, Mapping) or document.get("schema") != 1:
-            raise DataError("state", type(document).__name__, "must be an object with schema 1", way_out)
-        try:
-            counter = None if document["counter"] is None else CounterState.from_document(document["counter"])
-            released, users, fingerprint = document["released"], document["users"], document["fingerprint"]
-        except KeyError as missing:
-            raise DataError("state", f"no {missing}", "must have all its fields", way_out) from None
-        if not is_whole(users) or not isinstance(fingerprint, str):
-            raise DataError("state", "others", "must have whole users and a fingerprint", way_out)
-        if not isinstance(released, list) or not all(is_real(each) and abs(each) <= LARGEST_SUM for each in released):
-            raise DataError("state", "others", f"must have a list of finite sums up to {LARGEST_SUM:g}", way_out)
-        return cls(fingerprint, users, tuple(map(float, released)), counter)
+    users: int = whole("whole users")
+    released: tuple[float, ...] = numbers(f"a list of finite sums up to {LARGEST_SUM:g}", most=LARGEST_SUM)
+    counter: CounterState | None = inner("its counter, or none", CounterState.from_document, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class LinearCohort:
-    """The next users: how many at most until something is released, their model, and the batches that they join."""
+class LinearCohort(Cohort):
+    """The next users until something is released, at most: each chooses by the model, and sends its joint vector."""
 
-    users: int
-    model: LinearModel
-    batches: tuple[OpenBatch, ...] = ()
+    @property
+    def model(self) -> ConfidentModel:
+        """What all of them choose by."""
+        return ConfidentModel.from_document(self.step.parameters["model"])
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearPolicy(ABC):
+class LinearPolicy(Learner[LinearState]):
     """A policy is when sums are released and with which noise; the rest is one rule for all."""
 
-    setting: LinearSetting
+    name: ClassVar[str]
+    """The policy's name in JSON and pictures."""
+    is_counted: ClassVar[bool] = False
+    """Whether clients round their vectors to steps, and integer noise is added to those."""
+
+    setting: LinearSetting = declared(check_setting)
+
+    def __post_init__(self) -> None:
+        check_declared(self)
 
     @property
-    @abstractmethod
-    def name(self) -> str:
-        """As in JSON and pictures."""
+    def updates_every_round(self) -> bool:
+        """Whether the model changes after every user, without noise."""
+        return False
+
+    @property
+    def step(self) -> float:
+        """The unit of the sums that are made: a step of the grid where clients round to one."""
+        return 1.0
+
+    def to_steps(self, vectors: Floats, *, bits: RandomBits) -> Numbers:
+        """Joint vectors as clients send them: rounded to steps, or as they are."""
+        return vectors
+
+    @property
+    def shufflers(self) -> int:
+        """How many shufflers are used; none where nobody shuffles."""
+        return 0
 
     @property
     @abstractmethod
@@ -98,8 +92,18 @@ class LinearPolicy(ABC):
         """Of every release."""
 
     @abstractmethod
-    def guarantee(self) -> BanditGuarantee:
+    def guarantee(self) -> LinearGuarantee:
         """Whom it protects."""
+
+    @abstractmethod
+    def sample_noise(self, shape: tuple[int, int], *, bits: RandomBits, generator: Any) -> Iterator[Numbers]:
+        """The noise of each release in turn, for many instances at once: in steps where clients round to them.
+
+        Args:
+            shape: how many instances, and the numbers of a joint vector.
+            bits: where noise comes from that would protect people.
+            generator: where the noise of references comes from, which protects nobody.
+        """
 
     @abstractmethod
     def _decides(self) -> dict[str, Any]:
@@ -118,52 +122,65 @@ class LinearPolicy(ABC):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what decides the policy."""
-        decides = {"schema": 1, "policy": self.name, **self.setting.document(), **self._decides()}
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-
-    # --- ask and tell ------------------------------------------------------------------------
+        return fingerprint_of({"schema": 1, "policy": self.name, **self.setting.document(), **self._decides()})
 
     def start(self) -> LinearState:
         """Nobody has come yet."""
         return LinearState(self.fingerprint, 0, (0.0,) * self.setting.joint.length)
 
-    def ask(self, state: LinearState) -> LinearCohort:
-        """The model of the next users, and how many of them have it."""
+    def ask(self, state: LinearState) -> LinearCohort | None:
+        """The model of the next users, and how many of them have it; None when all have come."""
         self._check_state(state)
-        left = self.slot_users - state.users % self.slot_users
-        return LinearCohort(min(left, self.setting.users - state.users), self.model(state))
+        users = min(self.slot_users - state.users % self.slot_users, self.setting.users - state.users)
+        if users == 0:
+            return None
+        asked = {"model": self.estimate(state).document(), "joint": asdict(self.setting.joint)}
+        return LinearCohort(users, self._batches(state), DeviceStep("choose", asked))
 
-    def tell(self, state: LinearState, users: int, told: Any = None) -> LinearState:
-        """So many users of the cohort came; at the end of a slot, the sum over all users so far as it was released."""
+    def _batches(self, state: LinearState) -> tuple[OpenBatch, ...]:
+        """The batches that the next users join, where sums are made from messages."""
+        return ()
+
+    def tell(self, state: LinearState, users: int, closed: Mapping[int, Any]) -> LinearState:
+        """The state after so many users of the cohort.
+
+        Args:
+            state: where the policy stood when it asked.
+            users: how many users of the cohort came.
+            closed: where a slot ends, the sum over all users so far as it was released, at level 1.
+
+        Raises:
+            ParameterError: what was told does not fit what was asked.
+        """
         time = self._time_after(state, users)
         if time % self.slot_users:
-            if told is not None:
-                raise ParameterError("told", "a sum", "must be left out before a slot ends", "wait for the release")
+            if closed:
+                raise ParameterError("closed", "a sum", "must be left out before a slot ends", "wait for the release")
             return LinearState(state.fingerprint, time, state.released)
-        return LinearState(state.fingerprint, time, self._checked_sum(told))
+        return LinearState(state.fingerprint, time, self._checked_sum(closed))
 
-    def model(self, state: LinearState) -> LinearModel:
+    def estimate(self, state: LinearState, *, simulated: bool = False) -> ConfidentModel:
         """What the next users are sent."""
         matrix, vector = self.setting.joint.unpack(np.array(state.released))
         return self.rule.model(matrix, vector, state.users // self.slot_users)
 
     def _time_after(self, state: LinearState, users: int) -> int:
         cohort = self.ask(state)
-        if not is_whole(users) or not 1 <= users <= cohort.users:
-            raise ParameterError("users", users, f"must lie in 1..{cohort.users}", "ask again after each cohort")
+        left = 0 if cohort is None else cohort.users
+        if not is_whole(users) or not 1 <= users <= left:
+            raise ParameterError("users", users, f"must lie in 1..{left}", "ask again after each cohort")
         return state.users + int(users)
 
-    def _checked_sum(self, told: Any) -> tuple[float, ...]:
-        numbers = np.zeros(0) if told is None else as_floats("told", told)
+    def _checked_sum(self, closed: Any) -> tuple[float, ...]:
+        told = closed.get(1) if isinstance(closed, Mapping) else None
+        numbers = np.zeros(0) if told is None else as_floats("closed", told)
         if numbers.shape != (self.setting.joint.length,) or not (np.abs(numbers) <= LARGEST_SUM).all():
             wanted = f"must be {self.setting.joint.length} finite numbers where a slot ends"
-            raise ParameterError("told", f"shape {numbers.shape}", wanted, "tell the released sum")
+            raise ParameterError("closed", f"shape {numbers.shape}", wanted, "tell the released sum")
         return tuple(numbers.tolist())
 
     def _check_state(self, state: LinearState) -> None:
-        if state.fingerprint != self.fingerprint:
-            belongs = f"must belong to the policy {self.fingerprint[:12]}"
-            raise ParameterError("state", state.fingerprint[:12], belongs, "use its own policy")
+        state.belongs_to(self.fingerprint, "policy")
         if not is_whole(state.users) or not 0 <= state.users <= self.setting.users:
             limits = f"must lie in 0..{self.setting.users}"
             raise ParameterError("users", state.users, limits, "plan for more users")

@@ -1,17 +1,22 @@
 """What a linear bandit is about: how many users, which features and rewards, how sure its bounds are."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from shuffledp.continual.shape import check_confidence
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
-from shuffledp.learn.bandits.spec import check_constants, check_number, check_whole
+from shuffledp.learn.bandits.spec import check_constants, check_declared, check_whole, declared, number, whole
+from shuffledp.protocols.fields import Constants
 from shuffledp.protocols.request import LARGEST_USERS
 
-Constants = Literal["exact", "paper"]
 LONGEST_THETA = 1e6
 MOST_VISITS = 10_000
+
+
+def _confidence(name: str, confidence: Any) -> float:
+    check_confidence(confidence)
+    return float(confidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,27 +29,21 @@ class LinearSetting:
     20
     """
 
-    users: int
+    users: int = whole(1, LARGEST_USERS, "count the people")
     dimension: int
     nonnegative: bool = False
     lowest_reward: float = 0.0
-    theta_length: float = 1.0
-    confidence: float = 0.95
-    constants: Constants = "exact"
+    theta_length: float = number(0, LONGEST_THETA, "1 suits most", default=1.0)
+    confidence: float = declared(_confidence, default=0.95)
+    constants: Constants = declared(check_constants, default="exact")
 
     def __post_init__(self) -> None:
         # As plain numbers, so that equal settings have equal fingerprints.
-        object.__setattr__(self, "users", check_whole("users", self.users, 1, LARGEST_USERS, "count the people"))
-        check_confidence(self.confidence)
-        object.__setattr__(self, "confidence", float(self.confidence))
-        length = check_number("theta_length", self.theta_length, 0, LONGEST_THETA, "1 suits most")
-        if length == 0:
-            raise ParameterError("theta_length", length, "must be > 0", "1 suits most")
-        object.__setattr__(self, "theta_length", length)
-        joint = JointVectors(self.dimension, self.nonnegative, self.lowest_reward)
-        for name in ("dimension", "nonnegative", "lowest_reward"):
-            object.__setattr__(self, name, getattr(joint, name))
-        check_constants(self.constants)
+        check_declared(self)
+        if self.theta_length == 0:
+            raise ParameterError("theta_length", self.theta_length, "must be > 0", "1 suits most")
+        for name, value in asdict(JointVectors(self.dimension, self.nonnegative, self.lowest_reward)).items():
+            object.__setattr__(self, name, value)
 
     @property
     def joint(self) -> JointVectors:
@@ -63,28 +62,21 @@ class LinearSetting:
 
     def document(self) -> dict[str, Any]:
         """The setting as JSON."""
-        return {
-            "users": self.users,
-            "dimension": self.dimension,
-            "nonnegative": self.nonnegative,
-            "lowest_reward": self.lowest_reward,
-            "theta_length": self.theta_length,
-            "confidence": self.confidence,
-            "constants": self.constants,
-        }
+        return asdict(self)
 
 
-def check_setting(setting: Any) -> None:
-    """Refuse what is no setting."""
+def check_setting(name: str, setting: Any) -> LinearSetting:
+    """A LinearSetting, and nothing else."""
     if not isinstance(setting, LinearSetting):
-        raise ParameterError("setting", repr(setting), "must be a LinearSetting", "make one")
+        raise ParameterError(name, repr(setting), "must be a LinearSetting", "make one")
+    return setting
 
 
-def check_batch(batch: int, users: int) -> int:
+def check_batch(batch: Any, users: int) -> int:
     """A batch that the horizon can fill."""
     return check_whole("batch", batch, 1, users, "20 are a common choice")
 
 
-def check_visits(visits: int) -> int:
+def check_visits(name: str, visits: Any) -> int:
     """How often a user may come."""
-    return check_whole("visits", visits, 1, MOST_VISITS, "1 if nobody returns")
+    return check_whole(name, visits, 1, MOST_VISITS, "1 if nobody returns")

@@ -1,7 +1,7 @@
 """LinUCB with one shuffler and batches of B users: a vector sum each, whose noise adds up over the batches."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_batch, check_setting
@@ -19,14 +19,12 @@ class ShuffleVecLinUCB(CountedPolicy):
     (20, 100, 'shuffle')
     """
 
-    @property
-    def name(self) -> str:
-        return "shuffle-vec"
+    name: ClassVar[str] = "shuffle-vec"
 
     @classmethod
     def planned(cls, setting: LinearSetting, privacy: Privacy, *, batch: int = 20, visits: int = 1) -> Self:
         """Batches of exactly so many users; [002] Corollary 3.6 takes about users^(3/5)."""
-        check_setting(setting)
+        check_setting("setting", setting)
         batch = check_batch(batch, setting.users)
         budget = max(1, -(-(setting.users + 1) // batch) - 1)
         # The schedule lasts a little longer than the horizon, so that all slots have the asked size.

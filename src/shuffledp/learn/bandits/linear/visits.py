@@ -7,7 +7,6 @@ the Gaussian pair of all is that many times one batch's, adaptive choices includ
 add up, as do transports.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,13 +14,13 @@ import numpy as np
 from scipy import special
 
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.continual.noise import SkellamNoise
+from shuffledp.continual.noise import BatchNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import UserView
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.setting import check_visits
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import Vectors
+from shuffledp.protocols.domains.summed import SummedDomain
 
 LEAST_OFFSET_FAILURE = 1e-28
 
@@ -34,7 +33,7 @@ class Visits:
     levels: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", check_visits(self.count))
+        object.__setattr__(self, "count", check_visits("visits", self.count))
 
     @property
     def squares(self) -> int:
@@ -49,7 +48,7 @@ class Visits:
         """The target of a plan that one visit joins: its part of what does not come from noise."""
         return Privacy(privacy.epsilon, privacy.delta / self.count)
 
-    def view(self, domain: Vectors, privacy: Privacy) -> UserView:
+    def view(self, domain: SummedDomain, privacy: Privacy) -> UserView:
         """All a user's batches."""
         once = UserView.of(domain, self.levels, self.each(privacy))
         together = self.count if self.levels > 1 else 1
@@ -61,14 +60,12 @@ class Visits:
             outside=once.outside * self.levels / self.squares,
         )
 
-    def noise(self, domain: Vectors, privacy: Privacy) -> SkellamNoise:
+    def noise(self, domain: SummedDomain, privacy: Privacy) -> BatchNoise:
         """The least noise with which all visits together, and each one by itself, are private."""
         return _noise(self, domain, privacy)
 
     def delta_terms(self, plan: CounterPlan, privacy: Privacy) -> tuple[DeltaTerm, ...]:
         """Every summand of delta for all visits to this plan's batches."""
-        if not isinstance(plan.domain, Vectors):
-            raise ParameterError("plan", plan.domain.kind, "must be of vectors", "plan a running sum of vectors")
         noise = self.view(plan.domain, privacy).delta_terms(plan.batch_noise, privacy.epsilon)
         carried = [
             term
@@ -79,28 +76,30 @@ class Visits:
 
 
 @lru_cache(maxsize=64)
-def _noise(visits: Visits, domain: Vectors, privacy: Privacy) -> SkellamNoise:
+def _noise(visits: Visits, domain: SummedDomain, privacy: Privacy) -> BatchNoise:
     found = [
         visits.view(domain, privacy).calibrate("skellam", privacy),
         UserView.of(domain, visits.levels, visits.each(privacy)).calibrate("skellam", visits.each(privacy)),
     ]
-    return max((noise for noise in found if isinstance(noise, SkellamNoise)), key=lambda noise: noise.variance)
+    return max(found, key=lambda noise: noise.law().variance)
 
 
 @lru_cache(maxsize=64)
-def gaussian_offset(noise: SkellamNoise, failure: float) -> float:
+def gaussian_offset(noise: BatchNoise, failure: float) -> float:
     """How far, in steps, the noise is from Gaussian of its deviation, coupled by quantiles, but for `failure` a draw.
 
     With h(z) = Phi^-1(P[Z <= z]), a standard normal g with h(z - 1) < g <= h(z) goes with z. The distance is bounded
     at every z up to the least r with P[|Z| > r] <= failure.
 
+    >>> from shuffledp.continual.noise import SkellamNoise
     >>> 0.5 < gaussian_offset(SkellamNoise(10_000.0), 3e-12) < 0.75
     True
     """
     if not LEAST_OFFSET_FAILURE <= failure < 1:
         limits = f"must lie in [{LEAST_OFFSET_FAILURE:g}, 1)"
         raise ParameterError("failure", failure, limits, "ask for less confidence, or fewer releases")
-    law, deviation = noise.law(), math.sqrt(noise.variance)
+    law = noise.law()
+    deviation = law.standard_deviation
     outside = failure * 1e-3
     start, _ = law.window(outside)
     numbers = np.arange(start - 1, 1)

@@ -5,31 +5,24 @@ from collections.abc import Callable
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
-from shuffledp.learn.bandits.linear.curator import SquareRootLinUCB, TreeLinUCB
-from shuffledp.learn.bandits.linear.linucb import LinUCB
-from shuffledp.learn.bandits.linear.local import AmplifiedLinUCB, LocalLinUCB
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting, check_visits
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
 from shuffledp.learn.bandits.spec import check_privacy
 from shuffledp.privacy import Privacy
+from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
+from shuffledp.references.bandits.linucb import LinUCB
+from shuffledp.references.bandits.local import AmplifiedLinUCB, LocalLinUCB
 
-Maker = Callable[[LinearSetting, Privacy, int, int], LinearPolicy]
-
-_MAKERS: dict[str, Maker] = {
-    "linucb": lambda setting, privacy, batch, visits: LinUCB(setting=setting),
-    "jdp-sqrt": lambda setting, privacy, batch, visits: SquareRootLinUCB.planned(setting, privacy, visits=visits),
-    "jdp-tree": lambda setting, privacy, batch, visits: TreeLinUCB(setting=setting, privacy=privacy, visits=visits),
-    "concurrent-4": lambda setting, privacy, batch, visits: ConcurrentLinUCB.planned(setting, privacy, visits=visits),
-    "shuffle-vec": lambda setting, privacy, batch, visits: ShuffleVecLinUCB.planned(
-        setting, privacy, batch=batch, visits=visits
-    ),
-    "shuffle-amp": lambda setting, privacy, batch, visits: AmplifiedLinUCB(
-        setting=setting, privacy=privacy, batch=batch, visits=visits
-    ),
-    "ldp": lambda setting, privacy, batch, visits: LocalLinUCB(
-        setting=setting, privacy=privacy, batch=batch, visits=visits
-    ),
+# A maker takes a setting and a privacy; users of a batch and visits of a user are named for all, and used by some.
+_MAKERS: dict[str, Callable[..., LinearPolicy]] = {
+    "linucb": lambda setting, privacy, **_: LinUCB(setting=setting),
+    "jdp-sqrt": lambda setting, privacy, visits, **_: SquareRootLinUCB.planned(setting, privacy, visits=visits),
+    "jdp-tree": lambda setting, privacy, visits, **_: TreeLinUCB(setting=setting, privacy=privacy, visits=visits),
+    "concurrent-4": lambda setting, privacy, visits, **_: ConcurrentLinUCB.planned(setting, privacy, visits=visits),
+    "shuffle-vec": lambda setting, privacy, **asked: ShuffleVecLinUCB.planned(setting, privacy, **asked),
+    "shuffle-amp": lambda setting, privacy, **asked: AmplifiedLinUCB(setting=setting, privacy=privacy, **asked),
+    "ldp": lambda setting, privacy, **asked: LocalLinUCB(setting=setting, privacy=privacy, **asked),
 }
 
 POLICIES = tuple(_MAKERS)
@@ -44,11 +37,11 @@ def linear_policy(
     >>> linear_policy("concurrent-2", LinearSetting(users=5000, dimension=3), Privacy(1, 0.1)).name
     'concurrent-2'
     """
-    check_setting(setting)
-    check_privacy(privacy)
-    visits = check_visits(visits)
+    check_setting("setting", setting)
+    check_privacy("privacy", privacy)
+    visits = check_visits("visits", visits)
     if str(name) in _MAKERS:
-        return _MAKERS[str(name)](setting, privacy, batch, visits)
+        return _MAKERS[str(name)](setting, privacy, batch=batch, visits=visits)
     several = re.fullmatch(r"concurrent-([1-9]\d?)", str(name))
     if several is None:
         raise ParameterError("policy", name, f"must be one of {', '.join(POLICIES)}", "or concurrent-2, -3, ...")

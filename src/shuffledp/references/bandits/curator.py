@@ -4,75 +4,45 @@ References for comparison. The noise is a deviation here; `shuffledp.references.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shuffledp.accounting.gaussian import gaussian_delta
-from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.learn.bandits.linear.confidence import ReleaseNoise
-from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
+from shuffledp.learn.bandits.linear.confidence import Floats, ReleaseNoise
+from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
 from shuffledp.learn.bandits.linear.planning import planning_bound
-from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.learn.bandits.linear.setting import LinearSetting, check_batch, check_setting, check_visits
-from shuffledp.learn.bandits.spec import check_privacy
+from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.prefix_noise import (
     square_root_deviations,
+    square_root_noise,
     tree_deviation,
     tree_deviations,
+    tree_noise,
 )
+from shuffledp.references.bandits.slots import GaussianPolicy
 from shuffledp.references.continual.square_root import sum_of_squares
 
 
 @dataclass(frozen=True, kw_only=True)
-class CuratorPolicy(LinearPolicy):
+class CuratorPolicy(GaussianPolicy):
     """A curator sees all data and releases noisy sums; what one user is shown tells little of any other.
 
     A user who visits M times moves a node, or the factor's input, by at most M times as much, wherever the visits fall.
     """
-
-    privacy: Privacy
-    batch: int = 1
-    visits: int = 1
-
-    def __post_init__(self) -> None:
-        check_setting(self.setting)
-        check_privacy(self.privacy)
-        object.__setattr__(self, "batch", check_batch(self.batch, self.setting.users))
-        object.__setattr__(self, "visits", check_visits(self.visits))
-
-    @property
-    def slot_users(self) -> int:
-        return self.batch
 
     @property
     def sensitivity(self) -> float:
         """How far all of a user's visits move a node."""
         return self.setting.joint.apart * self.visits
 
-    def _guarantee(self, shift: float, deviation: float, because: str) -> BanditGuarantee:
-        # The deviation was found by bisection: the last digit is left for rounding.
-        noise = gaussian_delta(self.privacy.epsilon, deviation * (1 + 1e-12), shift)
+    def _guarantee(self, shift: float, deviation: float, because: str) -> LinearGuarantee:
         words = f"the curve of Gaussian noise of deviation {deviation:.6g} against a shift of {shift:.6g}"
-        return BanditGuarantee(
-            model="joint",
-            privacy=self.privacy,
-            visits=self.visits,
-            terms=(DeltaTerm("noise", noise, words),),
-            trusted="the curator, who sees all data; reference: noise in floating point",
-            because=because,
-        )
-
-    def _decides(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            "batch": self.batch,
-            "visits": self.visits,
-        }
+        seen = "the curator, who sees all data"
+        return self._gaussian("joint", self._proved(deviation, shift), words, seen, because)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +52,7 @@ class TreeLinUCB(CuratorPolicy):
     Reference: Shariff, Sheffet 2018, with the analytic Gaussian mechanism in place of their constants.
     """
 
-    @property
-    def name(self) -> str:
-        return "jdp-tree"
+    name: ClassVar[str] = "jdp-tree"
 
     @property
     def node_deviation(self) -> float:
@@ -101,7 +69,10 @@ class TreeLinUCB(CuratorPolicy):
         exact = tree_deviations(self.releases, self.privacy, self.sensitivity)
         return ReleaseNoise.gaussian(exact * (self.node_deviation / exact[0]))
 
-    def guarantee(self) -> BanditGuarantee:
+    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
+        return tree_noise(self.releases, self.node_deviation, shape, generator=generator)
+
+    def guarantee(self) -> LinearGuarantee:
         levels = max(1, self.releases.bit_length())
         because = (
             f"A visit is in one node of each of {levels} levels; what others are shown is computed from the nodes."
@@ -116,9 +87,7 @@ class SquareRootLinUCB(CuratorPolicy):
     Reference: Henzinger, Upadhyay, Upadhyay 2023, for the sums.
     """
 
-    @property
-    def name(self) -> str:
-        return "jdp-sqrt"
+    name: ClassVar[str] = "jdp-sqrt"
 
     @classmethod
     def planned(cls, setting: LinearSetting, privacy: Privacy, *, visits: int = 1) -> Self:
@@ -129,7 +98,11 @@ class SquareRootLinUCB(CuratorPolicy):
     def release_noise(self) -> ReleaseNoise:
         return ReleaseNoise.gaussian(square_root_deviations(self.releases, self.privacy, self.sensitivity))
 
-    def guarantee(self) -> BanditGuarantee:
+    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
+        first = float(self.release_noise.deviations[1])
+        return square_root_noise(self.releases, first, shape, generator=generator)
+
+    def guarantee(self) -> LinearGuarantee:
         deviations = square_root_deviations(self.releases, self.privacy, self.sensitivity)
         column = math.sqrt(float(sum_of_squares(self.releases)))
         because = "A visit moves the factor's input by a column of the factor; releases are computed from that."

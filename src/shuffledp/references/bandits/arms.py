@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes, check_growth
+from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes, growing
 from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, Stage
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
-from shuffledp.learn.bandits.spec import check_number, check_privacy, check_whole
+from shuffledp.learn.bandits.spec import check_declared, check_privacy, check_whole, declared, number, whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.request import LARGEST_USERS
 from shuffledp.randomness import RandomBits
@@ -36,16 +36,12 @@ _DRAWN_TOGETHER = 1 << 20
 class ReferenceElimination(Elimination):
     """Arms are compared after batches that grow by the factor `growth`: 2 makes the twin of doubling batches."""
 
-    growth: float = GROWTH
-
-    def __post_init__(self) -> None:
-        Elimination.__post_init__(self)
-        object.__setattr__(self, "growth", check_growth(self.growth))
+    growth: float = growing(GROWTH)
 
     @property
-    @abstractmethod
     def spread(self) -> float:
         """The squared range of one user's report."""
+        return 1.0
 
     @property
     def stage_noise(self) -> IntegerLaw | None:
@@ -67,10 +63,6 @@ class NonPrivateElimination(ReferenceElimination):
 
     policy: ClassVar[str] = "non-private"
 
-    @property
-    def spread(self) -> float:
-        return 1.0
-
     def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
         return ones.astype(np.float64)
 
@@ -81,11 +73,7 @@ class LocalElimination(ReferenceElimination):
 
     policy: ClassVar[str] = "local"
 
-    privacy: Privacy
-
-    def __post_init__(self) -> None:
-        ReferenceElimination.__post_init__(self)
-        check_privacy(self.privacy)
+    privacy: Privacy = declared(check_privacy)
 
     @property
     def _lie(self) -> float:
@@ -110,16 +98,8 @@ class CuratorElimination(ReferenceElimination):
 
     policy: ClassVar[str] = "curator"
 
-    privacy: Privacy
-    growth: float = 2.0
-
-    def __post_init__(self) -> None:
-        ReferenceElimination.__post_init__(self)
-        check_privacy(self.privacy)
-
-    @property
-    def spread(self) -> float:
-        return 1.0
+    privacy: Privacy = declared(check_privacy)
+    growth: float = growing(2.0)
 
     @property
     def stage_noise(self) -> IntegerLaw:
@@ -135,17 +115,15 @@ class EveryRound(ABC):
     """Not private: a policy that may choose anew for every user; `refresh` saves steps, and 0 saves none."""
 
     policy: ClassVar[str]
+    every_round: ClassVar[bool] = True
 
-    arms: int
-    horizon: int
-    refresh: float = 0.01
+    arms: int = whole(2, MOST_ARMS, "one arm needs no bandit")
+    horizon: int = whole(2, LARGEST_USERS, "count the users, at least one an arm")
+    refresh: float = number(0, 1, "0.01 costs little", default=0.01)
 
     def __post_init__(self) -> None:
-        arms = check_whole("arms", self.arms, 2, MOST_ARMS, "one arm needs no bandit")
-        horizon = check_whole("horizon", self.horizon, arms, LARGEST_USERS, "count the users, at least one an arm")
-        object.__setattr__(self, "arms", arms)
-        object.__setattr__(self, "horizon", horizon)
-        object.__setattr__(self, "refresh", check_number("refresh", self.refresh, 0, 1, "0.01 costs little"))
+        check_declared(self)
+        check_whole("horizon", self.horizon, self.arms, LARGEST_USERS, "count the users, at least one an arm")
 
     @abstractmethod
     def play(self, means: Floats, *, bits: RandomBits) -> NDArray[np.int64]:

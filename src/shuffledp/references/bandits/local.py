@@ -4,9 +4,10 @@ References for comparison. The noise is a deviation here; `shuffledp.references.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,39 +15,22 @@ from shuffledp.accounting.amplification import local_delta_distance, stronger_cl
 from shuffledp.accounting.gaussian import gaussian_delta, gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.linear.confidence import ReleaseNoise
-from shuffledp.learn.bandits.linear.guarantee import BanditGuarantee
-from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.learn.bandits.linear.setting import check_batch, check_setting, check_visits
-from shuffledp.learn.bandits.spec import check_privacy
+from shuffledp.learn.bandits.linear.confidence import Floats, ReleaseNoise
+from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
 from shuffledp.privacy import Privacy
 from shuffledp.references.amplified_gaussian import weakest_local_privacy
+from shuffledp.references.bandits.prefix_noise import walk_noise
+from shuffledp.references.bandits.slots import GaussianPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalLinUCB(LinearPolicy):
+class LocalLinUCB(GaussianPolicy):
     """Everybody adds the noise itself and trusts nobody; the noise of all adds up. M visits compose to sqrt(M).
 
     Reference: Zheng et al. 2020, with the analytic Gaussian mechanism and the joint vector's exact sensitivity.
     """
 
-    privacy: Privacy
-    batch: int = 1
-    visits: int = 1
-
-    def __post_init__(self) -> None:
-        check_setting(self.setting)
-        check_privacy(self.privacy)
-        object.__setattr__(self, "batch", check_batch(self.batch, self.setting.users))
-        object.__setattr__(self, "visits", check_visits(self.visits))
-
-    @property
-    def name(self) -> str:
-        return "ldp"
-
-    @property
-    def slot_users(self) -> int:
-        return self.batch
+    name: ClassVar[str] = "ldp"
 
     @cached_property
     def user_deviation(self) -> float:
@@ -61,26 +45,15 @@ class LocalLinUCB(LinearPolicy):
         users = np.arange(1, self.releases + 1) * self.slot_users
         return ReleaseNoise.gaussian(self.user_deviation * np.sqrt(users))
 
-    def guarantee(self) -> BanditGuarantee:
-        shift = self.setting.joint.apart * math.sqrt(self.visits)
-        delta = gaussian_delta(self.privacy.epsilon, self.user_deviation * (1 + 1e-12), shift)
-        return BanditGuarantee(
-            model="local",
-            privacy=self.privacy,
-            visits=self.visits,
-            terms=(DeltaTerm("noise", delta, f"the curve of Gaussian noise against a shift of {shift:.6g}"),),
-            trusted="nobody; reference: noise in floating point",
-            because="Each message is private by itself.",
-            local=self.privacy,
-        )
+    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
+        each = self.user_deviation * math.sqrt(self.slot_users)
+        return walk_noise(self.releases, each, shape, generator=generator)
 
-    def _decides(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            "batch": self.batch,
-            "visits": self.visits,
-        }
+    def guarantee(self) -> LinearGuarantee:
+        shift = self.setting.joint.apart * math.sqrt(self.visits)
+        words = f"the curve of Gaussian noise against a shift of {shift:.6g}"
+        delta = self._proved(self.user_deviation, shift)
+        return self._gaussian("local", delta, words, "nobody", "Each message is private by itself.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +63,14 @@ class AmplifiedLinUCB(LocalLinUCB):
     Reference: [002] section 3.2, with the noise that the accountant proves for this batch.
     """
 
+    name: ClassVar[str] = "shuffle-amp"
+
     batch: int = 20
 
     def __post_init__(self) -> None:
-        LocalLinUCB.__post_init__(self)
+        super().__post_init__()
         if self.visits != 1:
             raise ParameterError("visits", self.visits, "must be 1 with shuffle-amp", "choose shuffle-vec or ldp")
-
-    @property
-    def name(self) -> str:
-        return "shuffle-amp"
 
     @cached_property
     def local_privacy(self) -> Privacy:
@@ -117,22 +88,21 @@ class AmplifiedLinUCB(LocalLinUCB):
             return 4 * math.sqrt(2 * logs) / (epsilon * math.sqrt(self.batch))
         return gaussian_standard_deviation(self.local_privacy, self.setting.joint.apart)
 
-    def guarantee(self) -> BanditGuarantee:
+    def guarantee(self) -> LinearGuarantee:
         local, epsilon = self.local_privacy, self.privacy.epsilon
         # What the noise gives indeed, the paper's included.
         left = gaussian_delta(local.epsilon, self.user_deviation * (1 + 1e-12), self.setting.joint.apart)
-        if local == self.privacy:
-            terms = LocalLinUCB.guarantee(self).terms
-        else:
+        proved = super().guarantee()
+        terms = proved.terms
+        if local != self.privacy:
             distance = local_delta_distance(local.epsilon, left, self.batch)
             terms = (
                 DeltaTerm("clones", stronger_clones(local.epsilon, self.batch).delta(epsilon), "hiding among clones"),
                 DeltaTerm("local", delta_of_distance(math.exp(epsilon), distance), "messages' own delta"),
             )
-        return BanditGuarantee(
+        return replace(
+            proved,
             model="shuffle",
-            privacy=self.privacy,
-            visits=1,
             terms=terms,
             trusted="a shuffler permutes and does not collude with the analyzer; reference: noise in floating point",
             because=f"Each message is ({local.epsilon:.4g}, {local.delta:.2g})-private by itself, and one of a batch.",

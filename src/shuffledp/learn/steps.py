@@ -1,0 +1,82 @@
+"""What devices compute, by name: the functions that a device runs on its own data, and simulations as well.
+
+A learner's cohort says a step and its parameters as data (`shuffledp.protocols.learner.DeviceStep`); what a step makes
+of a device's own data is a value of the cohort's plan.
+
+| step | own data | value |
+|---|---|---|
+| `report` | the value | the value itself |
+| `pull` | a function from an arm to the reward of pulling it | the reward as a bit whose mean it is |
+| `choose` | features of the arms on offer, and a function from chosen arms to rewards | the joint vector |
+| `gradient` | the user's row of data | the gradient of a named loss, clipped |
+
+Own data may be of many users alike, an entry or a row a user: then so is the value.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from shuffledp.errors import ParameterError
+from shuffledp.learn.bandits.linear.confidence import ConfidentModel
+from shuffledp.learn.bandits.linear.observations import Floats, JointVectors
+from shuffledp.learn.bandits.spec import reward_bits
+from shuffledp.learn.optimize.linear_losses import loss_from
+from shuffledp.learn.optimize.losses import gradient_of
+from shuffledp.protocols.learner import DeviceStep
+from shuffledp.randomness import RandomBits
+
+Parameters = Mapping[str, Any]
+
+
+def _report(parameters: Parameters, own: Any, bits: RandomBits) -> Any:
+    return own
+
+
+def _pull(parameters: Parameters, own: Callable[[int], Any], bits: RandomBits) -> Any:
+    return reward_bits(np.atleast_1d(own(parameters["arm"])), bits=bits)
+
+
+def _choose(parameters: Parameters, own: tuple[Floats, Callable[[Any], Any]], bits: RandomBits) -> Floats:
+    """The model chooses among the arms on offer, (users, arms, dimension); features and reward become one vector."""
+    offered, reward = own
+    chosen = ConfidentModel.from_document(parameters["model"]).choose(offered)
+    joint = JointVectors(**parameters["joint"])
+    features = np.take_along_axis(offered, chosen[:, np.newaxis, np.newaxis], axis=1)[:, 0]
+    return joint.pack(*joint.check(features, reward(chosen)))
+
+
+def _gradient(parameters: Parameters, own: tuple[Any, ...], bits: RandomBits) -> Floats:
+    loss = loss_from(parameters["loss"])
+    return gradient_of(loss, parameters, *loss.check_rows(len(parameters["point"]), *own))[0]
+
+
+STEPS: dict[str, Callable[[Parameters, Any, RandomBits], Any]] = {
+    "report": _report,
+    "pull": _pull,
+    "choose": _choose,
+    "gradient": _gradient,
+}
+
+
+def compute(step: DeviceStep, own: Any, *, bits: RandomBits) -> Any:
+    """What a device sends through its plan.
+
+    Args:
+        step: what the learner asked for.
+        own: the device's own data, as the step takes them.
+        bits: where a device's own rounding comes from.
+
+    Returns:
+        A value for the cohort's plan, with an entry or a row a user.
+
+    Raises:
+        ParameterError: no step has this name.
+
+    >>> compute(DeviceStep("pull", {"arm": 1}), [0.0, 1.0].__getitem__, bits=RandomBits.seeded(1)).tolist()
+    [1]
+    """
+    if step.name not in STEPS:
+        raise ParameterError("step", step.name, f"must be one of {', '.join(STEPS)}", "update the device")
+    return STEPS[step.name](step.parameters, own, bits)

@@ -1,0 +1,156 @@
+"""States of learners, and how they are saved: one codec for all of them.
+
+A state is frozen data with the fingerprint of the learner that it belongs to. Beside each field stands which values it
+may have and how it is written as JSON:
+
+    users: int = whole("whole users")
+    released: tuple[float, ...] = numbers("a list of finite sums", most=1e100)
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from shuffledp.errors import DataError, ParameterError
+
+SCHEMA = 1
+RESTORE = "restore it from a copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How one field of a state is read from JSON, written to it, and refused."""
+
+    wanted: str
+    """What the field must be, in words after "must have"."""
+    read: Callable[[Any], Any]
+    """The field's value; raises a TypeError or ValueError for what it cannot be."""
+    write: Callable[[Any], Any] = lambda value: value
+
+
+def kept(wanted: str, read: Callable[[Any], Any], write: Callable[[Any], Any] = lambda kept: kept, **more: Any) -> Any:
+    """A field of a state with its own form; `more` goes to `dataclasses.field`."""
+    return dataclasses.field(metadata={Kept: Kept(wanted, read, write)}, **more)
+
+
+def fingerprint_of(decides: Any) -> str:
+    """SHA-256 of what decides a learner, as JSON: two with one fingerprint are the same."""
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number, and no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Whether this is a finite number, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+
+
+def _checked(value: Any, allowed: bool) -> Any:
+    if not allowed:
+        raise ValueError(value)
+    return value
+
+
+def _whole(most: float) -> Callable[[Any], int]:
+    return lambda value: int(_checked(value, is_whole(value) and abs(value) <= most))
+
+
+def _list(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    return lambda values: [read(each) for each in _checked(values, isinstance(values, list))]
+
+
+def whole(wanted: str = "whole numbers", *, most: float = math.inf, **more: Any) -> Any:
+    """A whole number of at most this size."""
+    return kept(wanted, _whole(most), **more)
+
+
+def whole_numbers(wanted: str = "lists of whole numbers", *, most: float = math.inf, **more: Any) -> Any:
+    """A tuple of whole numbers of at most this size."""
+    each = _list(_whole(most))
+    return kept(wanted, lambda values: tuple(each(values)), list, **more)
+
+
+def _reals(most: float) -> Callable[[Any], list[float]]:
+    return _list(lambda value: float(_checked(value, is_real(value) and abs(value) <= most)))
+
+
+def numbers(wanted: str = "lists of finite numbers", *, most: float = math.inf, **more: Any) -> Any:
+    """A tuple of finite numbers of at most this size."""
+    each = _reals(most)
+    return kept(wanted, lambda values: tuple(each(values)), list, **more)
+
+
+def vector(wanted: str, **more: Any) -> Any:
+    """A NumPy vector of finite numbers."""
+    each = _reals(math.inf)
+    return kept(wanted, lambda values: np.array(each(values)), lambda array: array.tolist(), **more)
+
+
+def _written(value: Any) -> Any:
+    return None if value is None else value.document()
+
+
+def inner(wanted: str, read: Callable[[Any], Any], **more: Any) -> Any:
+    """Something with a document of its own, or None."""
+    return kept(wanted, lambda document: None if document is None else read(document), _written, **more)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Where a learner stands: all that it needs to go on, and whose it is.
+
+    Two states are equal if their documents are.
+    """
+
+    fingerprint: str = kept("a fingerprint", lambda text: _checked(text, isinstance(text, str)))
+    """SHA-256 of what decides the learner: a state of another one is refused."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.document()))
+
+    def document(self) -> dict[str, Any]:
+        """The state as JSON."""
+        fields = dataclasses.fields(self)
+        return {"schema": SCHEMA} | {
+            field.name: field.metadata[Kept].write(getattr(self, field.name)) for field in fields
+        }
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The state that a JSON document describes.
+
+        Raises:
+            DataError: the document is of another version, lacks a field, or has one that cannot be.
+        """
+        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+            raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", RESTORE)
+        found = {}
+        for field in dataclasses.fields(cls):
+            if field.name not in document:
+                raise DataError("state", f"no {field.name}", "must have all its fields", RESTORE)
+            form: Kept = field.metadata[Kept]
+            try:
+                found[field.name] = form.read(document[field.name])
+            except DataError:
+                raise
+            except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
+                raise DataError("state", f"other {field.name}", f"must have {form.wanted}", RESTORE) from None
+        return cls(**found)
+
+    def belongs_to(self, fingerprint: str, kind: str) -> None:
+        """Refuse a state that began under another spec than that with this fingerprint."""
+        if self.fingerprint != fingerprint:
+            belongs = f"must belong to the {kind} {fingerprint[:12]}"
+            raise ParameterError("state", str(self.fingerprint)[:12], belongs, f"use its own {kind}")
