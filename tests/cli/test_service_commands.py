@@ -242,6 +242,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, plans, keys: Path) -> Iter
 
 def cli_plan(file: Path) -> Any:
     from shuffledp.cli.counter import load_counter
+
     from shuffledp.protocols.catalogue import load_plan
 
     return load_counter(file) or load_plan(file)

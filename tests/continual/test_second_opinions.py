@@ -137,7 +137,9 @@ def test_the_bound_is_above_simulated_quantiles(users: int, shufflers: int, nois
     # The wrong twin: the bound for 0.8 of the noise is passed too often.
     law = plan.batch_noise.law()
     quieter = (
-        DiscreteLaplace(plan.batch_noise.ratio**1.25) if noise == "laplace" else Binomial(2 * int(0.32 * law.trials), 0.5)
+        DiscreteLaplace(plan.batch_noise.ratio**1.25)
+        if noise == "laplace"
+        else Binomial(2 * int(0.32 * law.trials), 0.5)
     )
     wrong = combined_laws(quieter, plan.budget, plan.shufflers_used).bound(plan.budget, 0.05)
     assert stats.binom.sf(int((largest > wrong).sum()) - 1, 3000, 0.05) < FALSE_ALARM

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shuffledp.service.store.sqlite_shuffler import batch_rows
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.routing import Routing
@@ -18,7 +19,6 @@ from shuffledp.service.shuffler import desk as shuffler_desk
 from shuffledp.service.shuffler.desk import PIECE_BYTES, Accepted, permuted
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import sqlite_shuffler
-from shuffledp.service.store.sqlite_shuffler import batch_rows
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
 
 BITS = RandomBits.seeded(31)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shuffledp.service.store.sqlite_shuffler import SqliteRecords, batch_rows
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store.sqlite_shuffler import SqliteRecords, batch_rows
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
 
 BITS = RandomBits.seeded(61)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shuffledp.service.store.sqlite_analyzer import SqliteRecords
 
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.plan import CounterPlan
@@ -20,7 +21,6 @@ from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.problems import BUSY, RefusedError
 from shuffledp.service.store import sqlite_analyzer
 from shuffledp.service.store.sqlite import SqliteStore
-from shuffledp.service.store.sqlite_analyzer import SqliteRecords
 from shuffledp.service.task import Task
 from shuffledp.service.wire import Unpacked, pack_messages
 

@@ -3,13 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import Guarantee
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part

@@ -64,12 +64,6 @@ class Shares(LaplaceShares, BinarySumPlan):
 def _smallest_shares(honest: int, modulus_bits: int, distance: float) -> int:
     return smallest_messages(honest, 1 << modulus_bits, distance)
 
-    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
-        shape = Fraction(self.users, self.honest_users) * batches
-        noise = sample_polya_difference(shape, self.ratio, ones.size, bits=bits)
-        return np.asarray(ones + noise.reshape(ones.shape), dtype=np.float64)
-
-
 def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:
     """Balle, Bell, Gascon, Nissim 2020: worst-case smoothness with sigma = -log2(distance), n >= 19."""
     if honest < 19:

@@ -135,8 +135,8 @@ class SumBatch(BatchMechanism):
         return total
 
     @abstractmethod
-    def sample(self, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
-        """Everybody's noise in so many coordinates, its mean included."""
+    def sample(self, count: int, *, bits: RandomBits, batches: int = 1) -> NDArray[np.int64]:
+        """Everybody's noise in so many coordinates, its mean included, over so many batches added up."""
 
     def checked(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums with noise as an analyzer would read them."""
@@ -208,8 +208,8 @@ class ShareBatch(SumBatch):
     def sums(self, tally: Tally) -> tuple[NDArray[np.int64], int]:
         return self.splitting.sums(tally, self.users * self.splitting.shares), 0
 
-    def sample(self, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
-        return self.noise.sample(Fraction(self.users, self.honest), count, bits=bits)
+    def sample(self, count: int, *, bits: RandomBits, batches: int = 1) -> NDArray[np.int64]:
+        return self.noise.sample(batches * Fraction(self.users, self.honest), count, bits=bits)
 
     def checked(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.splitting.decode(totals.astype(np.uint64) & self.splitting.mask)
@@ -315,8 +315,8 @@ class CoinBatch(SumBatch):
     def centre(self) -> int:
         return self.coins // 2 - self.users * self.lowest
 
-    def sample(self, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
-        return binomial(self.coins, self.probability, count, bits=bits)
+    def sample(self, count: int, *, bits: RandomBits, batches: int = 1) -> NDArray[np.int64]:
+        return binomial(batches * self.coins, self.probability, count, bits=bits)
 
     def run_sums(self, payloads: Payloads) -> NDArray[np.int64]:
         return np.asarray(payloads.sum(axis=-1, dtype=np.int64))

@@ -155,6 +155,16 @@ class SumPlan(RoundPlan):
         return self.from_steps(sums, simulated=not bits.is_secure)
 
     @property
+    def added_noise(self) -> IntegerLaw | None:
+        """The law of what is added, in steps, whatever the data."""
+        return self.noise_law
+
+    def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
+        """What the estimates of so many batches add up to, where the steps of all their users add up to `ones`."""
+        drawn = self.batch.sample(ones.size, bits=bits, batches=batches).reshape(ones.shape)
+        return np.asarray(ones + drawn - batches * self.batch.mean, dtype=np.float64)
+
+    @property
     def audited_line(self) -> NDArray[np.int64]:
         """Signs of the coordinates in which the neighbours differ, the first ones: the others show nothing."""
         return np.ones(1, dtype=np.int64)
