@@ -1,8 +1,13 @@
-"""Which tests are slow: `tests/slow.txt` says it, `make quick` leaves them out, and the whole suite begins with them."""
+"""Slow tests are listed in `tests/slow.txt`: `make quick` leaves them out, and the whole suite begins with them."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does; it says nothing about the code.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 _LIST = Path(__file__).parent / "tests" / "slow.txt"
 

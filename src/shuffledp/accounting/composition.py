@@ -47,8 +47,7 @@ class PrivacyLoss:
             return cls(grid, 0, np.zeros(1), 1.0)
         losses, p = atoms.log_p[both] - atoms.log_q[both], p[both]
         # Outcomes too unlikely to matter would only stretch the grid.
-        rare = np.cumsum(np.sort(p))
-        cut = np.sort(p)[min(int(np.searchsorted(rare, _UNLIKELY)), p.size - 1)]
+        cut = _smallest_kept(p)
         infinite += float(p[p < cut].sum())
         losses, p = losses[p >= cut], p[p >= cut]
         below = np.floor(losses / grid)
@@ -76,6 +75,15 @@ class PrivacyLoss:
         masses = np.add.reduceat(self.masses, starts)
         means = np.add.reduceat(self.masses * self.losses, starts)[masses > 0]
         return masses[masses > 0], means / masses[masses > 0]
+
+
+def _smallest_kept(masses: Floats) -> float:
+    """The mass at which the sum of all masses from the smallest up reaches _UNLIKELY, or the largest if none does."""
+    rare = np.sort(masses[masses < _UNLIKELY])
+    place = int(np.searchsorted(np.cumsum(rare), _UNLIKELY))
+    if place < rare.size:
+        return float(rare[place])
+    return float(rare[-1] if rare.size == masses.size else masses[masses >= _UNLIKELY].min())
 
 
 def _log_moment(masses: Floats, losses: Floats, tilt: float) -> float:
