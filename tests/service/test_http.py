@@ -1,5 +1,6 @@
-"""What servers write about requests: nothing that says where one came from. And chores that do not give up."""
+"""What both servers' HTTP sides keep: no line that says where a request came from, no connection that says nothing."""
 
+import asyncio
 import json
 import logging
 import threading
@@ -8,12 +9,15 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from shuffledp.errors import ParameterError
 from shuffledp.service import chores as chores_module
+from shuffledp.service import http as http_module
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.chores import Chores
-from shuffledp.service.http import JsonLines
+from shuffledp.service.http import JsonLines, read_body
+from shuffledp.service.problems import TOO_SLOW, RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.task import Task
 
@@ -74,3 +78,21 @@ def test_a_chore_that_failed_is_done_again(monkeypatch: pytest.MonkeyPatch) -> N
     chores.start()
     assert done.wait(10)
     chores.stop()
+
+
+@pytest.mark.parametrize("parts", [0, 1])
+def test_a_body_that_stops_is_not_waited_for(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing at all, or a byte and then nothing: the connection is given up."""
+    monkeypatch.setattr(http_module, "BODY_SECONDS", 0.05)
+    given = [{"type": "http.request", "body": b"x", "more_body": True}] * parts
+
+    async def receive() -> Any:
+        return given.pop() if given else await asyncio.sleep(60)
+
+    async def read() -> bytes:
+        scope = {"type": "http", "method": "PUT", "headers": [], "path": "/"}
+        return await asyncio.wait_for(read_body(Request(scope, receive), 1000), timeout=10)
+
+    with pytest.raises(RefusedError) as refused:
+        asyncio.run(read())
+    assert refused.value.kind is TOO_SLOW
