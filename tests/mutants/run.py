@@ -233,9 +233,14 @@ def run(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
             work = [pool.submit(try_unchanged, mutants, _copied(template, folder / "named tests"))]
             work += [pool.submit(try_mutant, mutant, template, folder) for mutant in mutants]
             outcomes = []
-            for future in as_completed(work):
-                outcomes.append(future.result())
-                _say(outcomes[-1])
+            try:
+                for future in as_completed(work):
+                    outcomes.append(future.result())
+                    _say(outcomes[-1])
+            except BaseException:
+                # Whoever stops it waits for those at hand, not for all that were to come.
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             return outcomes
 
 
