@@ -28,7 +28,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -233,9 +233,14 @@ def run(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
             work = [pool.submit(try_unchanged, mutants, _copied(template, folder / "named tests"))]
             work += [pool.submit(try_mutant, mutant, template, folder) for mutant in mutants]
             outcomes = []
-            for future in work:
-                outcomes.append(future.result())
-                _say(outcomes[-1])
+            try:
+                for future in as_completed(work):
+                    outcomes.append(future.result())
+                    _say(outcomes[-1])
+            except BaseException:
+                # Whoever stops it waits for those at hand, not for all that were to come.
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             return outcomes
 
 
@@ -260,7 +265,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         if outcome.mutant is not None:
             rooms.setdefault(outcome.mutant.room, Counter())[outcome.verdict] += 1
     lines = []
-    for room, verdicts in rooms.items():
+    for room, verdicts in sorted(rooms.items()):
         others = "".join(f", {count} {verdict}" for verdict, count in verdicts.items() if verdict != KILLED)
         lines.append(f"{room:<12} {verdicts[KILLED]:3d} of {verdicts.total():3d} killed{others}")
     return "\n".join(lines)

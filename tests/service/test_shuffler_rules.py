@@ -127,3 +127,36 @@ def test_nothing_is_left_of_a_batch_that_was_sent(shuffling: Shuffling) -> None:
         assert server._store.read(lambda db, kind=kind: batch_rows(db, kind)) == []
     files = [file.read_bytes() for file in server._store.path.parent.iterdir()]
     assert not any(body_of(place) in file for place in range(1, USERS) for file in files)
+
+
+def test_each_level_of_a_report_goes_into_its_own_batch(tmp_path: Path) -> None:
+    """Reports of a schedule of two levels, every message marked with its batch: batches hold their own, and all of it."""
+    messages = {10: 3, 20: 2, 30: 2}
+    routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
+    sent: dict[str, bytes] = {}
+    server = ShufflerServer(
+        tmp_path / "levels.db", post=lambda path, body: sent.update({path.rpartition("/")[2]: body}) or 201
+    )
+    task_id, _ = server.add_task(json.dumps({"routing": routing.document()}))
+    names = sorted({batch.batch_id for position in range(60) for batch in routing.batches_of(position)})
+    expected: dict[str, list[bytes]] = {name: [] for name in names}
+    for start in range(0, 60, 20):
+        reports = []
+        for position, seat in enumerate(server.take_seats(task_id, 20).result(timeout=30), start):
+            assert seat.batches == routing.batches_of(position)
+            pieces = [
+                bytes([position, names.index(batch.batch_id), number]) + bytes(CIPHERTEXT_BYTES - 3)
+                for batch in seat.batches
+                for number in range(batch.messages)
+            ]
+            for piece in pieces:
+                expected[names[piece[1]]].append(piece)
+            reports.append(SentReport(new_id(bits=BITS), seat.seat, b"".join(pieces)))
+        server.accept(task_id, reports).result(timeout=30)
+    assert server.seal_full() and server.send_waiting()
+    server.stop()
+    got = {
+        name: sorted(body[at : at + CIPHERTEXT_BYTES] for at in range(0, len(body), CIPHERTEXT_BYTES))
+        for name, body in sent.items()
+    }
+    assert got == {name: sorted(pieces) for name, pieces in expected.items()}
