@@ -13,11 +13,11 @@ from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
-from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.histogram.cut import check_messages
 from shuffledp.protocols.histogram.hashed_rows import (

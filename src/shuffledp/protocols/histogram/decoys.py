@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.messages import Reports
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.histogram.bounds import balls_bound
 from shuffledp.protocols.request import Request

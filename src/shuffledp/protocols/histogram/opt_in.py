@@ -14,11 +14,12 @@ from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.histogram.cut import check_messages, deviations_at, mean_squares_when_cut, table_of
 from shuffledp.protocols.request import Request

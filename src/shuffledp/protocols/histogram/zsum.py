@@ -15,10 +15,11 @@ from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.histogram.cut import (
     check_messages,
