@@ -29,6 +29,7 @@ class Decoys(BlanketPlan):
     Reference: the blanket of Balle, Bell, Gascon, Nissim 2019, as messages of its own; Luo, Wang, Yi 2022,
     for domains that need no hashing.
 
+    >>> from shuffledp.privacy import Privacy
     >>> plan = Decoys.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1000)
     >>> round(plan.standard_error, 2), round(plan.messages_per_user_mean, 2), plan.messages_per_user_max
     (6.53, 1.43, 2)
