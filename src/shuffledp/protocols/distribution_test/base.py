@@ -130,6 +130,7 @@ class DistributionTest(RoundPlan):
     """
 
     protocol: ClassVar[str] = "distribution-test"
+    title: ClassVar[str] = "A private test of a distribution"
     theory_page: ClassVar[str] = "docs/theory/distribution-tests.md"
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
@@ -217,10 +218,6 @@ class DistributionTest(RoundPlan):
     @property
     def question(self) -> str:
         return f"test whether {self.users:,} users are {self.claim} over {self.categories.size:,} categories"
-
-    @property
-    def title(self) -> str:
-        return "A private test of a distribution"
 
     @property
     def proved_delta(self) -> float:

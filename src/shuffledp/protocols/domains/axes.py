@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.domains.domain import Codes, Domain, Generator
+from shuffledp.protocols.domains.domain import Codes, Domain, Generator, refuse_first
 
 LARGEST_AXIS = 1 << 22
 _AGAIN = "make the plan again"
@@ -60,16 +60,12 @@ class Axis:
             shown = f"{array.dtype} of shape {array.shape}"
             raise DataError("values", shown, "must be a column of numbers", "pass one a user")
         bad = ~((array >= self.low) & (array <= self.high))
-        problem, way_out = (
-            f"must lie in the domain {self}",
-            "widen the domain, or bring them into it (quantile: --clip)",
-        )
+        problem = f"must lie in the domain {self}"
+        way_out = "widen the domain, or bring them into it (quantile: --clip)"
         if self.steps is None and array.dtype.kind == "f" and not bad.any():
             bad, problem = array != np.floor(array), "must be a whole number"
             way_out = "put reals on a grid (--steps)"
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError("values", f"{array[row]} in row {row + 1}", problem, way_out)
+        refuse_first(array, bad, problem, way_out)
         if self.steps is None:
             return array.astype(np.int64) - int(self.low)
         cells = np.floor((array - self.low) / (self.high - self.low) * self.steps).astype(np.int64)
@@ -149,9 +145,9 @@ class Axes(Domain):
             raise DataError("values", f"dtype {array.dtype}", "must be codes", "encode them: plan.encode(x)")
         sizes = np.array([axis.size for axis in self.axes])
         outside = (array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))
-        for row in np.flatnonzero(outside.reshape(len(array), -1).any(axis=1))[:1].tolist():
-            limits = " x ".join(f"0..{size - 1}" for size in sizes)
-            raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in {limits}", "encode them first")
+        limits = " x ".join(f"0..{size - 1}" for size in sizes)
+        bad = np.asarray(outside.reshape(len(array), -1).any(axis=1))
+        refuse_first(array, bad, f"must lie in {limits}", "encode them first")
         return array.astype(np.int64, copy=False)
 
     def synthesize(self, users: int, generator: Generator) -> Codes:

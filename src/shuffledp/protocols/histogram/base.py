@@ -36,6 +36,8 @@ class HistogramPlan(CountedPlan):
     protocol: ClassVar[str] = "histogram"
     lists_methods: ClassVar[bool] = True
     file_command: ClassVar[str] = "histogram"
+    title: ClassVar[str] = "A private histogram"
+    unit: ClassVar[str] = " users in every category"
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
 
@@ -47,10 +49,6 @@ class HistogramPlan(CountedPlan):
     @property
     def domain(self) -> Categories:
         return self.categories
-
-    @property
-    def unit(self) -> str:
-        return " users in every category"
 
     @abstractmethod
     def _l_inf_error(self) -> float:
@@ -96,10 +94,6 @@ class HistogramPlan(CountedPlan):
     @property
     def question(self) -> str:
         return f"count {self.users:,} users in {self.bins:,} categories"
-
-    @property
-    def title(self) -> str:
-        return "A private histogram"
 
     @property
     def local_method(self) -> str:

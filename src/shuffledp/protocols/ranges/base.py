@@ -83,6 +83,7 @@ class RangesPlan(CountedPlan):
     protocol: ClassVar[str] = "ranges"
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
     file_command: ClassVar[str] = "quantile"
+    title: ClassVar[str] = "Private counts of all ranges"
 
     law: ClassVar[str] = "blankets"
     curve: ClassVar[str] = "the levels' two-bin pairs, composed exactly"
@@ -215,10 +216,6 @@ class RangesPlan(CountedPlan):
     @abstractmethod
     def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
         """What each level's counts weigh in the estimate of a product of sums, one factor an axis."""
-
-    @property
-    def title(self) -> str:
-        return "Private counts of all ranges"
 
     def techniques(self) -> list[dict[str, Any]]:
         """The survey's Table 6 without its constants, at these parameters: growth, not figures."""
