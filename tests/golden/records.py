@@ -24,17 +24,16 @@ from shuffledp import (
 )
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.continual.certified import certify
-from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.heavy_hitters import HeavyHitters
 from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.masked_sum import MaskedSum
 from shuffledp.protocols.statistics import Mean, Moments, WeightedMean
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.task import Task
-from shuffledp.simulation.distribution_tests import simulate_test
 from shuffledp.simulation.heavy_hitters import search_heavy_hitters
 from shuffledp.simulation.masked_sum import run_masked_sum
 
@@ -303,7 +302,7 @@ def _distribution_test(case: Case) -> Record:
     document = test.document()
     runs = {}
     for name, values in (("uniform", np.arange(test.users) % test.categories.size), ("far", np.arange(test.users) % 3)):
-        tested = simulate_test(test, values, bits=_bits())
+        tested = simulate(test, values, bits=_bits())
         runs[name] = {**asdict(tested), "words": tested.words}
     return {"document": document, "order": _order(document), "claim": test.claim, "runs": runs}
 

@@ -65,7 +65,7 @@ def uniformity(
     from shuffledp.errors import ParameterError
     from shuffledp.protocols.distribution_test import UniformityTest
     from shuffledp.randomness import RandomBits
-    from shuffledp.simulation.distribution_tests import simulate_test
+    from shuffledp.simulation.run import simulate
 
     if users_needed == (file is not None):
         raise ParameterError(
@@ -95,7 +95,7 @@ def uniformity(
     codes = read_codes(file, column, categories)
     plan = UniformityTest.plan(users=int(codes.size), public_seed=public_seed, **asked)
     bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    verdict = simulate_test(plan, codes, bits=bits)
+    verdict = simulate(plan, codes, bits=bits)
     if as_json:
         print_json({**plan.document(), **_document(verdict), "users_needed": needed})
         return
