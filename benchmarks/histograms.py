@@ -7,7 +7,7 @@ import numpy as np
 from report import figure, report
 
 from shuffledp import Privacy, RandomBits, simulate
-from shuffledp.protocols.histogram import METHODS, Histogram
+from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.histogram.fake_users import FakeUsers
@@ -129,7 +129,7 @@ def constants() -> list[dict]:
     """Errors with exact constants beside the same method's with its paper's."""
     rows = []
     for name, bins in (("decoys", 1000), ("fake-users", 1000), ("buckets", 1_000_000), ("hadamard", 1_000_000)):
-        plan = METHODS[name].plan(users=USERS, privacy=TARGET, categories=bins)
+        plan = Histogram.methods[name].plan(users=USERS, privacy=TARGET, categories=bins)
         paper = plan.reference()["paper_standard_error"]
         note = f"{plan.standard_error:.2f} beside {paper:.2f}; {plan.messages_per_user_mean:.2f} messages a user"
         rows.append(

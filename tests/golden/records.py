@@ -34,7 +34,6 @@ from shuffledp.protocols.masked_sum import MaskedSum
 from shuffledp.protocols.statistics import Mean, Moments, WeightedMean
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.task import Task
-from shuffledp.simulation.distribution_tests import simulate_test
 from shuffledp.simulation.heavy_hitters import search_heavy_hitters
 from shuffledp.simulation.masked_sum import run_masked_sum
 
@@ -303,7 +302,7 @@ def _distribution_test(case: Case) -> Record:
     document = test.document()
     runs = {}
     for name, values in (("uniform", np.arange(test.users) % test.categories.size), ("far", np.arange(test.users) % 3)):
-        tested = simulate_test(test, values, bits=_bits())
+        tested = simulate(test, values, bits=_bits())
         runs[name] = {**asdict(tested), "words": tested.words}
     return {"document": document, "order": _order(document), "claim": test.claim, "runs": runs}
 

@@ -15,7 +15,7 @@ from shuffledp.protocols.distribution_test.moments import balls_moments
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import collision_scores, hard_law
-from shuffledp.simulation.distribution_tests import simulate_test
+from shuffledp.simulation.run import simulate
 from shuffledp.testing.statistics import assert_mean, assert_same_law
 
 TARGET = Privacy(1, 1e-6)
@@ -54,7 +54,7 @@ def test_messages_have_the_law_that_is_simulated(method: str, against) -> None:
     bits, generator = RandomBits.seeded(1), np.random.default_rng(2)
     law = np.full(12, 1 / 12) if against is None else np.array(against)
     users = generator.choice(12, (400, 300), p=law)
-    verdicts = [simulate_test(plan, row, bits=bits) for row in users]
+    verdicts = [simulate(plan, row, bits=bits) for row in users]
     scores = [verdict.score for verdict in verdicts]
     assert_mean(scores, 0.0, 1.0)
     assert_same_law(scores, _null_scores(plan))
@@ -68,7 +68,7 @@ def test_distant_users_are_found_message_by_message(method: str) -> None:
     plan = UniformityTest.plan(**{**SMALL, "users": 900}, method=method)
     assert plan.declared_miss <= 1 / 3
     users = np.random.default_rng(3).choice(12, (60, 900), p=hard_law(0.4, 12))
-    found = [simulate_test(plan, row, bits=RandomBits.seeded(4 + place)) for place, row in enumerate(users)]
+    found = [simulate(plan, row, bits=RandomBits.seeded(4 + place)) for place, row in enumerate(users)]
     assert sum(not verdict.rejected for verdict in found) <= _failures_allowed(plan.declared_miss, 60)
     # The chi-square distance of the hard law is 4 distance^2.
     assert np.mean([verdict.statistic for verdict in found]) == pytest.approx(0.64, rel=0.25)
@@ -79,7 +79,7 @@ def test_long_rows_travel_in_words() -> None:
     plan = UniformityTest.plan(users=400, privacy=TARGET, categories=150, distance=0.5, method="rows")
     assert plan.messages_per_user_max == 3
     values = np.random.default_rng(5).integers(150, size=400)
-    scores = [simulate_test(plan, values[:400], bits=RandomBits.seeded(seed)).score for seed in range(60)]
+    scores = [simulate(plan, values[:400], bits=RandomBits.seeded(seed)).score for seed in range(60)]
     reports = plan.randomize(values, bits=RandomBits.seeded(1))
     ones = int(np.bitwise_count(reports.payloads).sum())
     expected = 400 * (plan.kept + 149 * plan.spurious)
@@ -132,10 +132,10 @@ def test_users_grow_more_slowly_than_categories() -> None:
 def test_verdicts_in_words() -> None:
     bits = RandomBits.seeded(7)
     few = UniformityTest.plan(users=50, privacy=TARGET, categories=20, distance=0.1)
-    assert simulate_test(few, np.arange(50) % 20, bits=bits).words.startswith("undecided")
+    assert simulate(few, np.arange(50) % 20, bits=bits).words.startswith("undecided")
     many = UniformityTest.plan(users=3000, privacy=TARGET, categories=20, distance=0.25)
-    assert simulate_test(many, np.arange(3000) % 20, bits=bits).words.startswith("no departure from uniform seen")
-    assert simulate_test(many, np.zeros(3000, int), bits=bits).words.startswith("not uniform")
+    assert simulate(many, np.arange(3000) % 20, bits=bits).words.startswith("no departure from uniform seen")
+    assert simulate(many, np.zeros(3000, int), bits=bits).words.startswith("not uniform")
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ class DistributionTest(RoundPlan):
     """
 
     protocol: ClassVar[str] = "distribution-test"
+    title: ClassVar[str] = "A private test of a distribution"
+    file_command: ClassVar[str] = "test-uniform"
     theory_page: ClassVar[str] = "docs/theory/distribution-tests.md"
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
@@ -219,8 +221,19 @@ class DistributionTest(RoundPlan):
         return f"test whether {self.users:,} users are {self.claim} over {self.categories.size:,} categories"
 
     @property
-    def title(self) -> str:
-        return "A private test of a distribution"
+    def options(self) -> str:
+        claim = "" if self.against is None else " --against FILE"
+        return f"{self.domain.options} --distance {self.distance!r} --false-alarm {self.false_alarm!r}{claim}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        sends, _, noise, liar = RoundPlan.facts(self)
+        return [
+            sends,
+            ("false alarm", f"{self.declared_false_alarm:.3g} at most"),
+            ("miss", f"{self.declared_miss:.3g} at most, at total variation {self.distance:g} or more"),
+            noise,
+            liar,
+        ]
 
     @property
     def proved_delta(self) -> float:

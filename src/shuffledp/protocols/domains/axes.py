@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.domains.domain import Codes, Domain, Generator
+from shuffledp.protocols.domains.domain import Codes, Domain, Generator, refuse_first
 
 LARGEST_AXIS = 1 << 22
 _AGAIN = "make the plan again"
@@ -60,16 +60,12 @@ class Axis:
             shown = f"{array.dtype} of shape {array.shape}"
             raise DataError("values", shown, "must be a column of numbers", "pass one a user")
         bad = ~((array >= self.low) & (array <= self.high))
-        problem, way_out = (
-            f"must lie in the domain {self}",
-            "widen the domain, or bring them into it (quantile: --clip)",
-        )
+        problem = f"must lie in the domain {self}"
+        way_out = "widen the domain, or bring them into it (quantile: --clip)"
         if self.steps is None and array.dtype.kind == "f" and not bad.any():
             bad, problem = array != np.floor(array), "must be a whole number"
             way_out = "put reals on a grid (--steps)"
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError("values", f"{array[row]} in row {row + 1}", problem, way_out)
+        refuse_first(array, bad, problem, way_out)
         if self.steps is None:
             return array.astype(np.int64) - int(self.low)
         cells = np.floor((array - self.low) / (self.high - self.low) * self.steps).astype(np.int64)
@@ -149,9 +145,9 @@ class Axes(Domain):
             raise DataError("values", f"dtype {array.dtype}", "must be codes", "encode them: plan.encode(x)")
         sizes = np.array([axis.size for axis in self.axes])
         outside = (array < 0) | (array >= (sizes if array.ndim == 2 else sizes[0]))
-        for row in np.flatnonzero(outside.reshape(len(array), -1).any(axis=1))[:1].tolist():
-            limits = " x ".join(f"0..{size - 1}" for size in sizes)
-            raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in {limits}", "encode them first")
+        limits = " x ".join(f"0..{size - 1}" for size in sizes)
+        bad = np.asarray(outside.reshape(len(array), -1).any(axis=1))
+        refuse_first(array, bad, f"must lie in {limits}", "encode them first")
         return array.astype(np.int64, copy=False)
 
     def clip_own_values(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
@@ -195,12 +191,40 @@ def as_axis(given: Any) -> Axis:
     raise ParameterError("domain", given, "must say which values there are", "pass a number, a range or (low, high)")
 
 
-def as_axes(given: Any) -> tuple[Axis, ...]:
-    """One axis, or a list of one or two.
+def parse_axes(text: str, steps: int | None = None) -> tuple[Axis, ...]:
+    """The axes that a text describes, as it is typed after --domain.
 
-    >>> len(as_axes((64, 128))), len(as_axes([64, 128]))
-    (1, 2)
+    Args:
+        text: LOW:HIGH, or LOW:HIGHxLOW:HIGH for two axes.
+        steps: cells that each axis is cut into; None for whole numbers.
+
+    Returns:
+        One axis, or two.
+
+    Raises:
+        ParameterError: the text says something else.
+
+    >>> parse_axes("0:9"), [axis.size for axis in parse_axes("0:1x-0.5:1.5", 4)]
+    ((Axis(low=0, high=9, steps=None),), [4, 4])
     """
+    axes = []
+    for part in text.split("x"):
+        try:
+            low, high = (int(end) if end.strip().lstrip("+-").isdigit() else float(end) for end in part.split(":"))
+        except ValueError:
+            raise ParameterError("domain", text, "must be LOW:HIGH", "two axes are LOW:HIGHxLOW:HIGH") from None
+        axes.append(Axis(low, high, steps))
+    return as_axes(axes)
+
+
+def as_axes(given: Any) -> tuple[Axis, ...]:
+    """One axis, or a list of one or two, or a text that `parse_axes` takes.
+
+    >>> len(as_axes((64, 128))), len(as_axes([64, 128])), len(as_axes("0:63x0:127"))
+    (1, 2, 2)
+    """
+    if isinstance(given, str):
+        return parse_axes(given)
     if isinstance(given, tuple) and given and not all(isinstance(each, Axis) for each in given):
         return (as_axis(given),)
     if not isinstance(given, list | tuple):
