@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.output import facts, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.protocols.masked_sum import MaskedSum
@@ -105,18 +105,10 @@ def _rounds(plan: "MaskedSum", run: "MaskedSumRun") -> Any:
     )  # fmt: skip
 
 
-def _coalitions(plan: "MaskedSum") -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=f"What a coalition would learn, at delta {plan.privacy.delta:g}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        title_style="bold",
+def _coalitions(plan: Any) -> Any:
+    cells = (
+        (row.parties, "-" if row.epsilon is None else f"{row.epsilon:.3f}", row.in_words) for row in plan.collusions()
     )
-    for name in ("who", "epsilon", "what is seen"):
-        table.add_column(name, justify="right" if name == "epsilon" else "left", overflow="fold")
-    for row in plan.collusions():
-        table.add_row(row.parties, "-" if row.epsilon is None else f"{row.epsilon:.3f}", row.in_words)
-    return table
+    title = f"What a coalition would learn, at delta {plan.privacy.delta:g}"
+    headings = ("who", "epsilon", "what is seen")
+    return table(title, headings, cells, left=("what is seen",), folded=headings)
