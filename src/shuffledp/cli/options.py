@@ -406,7 +406,7 @@ def takes_plan(
         first = [parameter for parameter in parameters if parameter.name != "as_json"]
         run.__signature__ = inspect.Signature([*first, *shared, *last])  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in (*first, *shared, *last)}
-        del run.__wrapped__  # type: ignore[attr-defined]
+        del run.__wrapped__
         return run
 
     return decorate
