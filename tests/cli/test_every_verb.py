@@ -1,4 +1,4 @@
-"""Every verb takes every plan of the catalogue, by its file and by options; what makes no sense is said in a sentence."""
+"""Every verb takes every plan of the catalogue, by file and by options; what makes no sense is said in a sentence."""
 
 import json
 from pathlib import Path
@@ -100,7 +100,11 @@ def test_what_makes_no_sense_is_said(asked, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     asked("plan", "binary-sum", *USERS, *TARGET, "-o", plan)
     np.save(tmp_path / "bits.npy", np.zeros(300))
-    for command in (["histogram", tmp_path / "bits.npy"], ["quantile", tmp_path / "bits.npy"], ["count", "--synthetic"]):
+    for command in (
+        ["histogram", tmp_path / "bits.npy"],
+        ["quantile", tmp_path / "bits.npy"],
+        ["count", "--synthetic"],
+    ):
         error = asked(*command, "--plan", plan, code=2)["error"]
         assert error["parameter"] == "plan" and "shuffledp plan" in error["message"]
     error = asked("explain", "nonsense", *USERS, *TARGET, code=2)["error"]

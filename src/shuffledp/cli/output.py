@@ -191,6 +191,13 @@ def asked(plan: "Plan") -> str:
     return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
 
 
+def has_own_command(plan: "Plan") -> bool:
+    """Whether a command of its own asks a file this question; all others are simulated."""
+    from shuffledp.protocols.plan import Plan
+
+    return plan.file_command != Plan.file_command
+
+
 def next_steps(steps: Sequence[tuple[str, str]]) -> None:
     """What to try next: a word about it, and the command as it can be typed here."""
     import shutil

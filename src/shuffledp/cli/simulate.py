@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
 from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import facts, heading, next_steps, plan_options, print_json, rendered, show
+from shuffledp.cli.output import facts, has_own_command, heading, next_steps, plan_options, print_json, rendered, show
 from shuffledp.cli.progress import users_reporting
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def simulate_command(
 
 def _own_data(plan: "Plan") -> str:
     which = "--columns A,B,C" if plan.domain.is_row else "--column C"
-    target = "--epsilon 1 --delta 1e-6"
-    if plan.file_command != "simulate":
-        return f"{plan.file_command} YOUR.csv {which} {plan.options} {target}"
-    return " ".join(f"simulate YOUR.csv {which} --protocol {plan.protocol} {plan.options} {target}".split())
+    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
+    words = (plan.file_command, "YOUR.csv", which, protocol, plan.options, "--epsilon 1 --delta 1e-6")
+    return " ".join(word for word in words if word)
