@@ -15,8 +15,6 @@ FAILED = 3
 
 Keys = Annotated[Path | None, typer.Option("--keys", help="A folder of keys.", metavar="FOLDER")]
 TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
-ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 Stores = Annotated[
     list[Path] | None, typer.Option("--store", help="A server's database, or an outbox; repeat it.", metavar="FILE")
 ]
@@ -25,8 +23,8 @@ Stores = Annotated[
 def doctor(
     keys: Keys = None,
     task_file: TaskFile = None,
-    shuffler: ShufflerUrl = None,
-    analyzer: AnalyzerUrl = None,
+    shuffler: options.ShufflerUrl = None,
+    analyzer: options.AnalyzerUrl = None,
     store: Stores = None,
     as_json: options.AsJson = False,
 ) -> None:

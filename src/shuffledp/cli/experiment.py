@@ -28,7 +28,6 @@ experiment_app.command("pointer-chasing")(experiment_pointers)
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other noise and inputs.", metavar="S")]
 Figure = Annotated[
     int | None, typer.Option("--figure", help="Of the paper: 1 (dimension 5) or 2 (10 and 15).", metavar="F")
 ]
@@ -41,7 +40,6 @@ Most = Annotated[
     int | None,
     typer.Option("--largest", help="With --scaling, the most users; two sizes a decade from 1000.", metavar="N"),
 ]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
 _MEASURED = (
@@ -60,8 +58,8 @@ def experiment_counter(
     shufflers: Shufflers = "1,2,3",
     largest: Largest = 1_000_000,
     runs: Runs = 100,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """How the error of a running count grows with its users, beside the theory's n^(1/(2k+1)) for k shufflers."""
@@ -98,8 +96,8 @@ def experiment_linucb(
     scaling: Scaling = False,
     largest: Most = None,
     instances: Instances = None,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""

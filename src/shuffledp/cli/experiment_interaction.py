@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 Users = Annotated[int, typer.Option("--users", help="How many people take part; all must stay.", metavar="N")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The privacy target; smaller is safer.", metavar="E")]
 Delta = Annotated[float, typer.Option("--delta", help="At which a coalition's epsilon is told.", metavar="D")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other coins, values and noise.", metavar="S")]
 
 
 def experiment_secure_sum(
-    users: Users = 20, epsilon: Epsilon = 1.0, delta: Delta = 1e-6, seed: Seed = 1, as_json: options.AsJson = False
+    users: Users = 20,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    seed: options.FixedSeed = 1,
+    as_json: options.AsJson = False,
 ) -> None:
     """A demonstration: a curator's sum in two rounds of shuffling, keys for every two users, then masked values."""
     from shuffledp.experiments.secure_sum import secure_sum

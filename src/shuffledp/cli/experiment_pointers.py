@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 Lengths = Annotated[str, typer.Option("--lengths", help="Lengths of the permutations, with commas.", metavar="L,L")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each number of users.", metavar="R")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other permutations and noise.", metavar="S")]
 Method = Annotated[str, typer.Option("--method", help="The histogram's method.", metavar="M")]
 
 
@@ -22,7 +21,7 @@ def experiment_pointers(
     lengths: Lengths = "2,3,4,5,6",
     runs: Runs = 200,
     method: Method = "decoys",
-    seed: Seed = 1,
+    seed: options.FixedSeed = 1,
     as_json: options.AsJson = False,
 ) -> None:
     """How many users pointer chasing needs for two thirds of success, with a shuffler and in the local model."""

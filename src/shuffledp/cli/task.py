@@ -26,8 +26,6 @@ LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
 ]
 AdminToken = Annotated[Path, typer.Option("--token-file", help="The file of the token for admin.", metavar="FILE")]
-ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
@@ -82,8 +80,8 @@ def show_task(file: File, as_json: options.AsJson = False) -> None:
 def send(
     file: File,
     token_file: AdminToken,
-    shuffler: ShufflerUrl = None,
-    analyzer: AnalyzerUrl = None,
+    shuffler: options.ShufflerUrl = None,
+    analyzer: options.AnalyzerUrl = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Have servers that are running take a task; nothing changes where it is served already."""
