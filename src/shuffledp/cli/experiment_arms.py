@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_shared import going_on
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
-from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.arms import ArmsRegret

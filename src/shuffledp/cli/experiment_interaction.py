@@ -1,12 +1,11 @@
 """`shuffledp experiment secure-sum`: a curator's sum from two rounds of shuffling, as a demonstration."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, next_steps, print_json, show, table
+from shuffledp.cli.output import collusions_of, facts, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.simulation.masked_sum import MaskedSumRun
@@ -67,9 +66,7 @@ def _document(plan: Any, run: "MaskedSumRun", seed: int) -> dict[str, Any]:
         "confidence": run.estimate.confidence,
         "truth": run.truth,
         "error": run.error,
-        "collusions": [
-            {key: value for key, value in asdict(row).items() if key != "paper_epsilon"} for row in plan.collusions()
-        ],
+        "collusions": collusions_of(plan),
         "simulated": run.estimate.simulated,
         "seconds": run.seconds,
         "seed": seed,

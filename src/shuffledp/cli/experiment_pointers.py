@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_shared import whole_numbers
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 
@@ -25,13 +26,9 @@ def experiment_pointers(
     as_json: options.AsJson = False,
 ) -> None:
     """How many users pointer chasing needs for two thirds of success, with a shuffler and in the local model."""
-    from shuffledp.errors import ParameterError
     from shuffledp.experiments.pointers import pointer_chasing
 
-    try:
-        numbers = [int(word) for word in lengths.split(",")]
-    except ValueError:
-        raise ParameterError("lengths", lengths, "must be whole numbers with commas between", "try 2,3,4") from None
+    numbers = whole_numbers(lengths, "lengths", "2,3,4")
     with of_how_much("chasing", shown=not as_json) as progress:
         rows = pointer_chasing(lengths=numbers, method=method, runs=runs, seed=seed, progress=progress)
     if as_json:

@@ -81,17 +81,8 @@ def report(
 
 
 def _document(task: "Task", values: int, left: "Sent", sent: "Sent", waiting: int, seconds: float) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "task_id": task.id,
-        "values": values,
-        "reports": left.reports + sent.reports,
-        "new": left.new + sent.new,
-        "retried": left.retried + sent.retried,
-        "refused": left.refused + sent.refused,
-        "waiting": waiting,
-        "seconds": seconds,
-    }
+    together = {name: getattr(left, name) + getattr(sent, name) for name in ("reports", "new", "retried", "refused")}
+    return {"schema": 1, "task_id": task.id, "values": values, **together, "waiting": waiting, "seconds": seconds}
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
