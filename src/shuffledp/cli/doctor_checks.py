@@ -99,6 +99,7 @@ def at_task(file: Path, keys: Path | None) -> "tuple[list[Check], Task | None]":
     from shuffledp.service.task import Task
 
     found: list[Check] = []
+    task = None
     with _noting(found, "task"):
         task = Task.load(file)
         found.append(Check("task", "ok", task.id))
@@ -109,8 +110,7 @@ def at_task(file: Path, keys: Path | None) -> "tuple[list[Check], Task | None]":
                 same = load_public_key(keys) == task.public_key
                 to_do = "the analyzer with these keys cannot read it: create the task again"
                 found.append(_verdict("task's key", same, task.public_key.text, to_do))
-        return found, task
-    return found, None
+    return found, task
 
 
 def _verdict(name: str, good: bool, found: str, to_do: str) -> Check:
