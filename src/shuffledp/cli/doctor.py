@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import print_json, show
+from shuffledp.cli.output import print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.cli.doctor_checks import Check
@@ -15,8 +15,6 @@ FAILED = 3
 
 Keys = Annotated[Path | None, typer.Option("--keys", help="A folder of keys.", metavar="FOLDER")]
 TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
-ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 Stores = Annotated[
     list[Path] | None, typer.Option("--store", help="A server's database, or an outbox; repeat it.", metavar="FILE")
 ]
@@ -25,8 +23,8 @@ Stores = Annotated[
 def doctor(
     keys: Keys = None,
     task_file: TaskFile = None,
-    shuffler: ShufflerUrl = None,
-    analyzer: AnalyzerUrl = None,
+    shuffler: options.ShufflerUrl = None,
+    analyzer: options.AnalyzerUrl = None,
     store: Stores = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -37,7 +35,7 @@ def doctor(
     # A wrong address is bad input, not a finding.
     given = (("shuffler", shuffler), ("analyzer", analyzer))
     servers = [(role, check_url(url, role, insist_on_tls=False)) for role, url in given if url]
-    checks = list(look.at_versions())
+    checks: list[Check] = list(look.at_versions())
     tokens = task = None
     if keys is not None:
         found, tokens = look.at_keys(keys)
@@ -53,20 +51,15 @@ def doctor(
     if as_json:
         print_json({"schema": 1, "checks": [check._asdict() for check in checks], "failed": failed})
     else:
-        _tell(checks, failed)
+        headings = ("", "what", "found", "what to do")
+        listed = table(
+            "Checks",
+            headings,
+            ((c.status, c.name, c.found, c.to_do) for c in checks),
+            left=headings,
+            folded=("found", "what to do"),
+        )
+        verdict = "All is well." if not failed else f"{failed} of {len(checks)} checks failed."
+        show(listed, verdict)
     if failed:
         raise typer.Exit(FAILED)
-
-
-def _tell(checks: "list[Check]", failed: int) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title="Checks", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    table.add_column("found", overflow="fold")
-    table.add_column("what to do", overflow="fold")
-    for check in checks:
-        table.add_row(check.status, check.name, check.found, check.to_do)
-    show(table, "All is well." if not failed else f"{failed} of {len(checks)} checks failed.")

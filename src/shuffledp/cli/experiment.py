@@ -11,11 +11,12 @@ from shuffledp.cli.experiment_convex import experiment_convex
 from shuffledp.cli.experiment_interaction import experiment_secure_sum
 from shuffledp.cli.experiment_pointers import experiment_pointers
 from shuffledp.cli.experiment_scaling import experiment_scaling
-from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.experiment_shared import going_on, slope_document, whole_numbers
+from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 
 if TYPE_CHECKING:
-    from shuffledp.experiments.counter import CounterExponent, Slope
+    from shuffledp.experiments.counter import CounterExponent
     from shuffledp.experiments.linucb import RegretRow
 
 experiment_app = typer.Typer(help="Measure again what the papers say.")
@@ -27,7 +28,6 @@ experiment_app.command("pointer-chasing")(experiment_pointers)
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other noise and inputs.", metavar="S")]
 Figure = Annotated[
     int | None, typer.Option("--figure", help="Of the paper: 1 (dimension 5) or 2 (10 and 15).", metavar="F")
 ]
@@ -40,12 +40,12 @@ Most = Annotated[
     int | None,
     typer.Option("--largest", help="With --scaling, the most users; two sizes a decade from 1000.", metavar="N"),
 ]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
-@experiment_app.callback()
-def experiment() -> None:
-    """Measure again what the papers say."""
+_MEASURED = (
+    *("shufflers", "users", "bound", "error_mean", "error_quantile", "ones_error_mean", "ones_error_quantile"),
+    *("within_bound", "lower_shape"),
+)
 
 
 @experiment_app.command("counter")
@@ -53,18 +53,15 @@ def experiment_counter(
     shufflers: Shufflers = "1,2,3",
     largest: Largest = 1_000_000,
     runs: Runs = 100,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """How the error of a running count grows with its users, beside the theory's n^(1/(2k+1)) for k shufflers."""
     from shuffledp.experiments.counter import counter_exponent
 
-    numbers = _numbers(shufflers)
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
+    numbers = whole_numbers(shufflers, "shufflers", "1,2,3")
+    going_on(picture)
     with of_how_much("counting", shown=not as_json) as progress:
         result = counter_exponent(shufflers=numbers, largest=largest, runs=runs, seed=seed, progress=progress)
     if picture is not None:
@@ -91,13 +88,11 @@ def experiment_linucb(
     scaling: Scaling = False,
     largest: Most = None,
     instances: Instances = None,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""
-    import os
-
     from shuffledp.errors import ParameterError
     from shuffledp.experiments.linucb import figure_tasks, linucb_figure
 
@@ -116,13 +111,9 @@ def experiment_linucb(
         raise ParameterError("largest", largest, "is for --scaling", "a figure has 20,000 users")
     figure, instances = 1 if figure is None else figure, 50 if instances is None else instances
     tasks = figure_tasks(figure, instances=instances, seed=seed)
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
-    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
+    going = going_on(picture)
     with of_how_much("choosing", shown=not as_json) as progress:
-        rows = linucb_figure(tasks, workers=min(os.cpu_count() or 1, 8), cache=cache, progress=progress)
+        rows = linucb_figure(tasks, progress=progress, **going)
     if picture is not None:
         _draw_regrets(rows, picture, instances)
     if as_json:
@@ -145,27 +136,25 @@ def experiment_linucb(
 
 
 def _regret_document(row: "RegretRow") -> dict[str, Any]:
-    return {
-        "policy": row.policy,
-        "epsilon": row.epsilon,
-        "dimension": row.dimension,
-        "instances": row.instances,
-        "regret_mean": row.regret_mean,
-        "regret_standard_error": row.regret_standard_error,
-        "seconds": row.seconds,
-        "slot_users": row.slot_users,
-    }
+    names = ("policy", "epsilon", "dimension", "instances", "regret_mean", "regret_standard_error", "seconds")
+    return {name: getattr(row, name) for name in (*names, "slot_users")}
 
 
 def _regrets(rows: "list[RegretRow]") -> Any:
-    table = _table(f"Regret after {rows[0].times[-1]:,} users, mean of {rows[0].instances} worlds")
-    for name in ("policy", "epsilon", "dimension", "regret", "±", "users a slot", "seconds"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    for row in rows:
-        epsilon = "-" if row.epsilon is None else f"{row.epsilon:g}"
-        numbers = (f"{row.regret_mean:,.0f}", f"{row.regret_standard_error:,.0f}")
-        table.add_row(row.policy, epsilon, str(row.dimension), *numbers, str(row.slot_users), f"{row.seconds:.1f}")
-    return table
+    cells = (
+        (
+            row.policy,
+            "-" if row.epsilon is None else f"{row.epsilon:g}",
+            str(row.dimension),
+            f"{row.regret_mean:,.0f}",
+            f"{row.regret_standard_error:,.0f}",
+            str(row.slot_users),
+            f"{row.seconds:.1f}",
+        )
+        for row in rows
+    )
+    title = f"Regret after {rows[0].times[-1]:,} users, mean of {rows[0].instances} worlds"
+    return table(title, ("policy", "epsilon", "dimension", "regret", "±", "users a slot", "seconds"), cells)
 
 
 def _draw_regrets(rows: "list[RegretRow]", picture: Path, instances: int) -> None:
@@ -194,43 +183,18 @@ def _draw_regrets(rows: "list[RegretRow]", picture: Path, instances: int) -> Non
     draw_regrets(picture, panels, f"LinUCB in every trust model: {instances} worlds, bands of two standard errors")
 
 
-def _numbers(words: str) -> list[int]:
-    from shuffledp.errors import ParameterError
-
-    try:
-        return [int(word) for word in words.split(",")]
-    except ValueError:
-        raise ParameterError("shufflers", words, "must be whole numbers with commas between", "try 1,2,3") from None
-
-
 def _document(result: "CounterExponent") -> dict[str, Any]:
-    def fit(name: str, slope: "Slope") -> dict[str, float]:
-        return {name: slope.slope, f"{name}_low": slope.low, f"{name}_high": slope.high}
-
     return {
         "schema": 1,
-        "rows": [
-            {
-                "shufflers": row.shufflers,
-                "users": row.users,
-                "bound": row.bound,
-                "error_mean": row.error_mean,
-                "error_quantile": row.error_quantile,
-                "ones_error_mean": row.ones_error_mean,
-                "ones_error_quantile": row.ones_error_quantile,
-                "within_bound": row.within_bound,
-                "lower_shape": row.lower_shape,
-            }
-            for row in result.rows
-        ],
+        "rows": [{name: getattr(row, name) for name in _MEASURED} for row in result.rows],
         "slopes": [
             {
                 "shufflers": row.shufflers,
-                **fit("slope", row.error),
-                **fit("ones_slope", row.ones_error),
-                **fit("bound_slope", row.bound),
-                **fit("slope_without_log", row.without_log),
-                **fit("bound_slope_without_log", row.bound_without_log),
+                **slope_document("slope", row.error),
+                **slope_document("ones_slope", row.ones_error),
+                **slope_document("bound_slope", row.bound),
+                **slope_document("slope_without_log", row.without_log),
+                **slope_document("bound_slope_without_log", row.bound_without_log),
                 "theory": row.theory,
             }
             for row in result.slopes
@@ -241,36 +205,23 @@ def _document(result: "CounterExponent") -> dict[str, Any]:
 
 
 def _errors(result: "CounterExponent") -> Any:
-    table = _table(f"Largest error over the horizon with k shufflers, {result.runs} runs at epsilon 1")
-    for name in ("k", "users", "hard input", "95%", "all ones", "95%", "bound", "lower shape"):
-        table.add_column(name, justify="right", no_wrap=True)
+    cells = []
     for row in result.rows:
         errors = (row.error_mean, row.error_quantile, row.ones_error_mean, row.ones_error_quantile, row.bound)
-        cells = [f"{error:,.1f}" for error in errors]
-        table.add_row(str(row.shufflers), f"{row.users:,}", *cells, f"{row.lower_shape:,.2f}")
-    return table
+        numbers = (f"{error:,.1f}" for error in errors)
+        cells.append((str(row.shufflers), f"{row.users:,}", *numbers, f"{row.lower_shape:,.2f}"))
+    headings = ("k", "users", "hard input", "95%", "all ones", "95%", "bound", "lower shape")
+    return table(f"Largest error over the horizon with k shufflers, {result.runs} runs at epsilon 1", headings, cells)
 
 
 def _slopes(result: "CounterExponent") -> Any:
-    table = _table("Slope of log error against log users, with its 95% interval")
-    for name in ("k", "theory", "hard input", "less log", "all ones", "bound", "less log"):
-        table.add_column(name, justify="right", no_wrap=True)
+    cells = []
     for row in result.slopes:
         others = (row.without_log, row.ones_error, row.bound, row.bound_without_log)
-        table.add_row(
-            str(row.shufflers),
-            f"{row.theory:.3f}",
-            f"{row.error.slope:.3f} ± {row.error.high - row.error.slope:.3f}",
-            *(f"{slope.slope:.3f}" for slope in others),
-        )
-    return table
-
-
-def _table(title: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+        measured = f"{row.error.slope:.3f} ± {row.error.high - row.error.slope:.3f}"
+        cells.append((str(row.shufflers), f"{row.theory:.3f}", measured, *(f"{slope.slope:.3f}" for slope in others)))
+    headings = ("k", "theory", "hard input", "less log", "all ones", "bound", "less log")
+    return table("Slope of log error against log users, with its 95% interval", headings, cells)
 
 
 def _draw(result: "CounterExponent", picture: Path) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
     from shuffledp.randomness import RandomBits
 
+AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
 Columns = Annotated[
@@ -26,6 +27,7 @@ Delta = Annotated[float | None, typer.Option("--delta", help="The probability le
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="The privacy target; smaller is safer.", metavar="E")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
 File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="FILE", show_default=False)]
+FixedSeed = Annotated[int, typer.Option("--seed", help="Another number, other data and noise.", metavar="S")]
 HonestFraction = Annotated[
     float, typer.Option("--honest-fraction", help="Users assumed to follow the protocol.", metavar="G")
 ]
@@ -38,10 +40,13 @@ OptionalFile = Annotated[
 Other = Annotated[
     str | None, typer.Option("--other", help="The category of all values outside a list of names.", metavar="NAME")
 ]
+Patience = Annotated[float, typer.Option("--patience", help="Seconds to try again for.", metavar="S")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
+ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
+TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 Users = Annotated[int | None, typer.Option("--users", help="How many people report.", metavar="N")]
 WithTruth = Annotated[
     bool, typer.Option("--with-truth", help="Show the truth, too: for trying it out. --seed does the same.")
@@ -406,7 +411,7 @@ def takes_plan(
         first = [parameter for parameter in parameters if parameter.name != "as_json"]
         run.__signature__ = inspect.Signature([*first, *shared, *last])  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in (*first, *shared, *last)}
-        del run.__wrapped__  # type: ignore[attr-defined]
+        del run.__wrapped__
         return run
 
     return decorate

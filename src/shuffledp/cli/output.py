@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,13 @@ def heading(plan: "Plan") -> dict[str, Any]:
     }
 
 
+def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
+    """Who learns what together with whom, as JSON."""
+    return [
+        {name: value for name, value in asdict(row).items() if name != "paper_epsilon"} for row in plan.collusions()
+    ]
+
+
 def target_options(plan: "Plan") -> str:
     """The privacy of a plan as it is typed."""
     return f"--epsilon {plan.privacy.epsilon!r} --delta {plan.privacy.delta!r}"
@@ -189,6 +197,13 @@ def asked(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
     return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+
+
+def has_own_command(plan: "Plan") -> bool:
+    """Whether a command of its own asks a file this question; all others are simulated."""
+    from shuffledp.protocols.plan import Plan
+
+    return plan.file_command != Plan.file_command
 
 
 def next_steps(steps: Sequence[tuple[str, str]]) -> None:

@@ -9,6 +9,7 @@ from shuffledp.cli import options
 from shuffledp.cli.output import (
     asked,
     facts,
+    has_own_command,
     next_steps,
     plan_options,
     print_json,
@@ -47,11 +48,6 @@ class Families(typer.core.TyperGroup):
 
 
 plan_app = typer.Typer(cls=Families, help="Plan a protocol: noise, messages and error, before any data.")
-
-
-@plan_app.callback()
-def plan() -> None:
-    """Plan a protocol: noise, messages and error, before any data."""
 
 
 def _command(name: str) -> Any:
@@ -110,17 +106,10 @@ def _run(asked: options.Asked, out: Path | None, picture: Path | None, *, as_jso
         [
             *([keep] if out is None else []),
             ("run it on made-up data", f"simulate --plan {named} --synthetic"),
-            *([("your own data", f"{found.file_command} YOUR.csv {which} {own}")] if _has_own(found) else []),
+            *([("your own data", f"{found.file_command} YOUR.csv {which} {own}")] if has_own_command(found) else []),
             ("why it is private", f"explain --plan {named}"),
         ]
     )
-
-
-def _has_own(found: "Plan") -> bool:
-    """Whether a command of its own asks a file this question: a simulation takes the plan."""
-    from shuffledp.protocols.plan import Plan
-
-    return found.file_command != Plan.file_command
 
 
 def _tell(found: "Plan", why: str, rows: list[dict[str, Any]] | None, files: dict[str, Path | None]) -> None:

@@ -1,19 +1,18 @@
 """`shuffledp simulate`: run a plan on a column of data, in one process."""
 
-import time
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
 from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import facts, heading, next_steps, plan_options, print_json, rendered, show
-from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.output import facts, has_own_command, heading, next_steps, plan_options, print_json, rendered, show
+from shuffledp.cli.progress import simulated
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
 
 
 @options.takes_plan(protocol="option")
-def simulate_command(
+def simulate(
     asked: options.Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
@@ -28,7 +27,6 @@ def simulate_command(
     import numpy as np
 
     from shuffledp.simulation.environments.synthetic import synthetic_values
-    from shuffledp.simulation.run import simulate
 
     options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
     bits = options.bits_of(seed)
@@ -37,11 +35,8 @@ def simulate_command(
     else:
         plan, clipped = asked.plan(), 0
         values = synthetic_values(plan, seed=seed)
-    started = time.perf_counter()
-    with users_reporting(plan.users, shown=not (fast or as_json)) as progress:
-        estimate = simulate(plan, values, bits=bits, fast=fast, progress=progress)
+    estimate, seconds = simulated(plan, values, bits=bits, fast=fast, shown=not as_json)
     estimate = estimate.labelled(simulated=estimate.simulated, clipped=clipped)
-    seconds = time.perf_counter() - started
     # A verdict is no number.
     truth, value = plan.true_value(values), getattr(estimate, "value", None)
     presented = plan.present(estimate, truth)
@@ -91,7 +86,6 @@ def simulate_command(
 
 def _own_data(plan: "Plan") -> str:
     which = "--columns A,B,C" if plan.domain.is_row else "--column C"
-    target = "--epsilon 1 --delta 1e-6"
-    if plan.file_command != "simulate":
-        return f"{plan.file_command} YOUR.csv {which} {plan.options} {target}"
-    return " ".join(f"simulate YOUR.csv {which} --protocol {plan.protocol} {plan.options} {target}".split())
+    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
+    words = (plan.file_command, "YOUR.csv", which, protocol, plan.options, "--epsilon 1 --delta 1e-6")
+    return " ".join(word for word in words if word)
