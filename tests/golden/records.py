@@ -390,7 +390,7 @@ def _weighted_mean(case: Case) -> Record:
 
 def _comparison(case: Case) -> Record:
     family = BoundedSum if case.name.endswith("bounded-sum") else VectorSum
-    return {"document": family.comparison(**_with_privacy(case.ask))}
+    return {"document": family.comparisons["gaussian"](**_with_privacy(case.ask))}
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ _BUILT_IN = {
     "mean": "shuffledp.protocols.statistics:MeanFamily",
     "moments": "shuffledp.protocols.statistics:MomentsFamily",
     "weighted-mean": "shuffledp.protocols.statistics:WeightedMeanFamily",
+    "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
+    "masked-sum": "shuffledp.protocols.masked_sum:MaskedSumFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 
