@@ -157,7 +157,11 @@ def _ledgers(file: Path) -> Iterator[str]:
 # --- the table -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+# Families that 0.1.0 had as such; running sums, statistics and others are in groups of their own.
+FAMILIES = ("binary-sum", "bounded-sum", "vector-sum", "histogram", "ranges", "distinct-elements")
+
+
+@pytest.mark.parametrize("protocol", FAMILIES)
 def test_every_method_has_cases_that_succeed_with_estimates(protocol: str) -> None:
     records, faults = store.read(protocol), store.read(store.KNOWN_FAULTS_NAME)
     for method in PROTOCOLS[protocol].methods:
