@@ -28,7 +28,7 @@ from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.family import CATEGORIES, Family, worst_number
 from shuffledp.protocols.fields import AGAIN, domain, only_exact
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, sampled_shares
-from shuffledp.protocols.heavy_hitters.words import PRINTABLE, Strings, Words
+from shuffledp.protocols.heavy_hitters.words import PRINTABLE, Strings, UnlistedStrings
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
@@ -304,8 +304,8 @@ class HeavyHitters(Plan):
         return {names[place].decode(errors="replace"): int(counts[place]) for place in best}
 
     @property
-    def domain(self) -> Words:
-        return Words(self.length, self.alphabet)
+    def domain(self) -> UnlistedStrings:
+        return UnlistedStrings(self.length, self.alphabet)
 
     @property
     def question(self) -> str:

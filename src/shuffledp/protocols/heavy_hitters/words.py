@@ -14,7 +14,7 @@ PRINTABLE = bytes(range(32, 127))
 
 
 @dataclass(frozen=True)
-class Words(Domain):
+class UnlistedStrings(Domain):
     """Strings of any symbols, cut after `length` bytes of UTF-8; `alphabet` are the bytes that a search follows."""
 
     kind: ClassVar[str] = "words"
