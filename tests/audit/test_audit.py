@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 
 from shuffledp.audit.events import Tally, epsilon_lower_bound, find
-from shuffledp.audit.sabotage import sabotaged
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.binary_sum import METHODS, BinarySum
+from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
 
 USERS = {"coins": 8, "shares": 8, "rr": 30, "zsum": 40, "poisson-bits": 6, "correlated": 6, "pure": 12}
 LOOSE = Privacy(1, 1e-3)  # events are likelier, so that fewer runs show them
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BinarySum.methods)
 def test_an_honest_plan_stands_and_half_the_noise_is_refuted(method: str) -> None:
     plan = BinarySum.plan(users=USERS[method], privacy=LOOSE, method=method)
     trials = 1_500_000 if method in ("coins", "poisson-bits", "zsum") else 200_000
@@ -100,9 +99,9 @@ def test_clopper_pearson_limits() -> None:
 
 
 def test_sabotage_takes_away_what_it_says() -> None:
-    for method in METHODS:
+    for method in BinarySum.methods:
         plan = BinarySum.plan(users=200, privacy=Privacy(1, 1e-6), method=method)
-        assert sabotaged(plan, 0.5).standard_error < 0.8 * plan.standard_error, method
+        assert plan.twin(0.5).standard_error < 0.8 * plan.standard_error, method
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.audit.sabotage import sabotaged
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
@@ -65,7 +64,7 @@ def test_the_error_scales_with_the_range_and_not_with_its_place(users: int) -> N
 @pytest.mark.parametrize("method", METHODS)
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made(method: str) -> None:
     plan = BoundedSum.plan(users=80, privacy=PRIVACY, **UNIT, method=method)
-    quieter = sabotaged(plan, 0.8)
+    quieter = plan.twin(0.8)
     assert quieter.guarantee().delta > plan.privacy.delta
     with pytest.raises(InfeasibleError, match="noise"):
         dataclasses.replace(quieter)

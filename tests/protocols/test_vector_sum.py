@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import shuffledp.simulation.run as run
-from shuffledp.audit.sabotage import sabotaged
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
@@ -60,7 +59,7 @@ def test_the_figures_of_the_design(users: int, dimension: int) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made(method: str) -> None:
     plan = VectorSum.plan(users=200, privacy=PRIVACY, **BALL, method=method)
-    quieter = sabotaged(plan, 0.8)
+    quieter = plan.twin(0.8)
     assert quieter.guarantee().delta > plan.privacy.delta
     with pytest.raises(InfeasibleError, match="noise"):
         dataclasses.replace(quieter)

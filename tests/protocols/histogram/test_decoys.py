@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shuffledp.accounting.split_coins import BallsPair
-from shuffledp.audit.sabotage import sabotaged
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
@@ -68,7 +67,7 @@ def test_the_audit_catches_half_the_noise() -> None:
     trials = 400_000
     assert audit_plan(plan, bits=RandomBits.seeded(1), trials=trials).verdict == "stands"
     assert audit_plan(plan, bits=RandomBits.seeded(2), trials=trials, sabotage=0.5).verdict == "refuted"
-    assert sabotaged(plan, 0.5).standard_error == pytest.approx(plan.standard_error * math.sqrt(0.5))
+    assert plan.twin(0.5).standard_error == pytest.approx(plan.standard_error * math.sqrt(0.5))
 
 
 def test_close_to_the_curator_and_far_below_local() -> None:

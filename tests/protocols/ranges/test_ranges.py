@@ -11,7 +11,6 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.products import FewerAtomsPair, ProductPair
 from shuffledp.accounting.split_coins import BallsPair
-from shuffledp.audit.sabotage import sabotaged
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch
@@ -123,7 +122,7 @@ def test_the_audit_catches_half_the_noise() -> None:
     trials = 60_000
     assert audit_plan(plan, bits=RandomBits.seeded(1), trials=trials).verdict == "stands"
     assert audit_plan(plan, bits=RandomBits.seeded(2), trials=trials, sabotage=0.5).verdict == "refuted"
-    quieter = sabotaged(plan, 0.5)
+    quieter = plan.twin(0.5)
     assert quieter.blanket_means == pytest.approx([mean / 2 for mean in plan.blanket_means])
 
 
