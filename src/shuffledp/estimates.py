@@ -1,7 +1,7 @@
 """Answers that know their error: one number, or a vector of them."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,15 @@ class Estimate:
     dropped: int = 0
     clipped: int = 0
     simulated: bool = False
+
+    def labelled(self, *, simulated: bool, clipped: int = 0) -> "Estimate":
+        """The same answer, with what its maker says about it.
+
+        Args:
+            simulated: whether the noise came from a seeded source and protects nobody.
+            clipped: how many values were brought into range first.
+        """
+        return replace(self, simulated=simulated, clipped=clipped)
 
     @property
     def lower(self) -> float:
@@ -61,6 +70,15 @@ class VectorEstimate:
     dropped: int = 0
     clipped: int = 0
     simulated: bool = False
+
+    def labelled(self, *, simulated: bool, clipped: int = 0) -> "VectorEstimate":
+        """The same answer, with what its maker says about it.
+
+        Args:
+            simulated: whether the noise came from a seeded source and protects nobody.
+            clipped: how many values were brought into range first.
+        """
+        return replace(self, simulated=simulated, clipped=clipped)
 
     @property
     def lower(self) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from shuffledp import cli
 from shuffledp.experiments.survey import table5
 from shuffledp.experiments.survey.comparison import TABLES
 from shuffledp.experiments.survey.results import MODELS
-from shuffledp.protocols.binary_sum import METHODS
+from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.ranges import Ranges
 
@@ -48,7 +48,7 @@ def test_every_table_and_every_row(everything) -> None:
     assert document["schema"] == 1 and [table["number"] for table in document["tables"]] == [1, 2, 3, 4, 5, 6]
     rows = {table["number"]: [row["name"] for row in table["rows"]] for table in document["tables"]}
     assert len(rows[1]) == 4 and len(rows[3]) == 3 and len(rows[4]) == 5
-    assert rows[2] == [*METHODS, "Cheu-Yan"]
+    assert rows[2] == [*BinarySum.methods, "Cheu-Yan"]
     assert rows[5][:-2] == list(Histogram.methods) and rows[6][2:-2] == list(Ranges.methods)
     assert all(len(TABLES[number].ROWS) in (len(names), len(names) - 1) for number, names in rows.items())
 
@@ -86,7 +86,7 @@ def test_claims_are_kept(everything) -> None:
     for row in document["tables"][1]["rows"][:-1]:
         cells = row["cells"]
         # A method that keeps zero claims nothing for sums that it cannot tell from it.
-        if cells and not METHODS[row["name"]].keeps_zero:
+        if cells and not BinarySum.methods[row["name"]].keeps_zero:
             # Three times the width of a 95% interval: left once in 3e8.
             error = cells["error"]
             assert abs(error["value"] - cells["claimed error"]) <= 3 * (error["high"] - error["value"]), row["name"]

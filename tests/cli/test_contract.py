@@ -68,8 +68,8 @@ def test_every_command_and_option_has_a_help_text() -> None:
         for parameter in command.params:
             if parameter.name not in ("help",):
                 assert parameter.help, f"{path} {parameter.name}"
-        for name, inner in getattr(command, "commands", {}).items():
-            walk(inner, f"{path} {name}")
+        for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+            walk(command.get_command(None, name), f"{path} {name}")
 
     walk(typer.main.get_command(app), "shuffledp")
 
@@ -249,10 +249,10 @@ def test_unknown_words_are_usage_errors(run) -> None:
 def test_a_bug_exits_1_and_says_where_to_report_it(run, monkeypatch) -> None:
     from shuffledp.cli import options
 
-    def broken(**_):
+    def broken(*_):
         raise RuntimeError("oh")
 
-    monkeypatch.setattr(options, "chosen", broken)
+    monkeypatch.setattr(options.Asked, "choice", broken)
     code, out, err = run(*PLAN)
     assert code == 1 and out == "" and "CONTRIBUTING.md" in err and "RuntimeError" in err
 

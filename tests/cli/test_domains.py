@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp.cli.domains import categories_for, domain_options, encode_texts, parse_domain, parse_names, read_codes
+from shuffledp.cli.domains import encode_texts, occurring, parse_domain, parse_names, read_codes
+from shuffledp.cli.options import Asked
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.categories import Dates, Hashed, Integers, Names
 from shuffledp.tables.texts import Texts
@@ -27,7 +28,7 @@ from shuffledp.tables.texts import Texts
 def test_what_a_text_means(text: str, meant) -> None:
     assert parse_domain(text) == meant
     # And the options that are printed ask for the same again.
-    typed = domain_options(meant).removeprefix("--domain ").strip("'")
+    typed = meant.options.removeprefix("--domain ").strip("'")
     assert parse_domain(typed) == meant
 
 
@@ -62,8 +63,8 @@ def test_a_file_of_names(tmp_path: Path) -> None:
     plain.write_text("\ufeffred\nbright, green\n\n")
     assert parse_domain(str(plain)) == Names(("red", "bright, green"))
     # Names with commas cannot be typed: a file is asked for, not something else in silence.
-    assert domain_options(parse_domain(str(plain))) == "--domain NAMES.txt"
-    assert domain_options(parse_domain(str(plain)), str(plain)) == f"--domain {plain}"
+    assert parse_domain(str(plain)).options == "--domain NAMES.txt"
+    assert Asked(None, "histogram", {}, {"domain": str(plain)}).values == f"--domain {plain}"
     table.write_text('red\n"bright, green"\n')
     assert parse_names(str(table), "names") == ("red", "bright, green")
     for content, said in (
@@ -85,7 +86,7 @@ def test_a_category_for_all_others() -> None:
     assert added == Names(("red", "green", "rest"), other="rest")
     assert parse_domain("red,rest", "rest") == Names(("red", "rest"), other="rest")
     assert parse_domain("red", "rest").size == 2
-    assert domain_options(added) == "--domain red,green,rest --other rest"
+    assert added.options == "--domain red,green,rest --other rest"
     for text in ("1:5", "hash:50", "2026-01-01:2026-01-09"):
         with pytest.raises(ParameterError, match="list of names"):
             parse_domain(text, "rest")
@@ -132,13 +133,13 @@ def test_a_domain_is_not_read_from_the_data_unless_it_is_public(tmp_path: Path) 
     file.write_text("colour,age,day\nred,7,2026-01-01\ngreen,9,2026-01-03\n")
     for domain in ("data", str(file), str(tmp_path / "." / "people.csv")):
         with pytest.raises(ParameterError, match="somebody's secret"):
-            categories_for(file, "colour", domain, None, None, public=False)
-    found = {
-        column: categories_for(file, column, "data", None, None, public=True) for column in ("colour", "age", "day")
-    }
+            occurring(file, "colour", domain, None, public=False)
+    found = {column: occurring(file, column, "data", None, public=True) for column in ("colour", "age", "day")}
     assert found["colour"] == Names(("green", "red")) and found["age"] == Integers(7, 9)
     assert found["day"] == Dates("2026-01-01", "2026-01-03")
+    with pytest.raises(ParameterError, match="nothing to hold"):
+        occurring(file, "colour", "data", "rest", public=True)
     with pytest.raises(ParameterError, match="must say which"):
-        categories_for(file, "colour", None, None, None, public=True)
+        _ = Asked(None, "histogram", {}).domain
     with pytest.raises(ParameterError, match="both"):
-        categories_for(file, "colour", "a,b", 3, None, public=False)
+        _ = Asked(None, "histogram", {}, {"domain": "a,b", "categories": 3}).domain

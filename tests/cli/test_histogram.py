@@ -121,7 +121,7 @@ def test_the_other_commands_take_histograms(run, asked) -> None:
     same = ["histogram", *PLAN[2:], *COLOURS]
     easy = ["histogram", "--users", 1000, "--epsilon", 2, "--delta", 1e-2, *COLOURS]
     code, out, _ = run("protocols", *easy)
-    assert code == 0 and "worst category" in out and "--domain red,green,blue" in out
+    assert code == 0 and "error of the worst bin" in out and "--domain red,green,blue" in out
     assert all(method in out for method in Histogram.methods)
     explained = asked("explain", *same, "--method", "decoys")
     assert explained["delta_proved"] <= 1e-6 and explained["lying_client"]

@@ -111,7 +111,7 @@ def test_what_would_pass_the_budget_exits_with_2_and_says_what_is_left(main, led
         (["open", "new.json", "--population", "a", "--epsilon", "0", "--delta", "1e-6"], "epsilon"),
         (["open", "new.json", "--population", "a", "--epsilon", "1", "--delta", "2"], "delta"),
         (["open", "new.json", "--epsilon", "1", "--delta", "1e-6"], "population"),
-        (["spend", "LEDGER"], "plan_file"),
+        (["spend", "LEDGER"], "users"),
         (["spend", "LEDGER", "--plan", "missing.json"], "plan"),
     ],
 )

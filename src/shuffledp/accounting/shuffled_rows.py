@@ -7,12 +7,13 @@ import numpy as np
 
 from shuffledp.accounting.blanket import expected_positive_part
 from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.pairs import Atoms, DominatingPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffledRowsCurve:
+class ShuffledRowsCurve(DominatingPair):
     """n users each send a row of bits, of any length: 1 with probability `kept` at their value, `spurious` elsewhere.
 
     Whatever the value, a row comes with probability at least (1 - kept) / (1 - spurious) times that of coins of
@@ -43,6 +44,25 @@ class ShuffledRowsCurve:
     def local_epsilon(self) -> float:
         """What one row satisfies alone."""
         return math.log(self.kept / self.spurious) + math.log((1 - self.spurious) / (1 - self.kept))
+
+    def atoms(self) -> Atoms:
+        """The two bits of one row, in the clear: what shuffled rows show is a post-processing of it."""
+        kept, wrong = (np.log([1 - rate, rate]) for rate in (self.kept, self.spurious))
+        return Atoms(np.add.outer(kept, wrong).ravel(), np.add.outer(wrong, kept).ravel(), 0.0, 0.0)
+
+    def describe(self) -> str:
+        return (
+            f"P, Q = a row of bits, ones with probability {self.kept:.8g} at one of two places and {self.spurious:.8g} "
+            f"elsewhere, among the rows of {self.users - 1:,} others"
+        )
+
+    def forward(self, epsilon: float) -> float:
+        """The bound by amplification, which is tighter than what the atoms say."""
+        return self.delta(epsilon)
+
+    def reverse(self, epsilon: float) -> float:
+        """Swapping the two values swaps the two views, so that both directions are equal."""
+        return self.delta(epsilon)
 
     def delta(self, epsilon: float) -> float:
         """The delta, rounded up; swapping the two values swaps the two views, so both directions are equal."""

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import print_json, show
+from shuffledp.cli.output import print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplification import ClonePair
@@ -182,20 +182,15 @@ def amplify(
                 "delta": delta,
                 "rounds": rounds,
                 "symbols": symbols,
-                "bounds": [{"name": b.name, "epsilon": b.epsilon, "kind": b.kind, "why": b.why} for b in bounds],
+                "bounds": [asdict(bound) for bound in bounds],
             }
         )
         return
-    from rich import box
-    from rich.table import Table
-
-    asked = f"{users:,} reports of local epsilon {local_epsilon:g}, shuffled"
-    table = Table(title=asked, caption=NOTE, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.caption_justify = "left"
-    table.add_column("bound")
-    table.add_column(f"epsilon at {delta:g}", justify="right", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
-    table.add_column("why", style="dim")
-    for bound in bounds:
-        table.add_row(bound.name, "none" if bound.epsilon is None else f"{bound.epsilon:.6g}", bound.kind, bound.why)
-    show(table)
+    rows = ((b.name, "none" if b.epsilon is None else f"{b.epsilon:.6g}", b.kind, b.why) for b in bounds)
+    title, headings = (
+        f"{users:,} reports of local epsilon {local_epsilon:g}, shuffled",
+        ("bound", f"epsilon at {delta:g}"),
+    )
+    show(
+        table(title, (*headings, "kind", "why"), rows, words=("why",), left=("kind",), folded=("bound",), caption=NOTE)
+    )

@@ -7,7 +7,7 @@ import typer
 from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
 from shuffledp.cli.compare import compare
-from shuffledp.cli.counter import count, plan_counter
+from shuffledp.cli.count import count
 from shuffledp.cli.demo import demo
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
@@ -21,7 +21,7 @@ from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.optimize import plan_optimize
 from shuffledp.cli.plan import plan_app
 from shuffledp.cli.protocols import protocols
-from shuffledp.cli.ranges import plan_ranges, quantile
+from shuffledp.cli.quantile import quantile
 from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate_command
@@ -40,9 +40,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-plan_app.command("counter")(plan_counter)
 plan_app.command("optimize")(plan_optimize)
-plan_app.command("ranges")(plan_ranges)
 app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(experiment_app, name="experiment")

@@ -37,13 +37,13 @@ def demo(
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
     import numpy as np
 
-    from shuffledp.simulation.environments.binary import synthetic_bits
+    from shuffledp.simulation.environments.synthetic import synthetic_values
 
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     run = _new_folder(folder)
     task = _prepared(run, users, shufflers, epsilon, delta)
-    values = np.asarray(synthetic_bits(task.plan.users), dtype=np.int64)
+    values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
     shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
     with _servers(run, shuffler, analyzer), users_reporting(len(values), shown=not as_json) as progress:
@@ -86,16 +86,13 @@ def demo(
 
 
 def _show(task: "Task", said: dict[str, Any]) -> None:
-    from shuffledp.continual.plan import CounterPlan
-
-    plan = task.plan
-    assert isinstance(plan, CounterPlan)
+    layout = task.plan.layout
     error = abs(said["estimate"] - said["truth"])
     rows = [
         (
             "what happened",
             f"{said['users']:,} people reported to a live service: their devices added noise and encrypted every "
-            f"message, {plan.shufflers_used} concurrent batches were mixed by a shuffler that could read none of it, "
+            f"message, {layout.shufflers} concurrent batches were mixed by a shuffler that could read none of it, "
             "and an analyzer added up what came out",
         ),
         ("seats taken", f"{said['seats']:,}"),
@@ -103,7 +100,7 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         ("pending", f"{said['reports_pending']:,} in batches that are not full yet, and stay unread"),
         (
             "batches released",
-            f"{said['batches_released']:,}, of {plan.slot_users:,} users and more; {said['batches_void']} void",
+            f"{said['batches_released']:,}, of {layout.slot_users:,} users and more; {said['batches_void']} void",
         ),
         (
             "estimate",
@@ -144,20 +141,19 @@ def _new_folder(folder: Path) -> Path:
 
 def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: float) -> "Task":
     """Keys and a task; its last slot is full when everybody has come, so that all are counted."""
-    from shuffledp.continual.plan import CounterPlan
     from shuffledp.privacy import Privacy
+    from shuffledp.protocols.catalogue import PROTOCOLS
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import load_public_key, make_keys
     from shuffledp.service.task import Task
 
     bits = RandomBits.secure()
     make_keys(run / "keys", bits=bits)
-    asked: dict[str, Any] = {"shufflers": shufflers, "privacy": Privacy(epsilon, delta), "noise": "coins"}
-    plan = CounterPlan.plan(users=users, **asked)
-    for more in range(1, 200):
-        if plan.users % plan.slot_users == 0:
+    asked: dict[str, Any] = {"shufflers": shufflers, "privacy": Privacy(epsilon, delta), "method": "coins"}
+    for more in range(200):
+        plan = PROTOCOLS["counter"].plan(users=users + more, **asked)
+        if plan.users % plan.layout.slot_users == 0:
             break
-        plan = CounterPlan.plan(users=users + more, **asked)
     task = Task.create(plan, load_public_key(run / "keys"), bits=bits)
     task.save(run / "task.json")
     return task

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import print_json, show
+from shuffledp.cli.output import print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.cli.doctor_checks import Check
@@ -37,7 +37,7 @@ def doctor(
     # A wrong address is bad input, not a finding.
     given = (("shuffler", shuffler), ("analyzer", analyzer))
     servers = [(role, check_url(url, role, insist_on_tls=False)) for role, url in given if url]
-    checks = list(look.at_versions())
+    checks: list[Check] = list(look.at_versions())
     tokens = task = None
     if keys is not None:
         found, tokens = look.at_keys(keys)
@@ -53,20 +53,15 @@ def doctor(
     if as_json:
         print_json({"schema": 1, "checks": [check._asdict() for check in checks], "failed": failed})
     else:
-        _tell(checks, failed)
+        headings = ("", "what", "found", "what to do")
+        listed = table(
+            "Checks",
+            headings,
+            ((c.status, c.name, c.found, c.to_do) for c in checks),
+            left=headings,
+            folded=("found", "what to do"),
+        )
+        verdict = "All is well." if not failed else f"{failed} of {len(checks)} checks failed."
+        show(listed, verdict)
     if failed:
         raise typer.Exit(FAILED)
-
-
-def _tell(checks: "list[Check]", failed: int) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title="Checks", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    table.add_column("found", overflow="fold")
-    table.add_column("what to do", overflow="fold")
-    for check in checks:
-        table.add_row(check.status, check.name, check.found, check.to_do)
-    show(table, "All is well." if not failed else f"{failed} of {len(checks)} checks failed.")

@@ -1,12 +1,11 @@
-"""Which categories there are, on the command line: the option --domain, and values in a file by their names."""
+"""Which values there are, on the command line: the option --domain, and the values of a file."""
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shuffledp.protocols.domains.axes import Axis
     from shuffledp.protocols.domains.domain import Categories, Codes
     from shuffledp.tables.texts import Texts
 
@@ -15,21 +14,6 @@ _SECRET = "which categories occur may itself be somebody's secret"
 _PUBLIC = "list what may occur, or add --domain-is-public if what occurs is no secret"
 _RANGE = re.compile(r"\s*(-?\d+)\s*:\s*(-?\d+)\s*")
 _DATES = re.compile(r"\s*(\d{4}-\d{2}-\d{2})\s*:\s*(\d{4}-\d{2}-\d{2})\s*")
-_LONGEST_TYPED = 300
-
-Domain = Annotated[
-    str | None,
-    typer.Option(
-        "--domain",
-        help="histogram: a,b,c; LOW:HIGH (numbers or dates); a file, a name a line; hash:CELLS[:SALT].",
-        metavar="DOMAIN",
-    ),
-]
-Count = Annotated[int | None, typer.Option("--categories", help="histogram: how many, numbered from 0.", metavar="D")]
-Other = Annotated[
-    str | None, typer.Option("--other", help="histogram: the category of all values outside the names.", metavar="NAME")
-]
-IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
 def parse_domain(text: str, other: str | None = None) -> "Categories":
@@ -57,7 +41,7 @@ def parse_domain(text: str, other: str | None = None) -> "Categories":
         return _names(text, other)
     if other is not None:
         problem = f"can only be given for a list of names, not for {found.kind}"
-        raise ParameterError("other", other, problem, "widen the domain" if found.kind != "hashed" else "leave it out")
+        raise ParameterError("other", other, problem, "leave it out" if found.is_open else "widen the domain")
     return found
 
 
@@ -153,58 +137,80 @@ def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def asked_categories(domain: str | None, categories: int | None, other: str | None) -> "Categories | None":
-    """The domain that the options ask for, or None if none of them was given."""
+def asked_categories(domain: str | None, count: int | None, other: str | None) -> "Categories | int | None":
+    """The categories that the options ask for, or how many if they have no names; None if none of them was given."""
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.categories import as_categories
 
-    if domain is not None and categories is not None:
-        raise ParameterError("categories", categories, "and --domain must not both be given", "leave one out")
+    if domain is not None and count is not None:
+        raise ParameterError("categories", count, "and --domain must not both be given", "leave one out")
     if domain is not None:
         return parse_domain(domain, other)
     if other is not None:
         raise ParameterError("other", other, "needs a list of names", "add --domain a,b,c")
-    return None if categories is None else as_categories(categories)
+    return count
 
 
-def domain_options(categories: "Categories", typed: str | None = None) -> str:
-    """The options that ask for this domain again, as a shell takes them; as they were typed if that is known.
+def asked_axes(text: str | None, steps: int | None) -> "tuple[Axis, ...]":
+    """The axes that --domain and --steps describe; one read from the data is refused.
 
-    >>> domain_options(parse_domain("red,green")), domain_options(parse_domain("0:9"))
-    ('--domain red,green', '--domain 0:9')
+    >>> asked_axes("0:9x0.5:1.5", 4)
+    (Axis(low=0, high=9, steps=4), Axis(low=0.5, high=1.5, steps=4))
     """
-    import shlex
+    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.domains.axes import Axis, as_axes
 
+    if text is None or text == FROM_DATA:
+        problem = "must be given: the least and the largest value in the data would be an answer without noise"
+        raise ParameterError("domain", text, problem, "add --domain LOW:HIGH with limits known beforehand")
+    axes = []
+    for part in text.split("x"):
+        try:
+            low, high = (int(end) if end.strip().lstrip("+-").isdigit() else float(end) for end in part.split(":"))
+        except ValueError:
+            raise ParameterError("domain", text, "must be LOW:HIGH", "two axes are LOW:HIGHxLOW:HIGH") from None
+        axes.append(Axis(low, high, steps))
+    return as_axes(axes)
+
+
+def read_values(
+    file: Path, column: str | None, columns: str | None, *, named: "Categories | None", in_rows: bool
+) -> Any:
+    """The values of a file: codes where categories are named, a matrix where values are rows, or else a column.
+
+    Args:
+        file: CSV, Parquet or .npy, with a row a person.
+        column: the name of the only column that is read.
+        columns: the names of several, with commas between; all if left out.
+        named: the categories that the column's values are looked up in.
+        in_rows: whether a person's value has several numbers.
+    """
     from shuffledp.errors import ParameterError
 
-    document = categories.document()
-    other = document.get("other")
-    if typed is None:
-        texts = {
-            "integers": "{low}:{high}",
-            "dates": "{first}:{last}",
-            "hashed": "hash:{cells}" + (":{salt}" if document.get("salt") else ""),
-        }
-        typed = texts[categories.kind].format(**document) if categories.kind in texts else ",".join(document["names"])
-        try:
-            if len(typed) > _LONGEST_TYPED or parse_domain(typed, other) != categories:
-                typed = "NAMES.txt"
-        except ParameterError:
-            # Such as names with commas in them: only a file can hold those.
-            typed = "NAMES.txt"
-    return f"--domain {shlex.quote(typed)}" + ("" if other is None else f" --other {shlex.quote(other)}")
+    if in_rows:
+        from shuffledp.tables.matrices import read_matrix
+
+        if column is not None:
+            raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
+        return read_matrix(file, None if columns is None else [name.strip() for name in columns.split(",")])
+    if columns is not None:
+        raise ParameterError("columns", columns, "are for vectors; a value here is in one", "use --column")
+    if named is not None:
+        return read_codes(file, column, named)
+    from shuffledp.tables.columns import read_column
+
+    return read_column(file, column)
 
 
 def read_codes(file: Path, column: str | None, categories: "Categories") -> "Codes":
     """The codes of a column's values: numbers for a range of numbers, otherwise text exactly as it is written."""
-    if categories.kind == "integers":
+    if categories.reads == "numbers":
         from shuffledp.tables.columns import read_column
 
         return categories.encode(read_column(file, column))
     from shuffledp.tables.texts import read_texts
 
     _check_header(file, column, categories)
-    return encode_texts(categories, read_texts(file, column, blank=categories.document().get("other")))
+    return encode_texts(categories, read_texts(file, column, blank=categories.other))
 
 
 def encode_texts(categories: "Categories", texts: "Texts") -> "Codes":
@@ -234,37 +240,27 @@ def _check_header(file: Path, column: str | None, categories: "Categories") -> N
     from shuffledp.errors import DataError
     from shuffledp.tables.names import column_names
 
-    if column is not None or file.suffix.lower() == ".npy" or categories.kind == "hashed":
+    if column is not None or file.suffix.lower() == ".npy" or categories.is_open:
         return
     names = column_names(file)
     try:
         categories.encode(names)
     except DataError:
         return
-    if categories.document().get("other") is None:
+    if categories.other is None:
         problem = f"{file.name} must have its column's name in the first line"
         raise DataError("file", names[0], problem, "add a line above the values, or give that column's name")
 
 
-def categories_for(
-    file: Path, column: str | None, domain: str | None, categories: int | None, other: str | None, *, public: bool
-) -> "Categories":
-    """The domain for a file's data: declared, or read from the file itself where that is no secret."""
+def occurring(file: Path, column: str | None, domain: str, other: str | None, *, public: bool) -> "Categories":
+    """What occurs in a file's own column, as its domain: refused unless that is no secret."""
     from shuffledp.errors import ParameterError
 
-    from_data = is_from_data(domain, file)
-    if from_data and not public:
-        problem = f"must not be read from the data: {_SECRET}"
-        raise ParameterError("domain", domain, problem, _PUBLIC)
-    if from_data:
-        if other is not None:
-            raise ParameterError("other", other, "has nothing to hold beside a domain of all data", "leave it out")
-        return _occurring(file, column)
-    found = asked_categories(domain, categories, other)
-    if found is None:
-        way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
-        raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
-    return found
+    if not public:
+        raise ParameterError("domain", domain, f"must not be read from the data: {_SECRET}", _PUBLIC)
+    if other is not None:
+        raise ParameterError("other", other, "has nothing to hold beside a domain of all data", "leave it out")
+    return _occurring(file, column)
 
 
 def refuse_data(domain: str | None, file: Path) -> None:
@@ -301,3 +297,45 @@ def _occurring(file: Path, column: str | None) -> "Categories":
     if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
         return Dates(words[0], words[-1])
     return Names(tuple(words))
+
+
+def probabilities_in(file: Path, categories: "Categories") -> list[float]:
+    """A column of numbers in the domain's order, or of names and numbers in any; with or without names above."""
+    import csv
+
+    from shuffledp.errors import DataError, ParameterError
+
+    way_out = "write a probability a line, or a name, a comma and its probability"
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError:
+        raise ParameterError("against", file, "must be a file that exists and can be read", way_out) from None
+    except UnicodeDecodeError:
+        raise DataError("against", file, "must be a text file", way_out) from None
+    plain: list[float] = []
+    named: dict[str, float] = {}
+    for place, row in enumerate(csv.reader(text.splitlines()), 1):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        if not cells:
+            continue
+        try:
+            number = float(cells[-1])
+        except ValueError:
+            if plain or named or place > 1:
+                raise DataError("against", f"{cells[-1]} in line {place}", "must be a probability", way_out) from None
+            continue
+        if len(cells) > 2 or (plain and named) or (len(cells) == 1 and named) or (len(cells) == 2 and plain):
+            problem = "must have a probability, or a name and one, in every line"
+            raise DataError("against", f"{len(cells)} cells in line {place}", problem, way_out)
+        if len(cells) == 1:
+            plain.append(number)
+        elif cells[0] in named:
+            raise DataError("against", f"{cells[0]} twice", "must name every category once", "remove one of them")
+        else:
+            named[cells[0]] = number
+    if not named:
+        return plain
+    names = categories.names()
+    if strange := [name for name in named if name not in set(names)]:
+        raise DataError("against", strange[0], "must name categories of the domain", "add it to --domain, or remove it")
+    return [named.get(name, 0.0) for name in names]

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, print_json, show
+from shuffledp.cli.output import facts, print_json, rendered, show, table
 
 if TYPE_CHECKING:
+    from shuffledp.protocols.plan import Plan
+    from shuffledp.protocols.presentation import Presentation
     from shuffledp.service.task import Task
 
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
@@ -43,17 +45,23 @@ def estimate(
         path = f"/v1/tasks/{task.id}"
         releases = _history(calls, path) if history else None
         newest = calls.json(f"{path}/estimate")
+    plan = task.plan
     if as_json:
-        named = {} if task.categories is None else {"categories": task.categories.names()}
+        named = {} if plan.domain.named is None else {"categories": plan.domain.named.names()}
         print_json({"schema": 1, **newest, **named} | ({} if releases is None else {"releases": releases}))
         return
-    if task.categories is not None and newest.get("estimate") is not None:
-        _tell_categories(task, newest)
-    if newest.get("estimate") is not None:
-        _tell_quantiles(task, newest)
     _tell(task, newest)
     if releases is not None:
-        _tell_history(releases)
+        rows = (
+            (
+                f"{each['time']:,}",
+                *(_shown(each.get(name)) for name in ("estimate", "standard_error")),
+                *(str(each.get(name, "")) for name in ("dropped", "void")),
+            )
+            for each in releases
+        )
+        headings = ("users", "estimate", "standard error", "dropped", "void")
+        show(table("So far", headings, rows, folded=("estimate",)))
 
 
 def _history(calls: Any, path: str) -> list[dict[str, Any]]:
@@ -68,19 +76,16 @@ def _history(calls: Any, path: str) -> list[dict[str, Any]]:
 
 
 def _tell(task: "Task", newest: dict[str, Any]) -> None:
-    from shuffledp.cli.task import asked_of
-
     plan = task.plan
-    rows = [("task", task.id[:12]), ("asked", asked_of(plan))]
+    rows = [("task", task.id[:12]), ("asked", plan.question)]
     if newest.get("estimate") is None:
         rows.append(("estimate", "none yet: no batch is full. A batch is never released before it is."))
     else:
-        rows += [
-            ("users so far", f"{newest['time']:,}"),
-            ("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")
-            if task.categories is None
-            else ("how far off", f"every category{_error(newest)}"),
-        ]
+        presented = _presented(plan, newest)
+        show(*map(rendered, presented.listings))
+        # What has names or ranks is shown above; of a single number there is nothing but this.
+        said = [("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")]
+        rows += [("users so far", f"{newest['time']:,}"), *(presented.facts if presented.listings else said)]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("batches read", f"{newest.get('released_batches', 0):,}"),
@@ -92,72 +97,28 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     show(facts("The estimate", rows))
 
 
-def _tell_categories(task: "Task", newest: dict[str, Any]) -> None:
-    """The estimate by the names of its categories."""
+def _presented(plan: "Plan", newest: dict[str, Any]) -> "Presentation":
+    """The analyzer's answer as the plan presents it."""
     import numpy as np
 
-    from shuffledp.cli.histogram_output import Read, category_table
+    from shuffledp.estimates import Estimate, VectorEstimate
+    from shuffledp.protocols.presentation import View
 
-    categories = task.categories
-    if categories is None:
-        return
-    read = Read(
-        names=categories.names(),
-        estimates=np.asarray(newest["estimate"], dtype=np.float64),
-        bound=float(newest.get("bound") or 0.0),
-        confidence=float(newest.get("confidence") or 0.0),
-        users=int(newest["time"]),
-        in_order=categories.kind in ("integers", "dates"),
-    )
-    show(category_table(read))
-
-
-def _tell_quantiles(task: "Task", newest: dict[str, Any]) -> None:
-    """Of all ranges of one axis: quantiles by their values."""
-    import numpy as np
-
-    from shuffledp.cli.ranges import quantile_table
-    from shuffledp.estimates import VectorEstimate
-    from shuffledp.protocols.ranges.tree import Tree
-
-    if not isinstance(task.plan, Tree):
-        return
-    estimate = VectorEstimate(
-        value=np.asarray(newest["estimate"], dtype=np.float64),
-        standard_error=newest["standard_error"],
-        bound=newest["bound"],
-        confidence=newest["confidence"],
+    value = np.asarray(newest["estimate"], dtype=np.float64)
+    kind: Any = Estimate if value.ndim == 0 else VectorEstimate
+    estimate = kind(
+        value=value if value.ndim else float(value),
+        standard_error=newest.get("standard_error") or 0.0,
+        bound=newest.get("bound") or 0.0,
+        confidence=newest.get("confidence") or 0.0,
         dropped=int(newest.get("dropped") or 0),
     )
-    ranges = task.plan.ranges(estimate)
-    found = [ranges.quantile(rank) for rank in (0.25, 0.5, 0.75)]
-    show(
-        quantile_table([{"q": q.q, "value": q.value, "lower": q.lower, "upper": q.upper, "truth": None} for q in found])
-    )
-
-
-def _tell_history(releases: list[dict[str, Any]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title="So far", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for heading in ("users", "estimate", "standard error", "dropped", "void"):
-        table.add_column(heading, justify="right", no_wrap=heading != "estimate")
-    for release in releases:
-        error = release.get("standard_error")
-        table.add_row(
-            f"{release['time']:,}",
-            _shown(release.get("estimate")),
-            "" if error is None else _shown(error),
-            str(release.get("dropped", "")),
-            str(release.get("void", "")),
-        )
-    show(table)
+    return plan.present(estimate, view=View(users=int(newest["time"])))
 
 
 def _shown(value: Any) -> str:
     if value is None:
-        return "-"
+        return ""
     if isinstance(value, list):
         return f"[{', '.join(_shown(item) for item in value[:6])}{', ...' if len(value) > 6 else ''}]"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"

@@ -11,8 +11,9 @@ from shuffledp.cli.experiment_convex import experiment_convex
 from shuffledp.cli.experiment_interaction import experiment_secure_sum
 from shuffledp.cli.experiment_pointers import experiment_pointers
 from shuffledp.cli.experiment_scaling import experiment_scaling
-from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
+from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.counter import CounterExponent, Slope
@@ -41,6 +42,12 @@ Most = Annotated[
     typer.Option("--largest", help="With --scaling, the most users; two sizes a decade from 1000.", metavar="N"),
 ]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
+
+
+_MEASURED = (
+    *("shufflers", "users", "bound", "error_mean", "error_quantile", "ones_error_mean", "ones_error_quantile"),
+    *("within_bound", "lower_shape"),
+)
 
 
 @experiment_app.callback()
@@ -96,8 +103,6 @@ def experiment_linucb(
     as_json: options.AsJson = False,
 ) -> None:
     """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""
-    import os
-
     from shuffledp.errors import ParameterError
     from shuffledp.experiments.linucb import figure_tasks, linucb_figure
 
@@ -116,13 +121,9 @@ def experiment_linucb(
         raise ParameterError("largest", largest, "is for --scaling", "a figure has 20,000 users")
     figure, instances = 1 if figure is None else figure, 50 if instances is None else instances
     tasks = figure_tasks(figure, instances=instances, seed=seed)
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
-    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
+    going = going_on(picture)
     with of_how_much("choosing", shown=not as_json) as progress:
-        rows = linucb_figure(tasks, workers=min(os.cpu_count() or 1, 8), cache=cache, progress=progress)
+        rows = linucb_figure(tasks, progress=progress, **going)
     if picture is not None:
         _draw_regrets(rows, picture, instances)
     if as_json:
@@ -145,27 +146,25 @@ def experiment_linucb(
 
 
 def _regret_document(row: "RegretRow") -> dict[str, Any]:
-    return {
-        "policy": row.policy,
-        "epsilon": row.epsilon,
-        "dimension": row.dimension,
-        "instances": row.instances,
-        "regret_mean": row.regret_mean,
-        "regret_standard_error": row.regret_standard_error,
-        "seconds": row.seconds,
-        "slot_users": row.slot_users,
-    }
+    names = ("policy", "epsilon", "dimension", "instances", "regret_mean", "regret_standard_error", "seconds")
+    return {name: getattr(row, name) for name in (*names, "slot_users")}
 
 
 def _regrets(rows: "list[RegretRow]") -> Any:
-    table = _table(f"Regret after {rows[0].times[-1]:,} users, mean of {rows[0].instances} worlds")
-    for name in ("policy", "epsilon", "dimension", "regret", "±", "users a slot", "seconds"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    for row in rows:
-        epsilon = "-" if row.epsilon is None else f"{row.epsilon:g}"
-        numbers = (f"{row.regret_mean:,.0f}", f"{row.regret_standard_error:,.0f}")
-        table.add_row(row.policy, epsilon, str(row.dimension), *numbers, str(row.slot_users), f"{row.seconds:.1f}")
-    return table
+    cells = (
+        (
+            row.policy,
+            "-" if row.epsilon is None else f"{row.epsilon:g}",
+            str(row.dimension),
+            f"{row.regret_mean:,.0f}",
+            f"{row.regret_standard_error:,.0f}",
+            str(row.slot_users),
+            f"{row.seconds:.1f}",
+        )
+        for row in rows
+    )
+    title = f"Regret after {rows[0].times[-1]:,} users, mean of {rows[0].instances} worlds"
+    return table(title, ("policy", "epsilon", "dimension", "regret", "±", "users a slot", "seconds"), cells)
 
 
 def _draw_regrets(rows: "list[RegretRow]", picture: Path, instances: int) -> None:
@@ -209,20 +208,7 @@ def _document(result: "CounterExponent") -> dict[str, Any]:
 
     return {
         "schema": 1,
-        "rows": [
-            {
-                "shufflers": row.shufflers,
-                "users": row.users,
-                "bound": row.bound,
-                "error_mean": row.error_mean,
-                "error_quantile": row.error_quantile,
-                "ones_error_mean": row.ones_error_mean,
-                "ones_error_quantile": row.ones_error_quantile,
-                "within_bound": row.within_bound,
-                "lower_shape": row.lower_shape,
-            }
-            for row in result.rows
-        ],
+        "rows": [{name: getattr(row, name) for name in _MEASURED} for row in result.rows],
         "slopes": [
             {
                 "shufflers": row.shufflers,
@@ -241,36 +227,23 @@ def _document(result: "CounterExponent") -> dict[str, Any]:
 
 
 def _errors(result: "CounterExponent") -> Any:
-    table = _table(f"Largest error over the horizon with k shufflers, {result.runs} runs at epsilon 1")
-    for name in ("k", "users", "hard input", "95%", "all ones", "95%", "bound", "lower shape"):
-        table.add_column(name, justify="right", no_wrap=True)
+    cells = []
     for row in result.rows:
         errors = (row.error_mean, row.error_quantile, row.ones_error_mean, row.ones_error_quantile, row.bound)
-        cells = [f"{error:,.1f}" for error in errors]
-        table.add_row(str(row.shufflers), f"{row.users:,}", *cells, f"{row.lower_shape:,.2f}")
-    return table
+        numbers = (f"{error:,.1f}" for error in errors)
+        cells.append((str(row.shufflers), f"{row.users:,}", *numbers, f"{row.lower_shape:,.2f}"))
+    headings = ("k", "users", "hard input", "95%", "all ones", "95%", "bound", "lower shape")
+    return table(f"Largest error over the horizon with k shufflers, {result.runs} runs at epsilon 1", headings, cells)
 
 
 def _slopes(result: "CounterExponent") -> Any:
-    table = _table("Slope of log error against log users, with its 95% interval")
-    for name in ("k", "theory", "hard input", "less log", "all ones", "bound", "less log"):
-        table.add_column(name, justify="right", no_wrap=True)
+    cells = []
     for row in result.slopes:
         others = (row.without_log, row.ones_error, row.bound, row.bound_without_log)
-        table.add_row(
-            str(row.shufflers),
-            f"{row.theory:.3f}",
-            f"{row.error.slope:.3f} ± {row.error.high - row.error.slope:.3f}",
-            *(f"{slope.slope:.3f}" for slope in others),
-        )
-    return table
-
-
-def _table(title: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+        measured = f"{row.error.slope:.3f} ± {row.error.high - row.error.slope:.3f}"
+        cells.append((str(row.shufflers), f"{row.theory:.3f}", measured, *(f"{slope.slope:.3f}" for slope in others)))
+    headings = ("k", "theory", "hard input", "less log", "all ones", "bound", "less log")
+    return table("Slope of log error against log users, with its 95% interval", headings, cells)
 
 
 def _draw(result: "CounterExponent", picture: Path) -> None:

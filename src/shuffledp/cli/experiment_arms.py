@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.resuming import going_on
 
@@ -69,35 +69,28 @@ def _document(result: "ArmsRegret") -> dict[str, Any]:
 def _regrets(result: "ArmsRegret") -> Any:
     largest = max(row.horizon for row in result.rows)
     rows = [row for row in result.rows if row.horizon == largest]
-    table = _table(f"Regret of {largest:,} users with {rows[0].arms} arms, mean of {rows[0].instances} worlds")
     epsilons = sorted({row.epsilon for row in rows if row.epsilon is not None})
-    table.add_column("policy", no_wrap=True)
-    for epsilon in epsilons:
-        table.add_column(f"epsilon {epsilon:g}", justify="right", no_wrap=True)
     found = {(row.policy, row.epsilon): row for row in rows}
-    for policy in dict.fromkeys(row.policy for row in rows):
-        cells = []
-        for epsilon in epsilons:
-            row = found.get((policy, epsilon), found.get((policy, None)))
-            cells.append("" if row is None else f"{row.regret_mean:,.0f} ± {row.regret_standard_error:,.0f}")
-        table.add_row(policy, *cells)
-    return table
+
+    def cell(policy: str, epsilon: float) -> str:
+        row = found.get((policy, epsilon), found.get((policy, None)))
+        return "" if row is None else f"{row.regret_mean:,.0f} ± {row.regret_standard_error:,.0f}"
+
+    title = f"Regret of {largest:,} users with {rows[0].arms} arms, mean of {rows[0].instances} worlds"
+    cells = [
+        (policy, *(cell(policy, epsilon) for epsilon in epsilons))
+        for policy in dict.fromkeys(row.policy for row in rows)
+    ]
+    return table(title, ("policy", *(f"epsilon {epsilon:g}" for epsilon in epsilons)), cells)
 
 
 def _exponents(result: "ArmsRegret") -> Any:
-    table = _table("How the extra regret grows: its exponent, with the 95% interval of a straight line")
-    for name in ("against", "exponent", "interval", "theory"):
-        table.add_column(name, justify="left" if name == "against" else "right", no_wrap=True)
-    for row in result.exponents:
-        table.add_row(row.against, f"{row.exponent:.2f}", f"{row.low:.2f} .. {row.high:.2f}", f"{row.theory:g}")
-    return table
-
-
-def _table(title: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    title = "How the extra regret grows: its exponent, with the 95% interval of a straight line"
+    cells = (
+        (row.against, f"{row.exponent:.2f}", f"{row.low:.2f} .. {row.high:.2f}", f"{row.theory:g}")
+        for row in result.exponents
+    )
+    return table(title, ("against", "exponent", "interval", "theory"), cells)
 
 
 def _draw(result: "ArmsRegret", picture: Path) -> None:

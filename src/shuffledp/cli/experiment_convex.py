@@ -1,14 +1,13 @@
 """`shuffledp experiment convex`: Table 1 of [001], what privacy costs against the users, with slopes."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.output import next_steps, print_json, show, table
+from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def experiment_convex(
     from shuffledp.experiments.convex import DELTA, convex_rates
 
     going = going_on(picture)
-    with _progress(shown=not as_json) as progress:
+    with of_how_much("learning", shown=not as_json) as progress:
         result = convex_rates(largest=largest, instances=instances, seed=seed, progress=progress, **going)
     if picture is not None:
         _draw(result, picture)
@@ -61,31 +60,22 @@ def experiment_convex(
 
 def _extras(result: "ConvexRates") -> Any:
     last = max(point.users for point in result.points)
-    table = _table(f"What noise adds to the excess loss of {last:,} users")
-    for name in ("solver", "extra", "±", "without", "proved", "rounds", "runs"):
-        table.add_column(name, justify="left" if name == "solver" else "right", no_wrap=True)
+    cells = []
     for row in result.rows:
         point = result.points_of(row)[-1]
         numbers = (point.extra_mean, point.extra_standard_error, point.twin, point.bound)
-        table.add_row(row.solver, *(f"{number:.2g}" for number in numbers), f"{point.rounds:,}", str(point.runs))
-    return table
+        cells.append((row.solver, *(f"{number:.2g}" for number in numbers), f"{point.rounds:,}", str(point.runs)))
+    headings = ("solver", "extra", "±", "without", "proved", "rounds", "runs")
+    return table(f"What noise adds to the excess loss of {last:,} users", headings, cells)
 
 
 def _slopes(result: "ConvexRates") -> Any:
-    table = _table("Slope of log extra against log users, with its 95% interval")
-    for name in ("setting", "solver", "slope", "theory"):
-        table.add_column(name, justify="left" if name in ("setting", "solver") else "right", no_wrap=True)
-    for row in result.rows:
-        slope = f"{row.slope:.2f} ± {row.slope_high - row.slope:.2f}"
-        table.add_row(row.setting, row.solver, slope, f"{row.theory:.2f}")
-    return table
-
-
-def _table(title: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    cells = (
+        (row.setting, row.solver, f"{row.slope:.2f} ± {row.slope_high - row.slope:.2f}", f"{row.theory:.2f}")
+        for row in result.rows
+    )
+    title = "Slope of log extra against log users, with its 95% interval"
+    return table(title, ("setting", "solver", "slope", "theory"), cells, left=("solver",))
 
 
 def _draw(result: "ConvexRates", picture: Path) -> None:
@@ -110,17 +100,3 @@ def _draw(result: "ConvexRates", picture: Path) -> None:
         title,
         "excess loss over the twin without noise",
     )
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("learning"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.output import facts, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.masked_sum import MaskedSum
     from shuffledp.simulation.masked_sum import MaskedSumRun
 
 Users = Annotated[int, typer.Option("--users", help="How many people take part; all must stay.", metavar="N")]
@@ -22,18 +21,10 @@ def experiment_secure_sum(
     users: Users = 20, epsilon: Epsilon = 1.0, delta: Delta = 1e-6, seed: Seed = 1, as_json: options.AsJson = False
 ) -> None:
     """A demonstration: a curator's sum in two rounds of shuffling, keys for every two users, then masked values."""
-    import numpy as np
-
+    from shuffledp.experiments.secure_sum import secure_sum
     from shuffledp.privacy import Privacy
-    from shuffledp.protocols.masked_sum import MaskedSum
-    from shuffledp.randomness import RandomBits
-    from shuffledp.sampling.uniform import uniform_below
-    from shuffledp.simulation.masked_sum import run_masked_sum
 
-    plan = MaskedSum.plan(users=users, privacy=Privacy(epsilon, delta))
-    people, protocol = RandomBits.seeded(seed).spawn(2)
-    values = uniform_below(2, users, bits=people).astype(np.int64)
-    run = run_masked_sum(plan, values, bits=protocol)
+    plan, run = secure_sum(users, Privacy(epsilon, delta), seed)
     if as_json:
         print_json(_document(plan, run, seed))
         return
@@ -51,7 +42,7 @@ def experiment_secure_sum(
     )
 
 
-def _document(plan: "MaskedSum", run: "MaskedSumRun", seed: int) -> dict[str, Any]:
+def _document(plan: Any, run: "MaskedSumRun", seed: int) -> dict[str, Any]:
     return {
         "schema": 1,
         "demonstration": True,
@@ -82,7 +73,7 @@ def _document(plan: "MaskedSum", run: "MaskedSumRun", seed: int) -> dict[str, An
     }
 
 
-def _rounds(plan: "MaskedSum", run: "MaskedSumRun") -> Any:
+def _rounds(plan: Any, run: "MaskedSumRun") -> Any:
     import math
 
     agreement, estimate = plan.agreement, run.estimate
@@ -105,18 +96,10 @@ def _rounds(plan: "MaskedSum", run: "MaskedSumRun") -> Any:
     )  # fmt: skip
 
 
-def _coalitions(plan: "MaskedSum") -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=f"What a coalition would learn, at delta {plan.privacy.delta:g}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        title_style="bold",
+def _coalitions(plan: Any) -> Any:
+    cells = (
+        (row.parties, "-" if row.epsilon is None else f"{row.epsilon:.3f}", row.in_words) for row in plan.collusions()
     )
-    for name in ("who", "epsilon", "what is seen"):
-        table.add_column(name, justify="right" if name == "epsilon" else "left", overflow="fold")
-    for row in plan.collusions():
-        table.add_row(row.parties, "-" if row.epsilon is None else f"{row.epsilon:.3f}", row.in_words)
-    return table
+    title = f"What a coalition would learn, at delta {plan.privacy.delta:g}"
+    headings = ("who", "epsilon", "what is seen")
+    return table(title, headings, cells, left=("what is seen",), folded=headings)

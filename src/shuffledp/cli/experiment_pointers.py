@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 
 if TYPE_CHECKING:
@@ -50,22 +50,17 @@ def experiment_pointers(
 
 
 def _table(rows: "list[PointerRow]", runs: int) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    title = f"Fewest users for two thirds of {runs} runs"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for name in ("model", "method", "l", "users", "right (95%)", "messages", "local"):
-        table.add_column(name, justify="left" if name in ("model", "method") else "right", no_wrap=True)
-    for row in rows:
-        beside = row.local_success_with_as_many
-        table.add_row(
+    headings = ("model", "method", "l", "users", "right (95%)", "messages", "local")
+    cells = (
+        (
             row.model,
             row.method,
             str(row.length),
             f"{row.users:,}",
             f"{row.success:.2f} ({row.success_low:.2f}-{row.success_high:.2f})",
             f"{row.messages_per_user:,.1f}",
-            "" if beside is None else f"{beside:.2f}",
+            "" if row.local_success_with_as_many is None else f"{row.local_success_with_as_many:.2f}",
         )
-    return table
+        for row in rows
+    )
+    return table(f"Fewest users for two thirds of {runs} runs", headings, cells, left=("method",))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shuffledp.cli.output import next_steps, print_json, show
+from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.resuming import going_on
 
@@ -59,11 +59,9 @@ def _document(result: "RegretGrowth") -> dict[str, Any]:
 
 
 def _rows(result: "RegretGrowth") -> Any:
-    table = _table(f"Regret with new arms for every user, mean of {result.instances} worlds, epsilon 1")
-    for name in ("policy", "users", "regret", "±", "shufflers", "users a slot", "of the first slot", "proved bound"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    for row in result.rows:
-        table.add_row(
+    headings = ("policy", "users", "regret", "±", "shufflers", "users a slot", "of the first slot", "proved bound")
+    cells = (
+        (
             row.policy,
             f"{row.users:,}",
             f"{row.regret_mean:,.0f}",
@@ -73,24 +71,23 @@ def _rows(result: "RegretGrowth") -> Any:
             f"{row.first_slot_part:.0%}",
             f"{row.bound:,.0f}",
         )
-    return table
+        for row in result.rows
+    )
+    return table(f"Regret with new arms for every user, mean of {result.instances} worlds, epsilon 1", headings, cells)
 
 
 def _slopes(result: "RegretGrowth") -> Any:
-    table = _table("Slope of log regret against log users, with its 95% interval")
-    for name in ("policy", "measured", "last decade", "bound", "theory"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    for row in result.slopes:
-        cells = [f"{slope.slope:.3f} ± {slope.high - slope.slope:.3f}" for slope in (row.regret, row.last_decade)]
-        table.add_row(row.policy, *cells, f"{row.bound.slope:.3f}", f"{row.theory:.3f}")
-    return table
-
-
-def _table(title: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    cells = (
+        (
+            row.policy,
+            *(f"{slope.slope:.3f} ± {slope.high - slope.slope:.3f}" for slope in (row.regret, row.last_decade)),
+            f"{row.bound.slope:.3f}",
+            f"{row.theory:.3f}",
+        )
+        for row in result.slopes
+    )
+    title = "Slope of log regret against log users, with its 95% interval"
+    return table(title, ("policy", "measured", "last decade", "bound", "theory"), cells)
 
 
 def _draw(result: "RegretGrowth", picture: Path) -> None:

@@ -1,17 +1,15 @@
 """`shuffledp heavy-hitters`: the most frequent strings of a column, in a domain nobody can list."""
 
 import time
-from pathlib import Path
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, print_json, show
+from shuffledp.cli.output import facts, print_json, show, table
 from shuffledp.cli.progress import working
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy.", metavar="FILE", show_default=False)]
-Column = Annotated[str | None, typer.Option("--column", help="The file's column of strings.", metavar="C")]
 Top = Annotated[int, typer.Option("--top", help="Strings to find, at most.", metavar="K")]
 Length = Annotated[
     int, typer.Option("--length", help="Bytes of a string that count; longer ones are cut.", metavar="L")
@@ -20,16 +18,11 @@ Alphabet = Annotated[
     str | None, typer.Option("--alphabet", help="Symbols strings are made of; printable ASCII.", metavar="ABC")
 ]
 Keep = Annotated[int | None, typer.Option("--keep", help="Prefixes that survive a level, at most.", metavar="N")]
-Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimates from their own law, without messages.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
-WithTruth = Annotated[
-    bool, typer.Option("--with-truth", help="Show the true counts, too: for trying it out. --seed does the same.")
-]
 
 
 def heavy_hitters(
-    file: File,
-    column: Column = None,
+    file: options.File,
+    column: options.Column = None,
     top: Top = 10,
     length: Length = 8,
     alphabet: Alphabet = None,
@@ -38,16 +31,15 @@ def heavy_hitters(
     delta: options.Delta = None,
     honest_fraction: options.HonestFraction = 1.0,
     max_messages: options.MaxMessages = None,
-    fast: Fast = False,
-    with_truth: WithTruth = False,
-    seed: Seed = None,
+    fast: options.Fast = False,
+    with_truth: options.WithTruth = False,
+    seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
     """The most frequent strings of a file's column, each user in one group of a prefix tree."""
     import numpy as np
 
     from shuffledp.protocols.heavy_hitters import PRINTABLE, HeavyHitters
-    from shuffledp.randomness import RandomBits
     from shuffledp.simulation.heavy_hitters import search_heavy_hitters
     from shuffledp.tables.texts import read_texts
 
@@ -74,7 +66,7 @@ def heavy_hitters(
         most = max(most, search.ask(state).messages_per_user_max)
 
     started = time.perf_counter()
-    bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
+    bits = options.bits_of(seed)
     with working("asking level after level", shown=not as_json):
         found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
     seconds = time.perf_counter() - started
@@ -82,19 +74,7 @@ def heavy_hitters(
     shows_truth = with_truth or seed is not None
     names, counts = np.unique(strings, return_counts=True)
     truth = {name.decode(errors="replace"): int(count) for name, count in zip(names, counts, strict=True)}
-    rows = [
-        {
-            "string": each.string,
-            "count": each.count,
-            "lower": each.lower,
-            "upper": each.upper,
-            "noise_bound": each.noise_bound,
-            "sampling_bound": each.sampling_bound,
-            "confidence": each.confidence,
-            "truth": truth.get(each.string, 0) if shows_truth else None,
-        }
-        for each in found
-    ]
+    rows = [asdict(each) | {"truth": truth.get(each.string, 0) if shows_truth else None} for each in found]
     true_top = sorted(truth.items(), key=lambda item: (-item[1], item[0]))[:top]
     if as_json:
         print_json(
@@ -117,15 +97,8 @@ def heavy_hitters(
             }
         )
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title="Frequent strings", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("string")
-    for heading in ("count", "interval", "noise", "sampling", *(("truth",) if shows_truth else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
+    cells = (
+        (
             repr(row["string"]),
             f"{row['count']:,.0f}",
             f"{row['lower']:,.0f} .. {row['upper']:,.0f}",
@@ -133,6 +106,9 @@ def heavy_hitters(
             f"±{row['sampling_bound']:,.0f}",
             *((f"{row['truth']:,}",) if shows_truth else ()),
         )
+        for row in rows
+    )
+    headings = ("string", "count", "interval", "noise", "sampling", *(("truth",) if shows_truth else ()))
     missed = [name for name, _ in true_top if name not in {row["string"] for row in rows}]
     of_these = ", ".join(missed) or "none"
     facts_rows = [
@@ -147,4 +123,6 @@ def heavy_hitters(
         facts_rows.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
     if cut and shows_truth:
         facts_rows.append(("cut", f"{cut:,} strings were longer than {length} bytes"))
-    show(facts("Frequent strings, privately", facts_rows), table)
+    show(
+        facts("Frequent strings, privately", facts_rows), table("Frequent strings", headings, cells, folded=("string",))
+    )

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, print_json, show
+from shuffledp.cli.output import facts, print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.accounting.ledger import Ledger, Left
+    from shuffledp.protocols.plan import Plan
 
 ledger_app = typer.Typer(help="Keep a population's privacy budget: open, show, spend, close.")
 
@@ -17,7 +18,6 @@ File = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="FILE")
 Population = Annotated[str, typer.Option("--population", help="Whose budget this is.", metavar="NAME")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget for everything together.", metavar="E")]
 Delta = Annotated[float, typer.Option("--delta", help="The probability left over, for everything.", metavar="D")]
-Plan = Annotated[Path, typer.Option("--plan", help="The plan that is to be run once.", metavar="FILE")]
 
 
 @ledger_app.callback()
@@ -45,14 +45,14 @@ def show_ledger(file: File, as_json: options.AsJson = False) -> None:
 
 
 @ledger_app.command("spend")
-def spend(file: File, plan_file: Plan, as_json: options.AsJson = False) -> None:
+@options.takes_plan(protocol="option")
+def spend(plan: "Plan", file: File, as_json: options.AsJson = False) -> None:
     """Record a plan before it is run; refused, with what is left, if it would pass the budget."""
     from datetime import UTC, datetime
 
     from shuffledp.accounting.ledger import Ledger
     from shuffledp.protocols.ledger_entries import entry_of
 
-    plan = options.load(plan_file)
     budget = Ledger.load(file)
     budget.spend(entry_of(plan, datetime.now(UTC)))
     _report(budget, as_json=as_json)
@@ -86,25 +86,19 @@ def _report(budget: "Ledger", *, as_json: bool) -> None:
         )
     )
     if account.entries:
-        from rich import box
-        from rich.table import Table
-
-        table = Table(title="Asked so far", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-        for heading, justify in (("when", "left"), ("what", "left"), ("users", "right"), ("epsilon", "right")):
-            table.add_column(heading, justify=justify, no_wrap=heading != "what")  # type: ignore[arg-type]
-        table.add_column("delta", justify="right", no_wrap=True)
-        table.add_column("plan", style="dim", no_wrap=True)
-        for entry in account.entries:
-            claim = entry.claim
-            table.add_row(
+        rows = (
+            (
                 entry.time,
                 entry.description,
                 f"{entry.users:,}",
-                f"{claim.epsilon:g}",
-                f"{claim.delta:g}",
+                f"{entry.claim.epsilon:g}",
+                f"{entry.claim.delta:g}",
                 entry.fingerprint[:8],
             )
-        show(table)
+            for entry in account.entries
+        )
+        headings = ("when", "what", "users", "epsilon", "delta", "plan")
+        show(table("Asked so far", headings, rows, left=("what",), folded=("what",)))
 
 
 def _in_words(left: "Left") -> str:

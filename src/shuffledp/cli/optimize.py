@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.output import facts, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import PredictedBound, Problem, Solver
@@ -126,19 +126,17 @@ def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "S
 
 
 def _table(rows: "tuple[PredictedBound, ...]", chosen: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
+    bounds = {row.solver: _finite(row) for row in rows}
+    cells = (
+        (
+            row.solver + (" <" if row.solver == chosen else ""),
+            "-" if bounds[row.solver] is None else f"{bounds[row.solver]:.4g}",
+            _refusal(row) or row.reference,
+        )
+        for row in rows
+    )
     title = "Predicted bounds on the expected excess loss"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("solver", no_wrap=True)
-    table.add_column("bound", justify="right")
-    table.add_column("reference", style="dim")
-    for row in rows:
-        bound = _finite(row)
-        name = row.solver + (" <" if row.solver == chosen else "")
-        table.add_row(name, "-" if bound is None else f"{bound:.4g}", _refusal(row) or row.reference)
-    return table
+    return table(title, ("solver", "bound", "reference"), cells, words=("reference",))
 
 
 def _finite(row: "PredictedBound") -> float | None:

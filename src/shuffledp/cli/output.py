@@ -3,7 +3,8 @@
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,8 +12,11 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from shuffledp.protocols.histogram.base import HistogramPlan
     from shuffledp.protocols.plan import Plan
+    from shuffledp.protocols.presentation import Listing, Presentation
+
+WIDE = 1000
+"""More characters than any line has: cells of such a column are folded where the screen ends."""
 
 
 def plain(value: Any) -> Any:
@@ -25,7 +29,9 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return plain(value.document()) if hasattr(value, "document") else str(value)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -46,12 +52,77 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> "Table":
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=False, title_style="bold")
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=False, title_style="bold")
+    found.add_column(style="dim", no_wrap=True)
+    found.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
-    return table
+        found.add_row(name, value)
+    return found
+
+
+def table(
+    title: str,
+    headings: Sequence[str],
+    rows: "Iterable[Sequence[str] | Any]",
+    *,
+    words: Collection[str] = (),
+    left: Collection[str] = (),
+    folded: Collection[str] = (),
+    caption: str = "",
+) -> "Table":
+    """A table whose first column is words and whose others are numbers.
+
+    Args:
+        title: what is written above it.
+        headings: a name a column.
+        rows: a text a column each, or a `presentation.Row` with a style of its own.
+        words: columns of dim sentences that may be folded.
+        left: further columns of words.
+        folded: columns that may be folded, too.
+        caption: what is written below it.
+    """
+    from shuffledp.protocols.presentation import Column, Listing, Row
+
+    columns = [
+        Column(
+            name,
+            right=not (place == 0 or name in words or name in left),
+            style="dim" if name in words else "",
+            width=WIDE if name in words or name in folded else None,
+        )
+        for place, name in enumerate(headings)
+    ]
+    lines = tuple(row if isinstance(row, Row) else Row(tuple(row)) for row in rows)
+    return rendered(Listing(title, tuple(columns), lines, caption))
+
+
+def rendered(listing: "Listing") -> "Table":
+    """A listing as a table on the screen."""
+    from rich import box
+    from rich.table import Table
+
+    found = Table(
+        title=listing.title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        title_style="bold",
+        caption=listing.caption or None,
+        caption_justify="left",
+    )
+    for column in listing.columns:
+        found.add_column(
+            column.name,
+            justify="right" if column.right else "left",
+            style=column.style,
+            no_wrap=column.width is None,
+            overflow="ellipsis" if column.width is None else "fold",
+            max_width=None if column.width == WIDE else column.width,
+        )
+    for row in listing.rows:
+        if row.apart:
+            found.add_section()
+        found.add_row(*row.cells, style=row.style)
+    return found
 
 
 def show(*renderables: Any) -> None:
@@ -64,14 +135,47 @@ def show(*renderables: Any) -> None:
         console.print(renderable)
 
 
-def plan_options(plan: "Plan", max_messages: int | None = None, domain: str | None = None) -> str:
-    """The options that make this plan again; the domain of a histogram as it was typed, if that is known."""
-    privacy = plan.privacy
-    words = [f"--users {plan.users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} --method {plan.method}"]
-    noise = plan.noise
-    words.append(value_options(plan, domain))
-    if noise.get("rotation") is not None:
-        words.append(f"--rotation {noise['rotation']}")
+def draw(presented: "Presentation", picture: Path) -> None:
+    """Draw an answer's chart; one number has none."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.pictures.bars import draw_bars
+    from shuffledp.pictures.distribution import draw_distribution
+
+    if presented.chart is None:
+        raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
+    drawn: Any = {"bars": draw_bars, "distribution": draw_distribution}[presented.chart.kind]
+    drawn(picture, **presented.chart.data)
+
+
+def write_plan(plan: "Plan", file: Path | None) -> None:
+    """Write a plan to its file, whole or not at all, if there is one."""
+    from shuffledp.tables.whole import write_text_whole
+
+    if file is not None:
+        write_text_whole(file, json.dumps(plan.document(), indent=2) + "\n")
+
+
+def heading(plan: "Plan") -> dict[str, Any]:
+    """How every document about a plan begins."""
+    return {
+        "schema": 1,
+        "protocol": plan.protocol,
+        "method": plan.method,
+        "users": plan.users,
+        "epsilon": plan.privacy.epsilon,
+        "delta": plan.privacy.delta,
+    }
+
+
+def target_options(plan: "Plan") -> str:
+    """The privacy of a plan as it is typed."""
+    return f"--epsilon {plan.privacy.epsilon!r} --delta {plan.privacy.delta!r}"
+
+
+def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:
+    """The options that make this plan again; those for the values as they were typed, if that is known."""
+    words = [f"--users {plan.users} {target_options(plan)}", plan.options if values is None else values]
+    words.append(f"--method {plan.method}")
     if max_messages is not None:
         words.append(f"--max-messages {max_messages}")
     if plan.honest_fraction != 1:
@@ -81,31 +185,22 @@ def plan_options(plan: "Plan", max_messages: int | None = None, domain: str | No
     return " ".join(word for word in words if word)
 
 
-def value_options(plan: "Plan", domain: str | None = None) -> str:
-    """The options that say which values there are."""
-    from shuffledp.protocols.distinct_elements import Parities
-    from shuffledp.protocols.histogram.base import HistogramPlan
-    from shuffledp.protocols.ranges.base import RangesPlan
-
-    if isinstance(plan, HistogramPlan | Parities):
-        from shuffledp.cli.domains import domain_options
-
-        return domain_options(plan.categories, domain)
-    if isinstance(plan, RangesPlan):
-        return plan.domain_options
-    return " ".join(f"--{name} {value!r}" for name, value in plan.domain_document.items())
-
-
 def asked(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
     return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
 
 
+def has_own_command(plan: "Plan") -> bool:
+    """Whether a command of its own asks a file this question; all others are simulated."""
+    from shuffledp.protocols.plan import Plan
+
+    return plan.file_command != Plan.file_command
+
+
 def next_steps(steps: Sequence[tuple[str, str]]) -> None:
     """What to try next: a word about it, and the command as it can be typed here."""
     import shutil
-    from pathlib import Path
 
     typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
     program = "shuffledp" if shutil.which("shuffledp") == typed else typed
@@ -113,77 +208,3 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> None:
     typer.echo("Next:")
     for what, arguments in steps:
         typer.echo(f"  {what:<{width}}  {program} {arguments}")
-
-
-def what_a_user_sends(plan: "Plan") -> str:
-    """Messages and bits in words."""
-    unit = "bit" if plan.bits_per_message == 1 else "bits"
-    most, mean = plan.messages_per_user_max, plan.messages_per_user_mean
-    if plan.protocol == "histogram" and mean != most:
-        return f"{mean:,.3g} messages on average, at most {most:,}, of {plan.bits_per_message} {unit} each"
-    return f"{most:,} messages of {plan.bits_per_message} {unit} each"
-
-
-def comparison(plan: "Plan") -> "Table":
-    """The plan's noise beside a trusted curator's, the paper's constants' and the local model's."""
-    from rich import box
-    from rich.table import Table
-
-    from shuffledp.protocols.histogram.base import HistogramPlan
-
-    if isinstance(plan, HistogramPlan):
-        return _worst_bins(plan)
-    reference = plan.reference()
-    laplace = reference.get("central_laplace_standard_error")
-    curators = [("trusted curator", reference["central_standard_error"])]
-    if laplace is not None:
-        curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
-    rows: list[tuple[str, float | None, str]] = [
-        *((name, error, "one party sees all") for name, error in curators),
-        (f"this plan ({plan.method})", plan.standard_error, "nobody sees any"),
-        (
-            "the paper's own constants",
-            reference["paper_standard_error"],
-            "as this plan",
-        ),
-        ("local model", reference["local_standard_error"], "no shuffler"),
-    ]
-    table = Table(title="Noise beside three references", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("who adds it", no_wrap=True)
-    table.add_column("standard error", justify="right")
-    table.add_column("this plan is", justify="right")
-    table.add_column("whom one trusts", style="dim")
-    for name, error, trust in rows:
-        ratio = "" if error is None or error == plan.standard_error else _ratio(error / plan.standard_error)
-        table.add_row(name, "not proved here" if error is None else f"{error:,.4g}", ratio, trust)
-    return table
-
-
-def _worst_bins(plan: "HistogramPlan") -> "Table":
-    """How far off the worst category may be, beside a trusted curator's and the local model's."""
-    from rich import box
-    from rich.table import Table
-
-    from shuffledp.cli.histogram_methods import local_method
-
-    reference = plan.reference()
-    rows: list[tuple[str, float | None, str]] = [
-        ("trusted curator", reference["central_l_inf_error"], "one party sees all"),
-        (f"this plan ({plan.method})", plan.error_bound, "nobody sees any"),
-        (f"local: {local_method(plan)}", reference["local_l_inf_error"], "no shuffler"),
-    ]
-    table = Table(title="The worst category, 95%", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("who adds noise", no_wrap=True)
-    table.add_column("off by at most", justify="right")
-    table.add_column("this plan is", justify="right")
-    table.add_column("whom one trusts", style="dim")
-    for name, error, trust in rows:
-        ratio = "" if error is None or error == plan.error_bound else _ratio(error / plan.error_bound)
-        table.add_row(name, "-" if error is None else f"{error:,.4g}", ratio, trust)
-    return table
-
-
-def _ratio(times: float) -> str:
-    if 0.995 < times < 1.005:
-        return "as good"
-    return f"{times:,.3g}x better" if times > 1 else f"{1 / times:,.3g}x worse"

@@ -1,21 +1,53 @@
-"""`shuffledp plan`: the noise, the messages and the error, before any data."""
+"""`shuffledp plan`: the noise, the messages and the error, before any data. Sub-commands come from the catalogue."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shuffledp.cli import domains, options
-from shuffledp.cli.output import asked, comparison, facts, next_steps, plan_options, print_json, show, what_a_user_sends
+from shuffledp.cli import options
+from shuffledp.cli.output import (
+    asked,
+    facts,
+    has_own_command,
+    next_steps,
+    plan_options,
+    print_json,
+    rendered,
+    show,
+    target_options,
+    write_plan,
+)
 from shuffledp.cli.progress import working
+from shuffledp.cli.side_by_side import method_rows
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.family import Choice
     from shuffledp.protocols.plan import Plan
 
-plan_app = typer.Typer(help="Plan a protocol: noise, messages and error, before any data.")
 
-Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
+class Families(typer.core.TyperGroup):
+    """Commands of its own, and one for every family of the catalogue, which is imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The families' names, and those of the group's own commands."""
+        from shuffledp.protocols.catalogue import PROTOCOLS
+
+        return [*PROTOCOLS, *self.commands]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, or None."""
+        from shuffledp.protocols.catalogue import PROTOCOLS
+
+        if cmd_name in self.commands or cmd_name not in PROTOCOLS:
+            return self.commands.get(cmd_name)
+        made = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        made.command(cmd_name)(_command(cmd_name))
+        command = typer.main.get_command(made)
+        command.name = cmd_name
+        return command
+
+
+plan_app = typer.Typer(cls=Families, help="Plan a protocol: noise, messages and error, before any data.")
 
 
 @plan_app.callback()
@@ -23,271 +55,124 @@ def plan() -> None:
     """Plan a protocol: noise, messages and error, before any data."""
 
 
-@plan_app.command("binary-sum")
-def plan_binary_sum(
-    users: options.Users = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    method: options.Method = "auto",
-    honest_fraction: options.HonestFraction = 1.0,
-    max_messages: options.MaxMessages = None,
-    constants: options.Constants = options.ConstantsChoice.exact,
-    out: Out = None,
+def _command(name: str) -> Any:
+    """The command that plans one family, with the family's own options."""
+    from shuffledp.protocols.catalogue import PROTOCOLS
+
+    family = PROTOCOLS[name]
+    # Of several shufflers there is a schedule to draw, and the noise is each batch's.
+    scheduled = any(parameter.name == "shufflers" for parameter in family.domain)
+    command: Any = _plan_with_picture if scheduled else _plan
+    left_out = ("plan_file", "constants", "method") if scheduled else ("plan_file", "noise")
+    made = options.takes_plan(name, domain=options.options_of(family), without=left_out)(command)
+    made.__doc__ = family.summary
+    return made
+
+
+def _plan_with_picture(
+    asked: options.Asked,
+    picture: options.Picture = None,
+    out: options.PlanOut = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """How many users have the value 1."""
-    _plan("binary-sum", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json)
+    if picture is not None:
+        from shuffledp.pictures.curves import check_picture_path
+
+        check_picture_path(picture)
+    _run(asked, out, picture, as_json=as_json)
 
 
-@plan_app.command("bounded-sum")
-def plan_bounded_sum(
-    low: options.Low = None,
-    high: options.High = None,
-    users: options.Users = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    method: options.Method = "auto",
-    honest_fraction: options.HonestFraction = 1.0,
-    max_messages: options.MaxMessages = None,
-    constants: options.Constants = options.ConstantsChoice.exact,
-    out: Out = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """The sum of everybody's number, each between --low and --high."""
-    given = {"low": low, "high": high}
-    _plan("bounded-sum", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json, **given)
+def _plan(asked: options.Asked, out: options.PlanOut = None, as_json: options.AsJson = False) -> None:
+    _run(asked, out, None, as_json=as_json)
 
 
-@plan_app.command("vector-sum")
-def plan_vector_sum(
-    dimension: options.Dimension = None,
-    radius: options.Radius = None,
-    rotation: options.Rotation = None,
-    users: options.Users = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    method: options.Method = "auto",
-    honest_fraction: options.HonestFraction = 1.0,
-    max_messages: options.MaxMessages = None,
-    constants: options.Constants = options.ConstantsChoice.exact,
-    out: Out = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """The sum of everybody's vector, each of length at most --radius."""
-    given = {"dimension": dimension, "radius": radius, "rotation": rotation}
-    _plan("vector-sum", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json, **given)
-
-
-@plan_app.command("histogram")
-def plan_histogram(
-    domain: options.Domain = None,
-    categories: options.Count = None,
-    other: options.Other = None,
-    users: options.Users = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    method: options.Method = "auto",
-    honest_fraction: options.HonestFraction = 1.0,
-    max_messages: options.MaxMessages = None,
-    constants: options.Constants = options.ConstantsChoice.exact,
-    out: Out = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """How many users have each category of a public list, --domain or --categories."""
-    given = {"domain": domain, "categories": categories, "other": other}
-    _plan("histogram", users, epsilon, delta, method, honest_fraction, max_messages, constants, out, as_json, **given)
-
-
-@plan_app.command("distinct-elements")
-def plan_distinct_elements(
-    domain: options.Domain = None,
-    categories: options.Count = None,
-    other: options.Other = None,
-    users: options.Users = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    method: options.Method = "auto",
-    honest_fraction: options.HonestFraction = 1.0,
-    max_messages: options.MaxMessages = None,
-    constants: options.Constants = options.ConstantsChoice.exact,
-    out: Out = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """How many of the categories anybody has at all: noise, messages and error."""
-    given = {"domain": domain, "categories": categories, "other": other}
-    _plan(
-        "distinct-elements",
-        users,
-        epsilon,
-        delta,
-        method,
-        honest_fraction,
-        max_messages,
-        constants,
-        out,
-        as_json,
-        **given,
-    )
-
-
-def _plan(
-    protocol: str,
-    users: int | None,
-    epsilon: float | None,
-    delta: float | None,
-    method: str,
-    honest_fraction: float,
-    max_messages: int | None,
-    constants: options.ConstantsChoice,
-    out: Path | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
-    domain = options.domain_of(protocol, **given)
-    if method == "gaussian" and protocol in ("bounded-sum", "vector-sum"):
-        _only_privacy(honest_fraction, max_messages, constants)
-        _compare(protocol, users, epsilon, delta, domain, out, as_json)
+def _run(asked: options.Asked, out: Path | None, picture: Path | None, *, as_json: bool) -> None:
+    if asked.method in asked.family.comparisons:
+        _compare(asked, out, as_json=as_json)
         return
-    typed = given.get("domain")
-    if out is not None and typed is not None and domains.is_same_file(out, Path(typed)):
-        from shuffledp.errors import ParameterError
-
-        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
-    with working("comparing the methods", shown=not as_json and protocol == "histogram"):
-        choice = options.chosen(
-            protocol=protocol,
-            users=users,
-            epsilon=epsilon,
-            delta=delta,
-            method=method,
-            honest_fraction=honest_fraction,
-            max_messages=max_messages,
-            constants=constants,
-            domain=domain,
-        )
-        side_by_side = _side_by_side(choice, max_messages)
-    plan = choice.plan
-    if out is not None:
-        import json
-
-        from shuffledp.tables.whole import write_text_whole
-
-        write_text_whole(out, json.dumps(plan.document(), indent=2) + "\n")
+    _check_out(out, asked.typed.get("domain"))
+    with working("comparing the methods", shown=not as_json):
+        choice = asked.choice()
+        found, limit = choice.plan, asked.request.get("max_messages")
+        rows = method_rows(asked, choice) if found.lists_methods else None
+        beside = found.beside() | ({} if rows is None else {"methods": rows})
+    if picture is not None:
+        _draw(found, picture)
+    write_plan(found, out)
     if as_json:
-        print_json(plan.document() | {"why": choice.why} | side_by_side)
+        print_json(found.document() | {"why": choice.why} | beside)
         return
-    rows = [
-        ("asked", asked(plan)),
-        ("protected against", _against(plan.honest_fraction)),
-        # A histogram's methods have a table of their own below.
-        ("method", choice.why if not side_by_side else choice.why.partition("; ")[0]),
-        ("each user sends", what_a_user_sends(plan)),
-        *_errors(plan),
-        ("noise", ", ".join(f"{name} {value}" for name, value in plan.noise.items() if value is not None)),
-        ("one lying client", plan.lying_client),
-    ]
-    if out is not None:
-        rows.append(("written to", str(out)))
-    compared = _methods(plan, side_by_side) if side_by_side else comparison(plan)
-    show(facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows), compared)
+    _tell(found, choice.why, rows, {"picture": picture, "written to": out})
     named = str(out) if out is not None else "plan.json"
-    keep = (
-        []
-        if out is not None
-        else [
-            ("keep the plan", f"plan {protocol} {plan_options(plan, max_messages, given.get('domain'))} -o plan.json")
-        ]
-    )
+    values, own = asked.values or None, f"{found.options} {target_options(found)}"
+    keep = ("keep the plan", f"plan {found.protocol} {plan_options(found, limit, values)} -o plan.json")
+    which = "--columns A,B,C" if found.domain.is_row else "--column C"
     next_steps(
         [
-            *keep,
+            *([keep] if out is None else []),
             ("run it on made-up data", f"simulate --plan {named} --synthetic"),
+            *([("your own data", f"{found.file_command} YOUR.csv {which} {own}")] if has_own_command(found) else []),
             ("why it is private", f"explain --plan {named}"),
         ]
     )
 
 
-def _side_by_side(choice: "Choice[Plan]", max_messages: int | None) -> dict[str, Any]:
-    """A histogram's other methods, and the best without a shuffler; nothing for sums, which `protocols` compares."""
-    from shuffledp.protocols.histogram.base import HistogramPlan
-
-    plan = choice.plan
-    if not isinstance(plan, HistogramPlan):
-        return {}
-    from shuffledp.cli.histogram_methods import local_method, method_rows
-
-    return {"local_method": local_method(plan), "methods": method_rows(plan, choice.considered, max_messages)}
-
-
-def _methods(plan: Any, side_by_side: dict[str, Any]) -> Any:
-    from shuffledp.cli.histogram_methods import method_table
-
-    return method_table(plan, side_by_side["methods"])
+def _tell(found: "Plan", why: str, rows: list[dict[str, Any]] | None, files: dict[str, Path | None]) -> None:
+    said = [
+        ("asked", asked(found)),
+        ("protected against", _against(found.honest_fraction)),
+        # Methods that have a table below need no words.
+        ("method", why if rows is None else why.partition("; ")[0]),
+        *found.facts(),
+        *((name, str(file)) for name, file in files.items() if file is not None),
+    ]
+    compared = found.compared() if rows is None else found.methods_compared(rows)
+    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), rendered(compared))
 
 
-def _errors(plan: "Plan") -> list[tuple[str, str]]:
-    """How far off the answer is, in the words of its kind."""
-    from shuffledp.protocols.histogram.base import HistogramPlan
+def _draw(found: Any, picture: Path) -> None:
+    """Which shuffler holds which users when."""
+    from shuffledp.pictures.running import draw_schedule
 
-    unit = {"binary-sum": " users", "vector-sum": " in every coordinate", "histogram": " users in every category"}
-    rows = [("standard error", f"{plan.standard_error:.4g}{unit.get(plan.protocol, '')}")]
-    if isinstance(plan, HistogramPlan):
-        worst = f"no category is off by more than {plan.error_bound:,.4g} users, with 95% confidence"
-        rows = [("worst category", worst), *rows]
-    return rows
+    layout = found.layout
+    words = f"{layout.users:,} users, {layout.shufflers} shufflers, at most {layout.budget} batches an estimate"
+    draw_schedule(picture, found.spans(), words)
 
 
-def _only_privacy(honest_fraction: float, max_messages: int | None, constants: options.ConstantsChoice) -> None:
-    """The method gaussian has one set of numbers: other options would be silently ignored."""
+def _check_out(out: Path | None, domain: str | None) -> None:
+    from shuffledp.cli.domains import is_same_file
     from shuffledp.errors import ParameterError
 
-    given = {
-        "honest_fraction": None if honest_fraction == 1 else honest_fraction,
-        "max_messages": max_messages,
-        "constants": None if constants is options.ConstantsChoice.exact else constants.value,
-    }
-    for name, value in given.items():
-        if value is not None:
-            raise ParameterError(name, value, "is not an option of the comparison with gaussian", "leave it out")
+    if out is not None and domain is not None and is_same_file(out, Path(domain)):
+        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
 
 
-def _compare(
-    protocol: str,
-    users: int | None,
-    epsilon: float | None,
-    delta: float | None,
-    domain: dict[str, Any],
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    """The method gaussian: numbers to compare with, no plan."""
+def _compare(asked: options.Asked, out: Path | None, *, as_json: bool) -> None:
+    """A method that protects nobody: numbers to compare with, no plan."""
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.catalogue import PROTOCOLS
 
+    name, request = asked.method, asked.request
+    for option in ("honest_fraction", "max_messages", "constants"):
+        if request[option] != options.REQUEST[option][1]:
+            problem = f"is not an option of the comparison with {name}"
+            raise ParameterError(option, request[option], problem, "leave it out")
     if out is not None:
-        raise ParameterError("out", out, "needs a method that can be run; gaussian is for comparison", "leave it out")
-    people, privacy = options.target(users, epsilon, delta)
-    family = PROTOCOLS[protocol]
-    document = family.comparisons["gaussian"](users=people, privacy=privacy, **family.read_domain(domain))
-    domain.pop("rotation", None)
+        raise ParameterError("out", out, f"needs a method that can be run; {name} is for comparison", "leave it out")
+    users, privacy = asked.target()
+    document = asked.compared(name)
     if as_json:
         print_json(document)
         return
     noise = document["noise"]["standard_deviation"]
-    show(
-        facts(
-            f"For comparison only: {protocol} by gaussian (P_Amp)",
-            [
-                ("what it is", "every user adds Gaussian noise for itself, and shuffling amplifies that"),
-                ("a user's noise", f"standard deviation {noise:.4g} in every number, made of floats"),
-                ("alone it is", f"epsilon {document['local_epsilon']:.3g}, delta {document['local_delta']:.3g}"),
-                ("standard error", f"{document['standard_error']:.4g}"),
-            ],
-        )
-    )
-    asked_again = " ".join(f"--{name} {value!r}" for name, value in domain.items())
-    target = f"--users {people} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} {asked_again}"
-    next_steps([("what can be run instead", f"plan {protocol} {target}")])
+    rows = [
+        ("what it is", "every user adds Gaussian noise for itself, and shuffling amplifies that"),
+        ("a user's noise", f"standard deviation {noise:.4g} in every number, made of floats"),
+        ("alone it is", f"epsilon {document['local_epsilon']:.3g}, delta {document['local_delta']:.3g}"),
+        ("standard error", f"{document['standard_error']:.4g}"),
+    ]
+    show(facts(f"For comparison only: {asked.protocol} by {name} (P_Amp)", rows))
+    target = f"--users {users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} {asked.values}"
+    next_steps([("what can be run instead", f"plan {asked.protocol} {target}")])
 
 
 def _against(honest_fraction: float) -> str:

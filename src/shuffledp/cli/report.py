@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.domains import encode_texts
 from shuffledp.cli.output import facts, print_json, show
 from shuffledp.cli.progress import users_reporting
 
@@ -25,10 +24,6 @@ Value = Annotated[
     ),
 ]
 File = Annotated[Path | None, typer.Option("--file", help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
-Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
-Columns = Annotated[
-    str | None, typer.Option("--columns", help="Vectors: the file's columns; all if left out.", metavar="C,C,...")
-]
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 ShufflerUrl = Annotated[str, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
 TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for enrol.", metavar="FILE")]
@@ -45,8 +40,8 @@ def report(
     token_file: TokenFile,
     value: Value = None,
     file: File = None,
-    column: Column = None,
-    columns: Columns = None,
+    column: options.Column = None,
+    columns: options.Columns = None,
     outbox: OutboxFile = None,
     patience: Patience = 60.0,
     as_json: options.AsJson = False,
@@ -130,7 +125,8 @@ def _values(value: str | None, task: "Task") -> Any:
 
     if value is None:
         return np.empty(0)
-    is_name = task.categories is not None and task.categories.kind != "integers"
+    named = task.plan.domain.named
+    is_name = named is not None and named.reads == "words"
     if value != "-":
         return np.asarray([value if is_name else _number(value, "value", "")])
     import sys
@@ -168,28 +164,16 @@ def _number(text: str, parameter: str, where: str) -> Any:
 
 
 def _read_file(task: "Task", file: Path, column: str | None, columns: str | None) -> Any:
-    from shuffledp.continual.plan import CounterPlan
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.ranges.base import RangesPlan
+    """The file's values as people have them; the client encodes what it sends."""
+    from shuffledp.cli.domains import encode_texts, read_values
 
-    plan = task.plan
-    is_vector = plan.domain.kind == "vectors" if isinstance(plan, CounterPlan) else plan.protocol == "vector-sum"
-    is_vector = is_vector or (isinstance(plan, RangesPlan) and len(plan.axes) > 1)
-    if is_vector:
-        from shuffledp.tables.matrices import read_matrix
-
-        if column is not None:
-            raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
-        return read_matrix(file, None if columns is None else [name.strip() for name in columns.split(",")])
-    from shuffledp.tables.columns import read_column
-
-    if columns is not None:
-        raise ParameterError("columns", columns, "are for vectors", "use --column")
-    if task.categories is None or task.categories.kind == "integers":
-        return read_column(file, column)
+    domain = task.plan.domain
+    named = domain.named
+    if named is None or named.reads == "numbers" or columns is not None:
+        return read_values(file, column, columns, named=None, in_rows=domain.is_row)
     from shuffledp.tables.texts import read_texts
 
-    texts = read_texts(file, column, blank=task.categories.document().get("other"))
-    # Looked up here, so that a value outside the domain is named by its row; the client encodes what it sends.
-    encode_texts(task.categories, texts)
+    texts = read_texts(file, column, blank=named.other)
+    # Looked up here, so that a value outside the domain is named by its row.
+    encode_texts(named, texts)
     return texts.distinct[texts.where]

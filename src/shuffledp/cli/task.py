@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.counter import load_counter
-from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.output import facts, heading, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shuffledp.accounting.ledger import Entry
-    from shuffledp.service.task import AnyPlan, Task
+    from shuffledp.protocols.plan import Plan
+    from shuffledp.service.task import Task
 
 task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to servers: create, show, send.")
 
-PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")]
 Keys = Annotated[Path, typer.Option("--keys", help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")]
 Unbounded = Annotated[
@@ -31,6 +30,8 @@ ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the s
 AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
+_ANALYZER = "the analyzer"
+
 
 @task_app.callback()
 def task() -> None:
@@ -38,8 +39,9 @@ def task() -> None:
 
 
 @task_app.command("create")
+@options.takes_plan(protocol="option")
 def create(
-    plan_file: PlanFile,
+    plan: "Plan",
     keys: Keys,
     out: Out,
     allow_unbounded: Unbounded = False,
@@ -54,7 +56,6 @@ def create(
     from shuffledp.service.keys import load_public_key
     from shuffledp.service.task import Task
 
-    plan: AnyPlan = load_counter(plan_file) or options.load(plan_file)
     key = load_public_key(keys)
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
@@ -129,37 +130,11 @@ def _entry(task: "Task") -> "Entry":
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from shuffledp.accounting.ledger import Entry
-    from shuffledp.continual.plan import CounterPlan
     from shuffledp.protocols.ledger_entries import entry_of
 
-    plan, now = task.plan, datetime.now(UTC)
+    plan = task.plan
     description = f"task {task.id[:12]}: {plan.protocol} by {plan.method}"
-    if not isinstance(plan, CounterPlan):
-        return replace(entry_of(plan, now), description=description)
-    # A running sum's pair is one batch's, and a user is in several: only the claim covers them all.
-    return Entry.of_claim(
-        time=now.isoformat(timespec="seconds"),
-        fingerprint=plan.fingerprint,
-        users=plan.users,
-        description=description,
-        claim=plan.privacy,
-    )
-
-
-def asked_of(plan: "AnyPlan") -> str:
-    """The question in words."""
-    from shuffledp.continual.plan import CounterPlan
-
-    if not isinstance(plan, CounterPlan):
-        return plan.question
-    kinds = {
-        "bits": "count",
-        "reals": "sum of numbers in [0, 1]",
-        "vectors": "sum of vectors",
-        "categories": "histogram",
-    }
-    return f"a running {kinds[plan.domain.kind]} of {plan.users:,} users, estimated as they come"
+    return replace(entry_of(plan, datetime.now(UTC)), description=description)
 
 
 def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
@@ -170,7 +145,7 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
             f"that a device reports, and at most {routing.longest_report_bytes:,} bytes, whatever the value",
         ),
         ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open"),
-        ("the analyzer", "the messages of each full batch in random order, without senders and times"),
+        (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 
 
@@ -182,14 +157,9 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
     if as_json:
         print_json(
             {
-                "schema": 1,
+                **heading(plan),
                 "task_id": task.id,
-                "protocol": plan.protocol,
-                "method": plan.method,
-                "question": asked_of(plan),
-                "users": plan.users,
-                "epsilon": plan.privacy.epsilon,
-                "delta": plan.privacy.delta,
+                "question": plan.question,
                 "honest_fraction": plan.honest_fraction,
                 "fingerprint": plan.fingerprint,
                 "public_key": task.public_key.text,
@@ -209,9 +179,9 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
     batches = f"of {sizes[0]:,} users" if len(sizes) == 1 else f"of {sizes[0]:,} to {sizes[-1]:,} users"
     rows = [
         ("task", task.id),
-        ("asked", asked_of(plan)),
+        ("asked", plan.question),
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}"),
-        ("counted on", f"{plan.honest_fraction:.0%} of {_counted_on(plan)} of every batch follow the protocol"),
+        ("counted on", f"{plan.honest_fraction:.0%} of the users of every batch follow the protocol"),
         ("batches", f"{batches}; each user is in {_levels(routing.shufflers)}"),
         (
             "a report",
@@ -221,24 +191,18 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         ("one lying client", plan.lying_client),
         *((name, str(value)) for name, value in more.items() if value is not None),
     ]
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title="Who sees what", title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column("who", no_wrap=True)
-    table.add_column("epsilon", justify="right", no_wrap=True)
-    table.add_column("in words", style="dim")
-    for party, sees in who:
-        table.add_row(party, f"{plan.privacy.epsilon:g}" if party == "the analyzer" else "", sees)
-    for collusion in collusions[1:]:
-        left = "unbounded" if collusion.epsilon is None else f"{collusion.epsilon:.4g}"
-        table.add_row(collusion.parties, left, collusion.in_words)
-    show(facts("A task", rows), table, *(f"Warning: {warning}" for warning in task.warnings))
+    seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
+    seen += [
+        (each.parties, "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}", each.in_words)
+        for each in collusions[1:]
+    ]
+    listed = table("Who sees what", ("who", "epsilon", "in words"), seen, words=("in words",))
+    show(facts("A task", rows), listed, *(f"Warning: {warning}" for warning in task.warnings))
     if more:
         import shlex
 
         out = more["out"]
-        value = "1" if task.categories is None else shlex.quote(task.categories.example)
+        value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
         next_steps(
             [
                 ("serve it", f"serve all --folder service --keys KEYS --task {out}"),
@@ -259,8 +223,3 @@ def _messages(task: "Task") -> int:
     from shuffledp.service.wire import CIPHERTEXT_BYTES
 
     return task.routing.longest_report_bytes // CIPHERTEXT_BYTES
-
-
-def _counted_on(plan: Any) -> str:
-    """Whose honest fraction a plan means: a counter deals coins out by seat."""
-    return "the coins" if getattr(plan.noise, "family", None) == "coins" else "the users"

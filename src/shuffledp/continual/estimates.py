@@ -36,6 +36,14 @@ class RunningEstimates:
         return self.plan.confidence
 
     @property
+    def batches(self) -> int:
+        """How many batches closed."""
+        closed = len(self.prefixes) - 1
+        if self.plan.estimator == "completed":
+            return closed
+        return closed + int(np.searchsorted(self.plan.second_opinions.places, closed, side="right"))
+
+    @property
     def times(self) -> NDArray[np.int64]:
         """When slots closed, from 0 on: the times at which something new is known."""
         return np.arange(len(self.prefixes), dtype=np.int64) * self.plan.slot_users

@@ -1,17 +1,26 @@
 """The family of running sums: counts, sums, vectors and histograms that are known after every person."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from shuffledp.continual.certified import certify
 from shuffledp.continual.noise import FAMILIES
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
+from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.domains.summed import OneHot, SummedDomain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
 
-KINDS = ("bits", "reals", "vectors", "categories")
+KINDS: dict[str, tuple[str, ...]] = {
+    "bits": (),
+    "reals": (),
+    "vectors": ("radius", "dimension"),
+    "categories": ("categories",),
+}
+"""What must be said of each kind of values; whoever says the last means this kind."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,12 @@ class RunningFamily(Family[CounterPlan]):
 
     def method_of(self, document: Any) -> type[CounterPlan]:
         return CounterPlan
+
+    def read_domain(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        found = Family.read_domain(self, given)
+        described = {name: found[name] for needed in KINDS.values() for name in needed if name in found}
+        _check_described(_kind(found.get("values"), described), described)
+        return found
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[CounterPlan]:
         """The smallest proved bound over the whole horizon, and why."""
@@ -43,17 +58,18 @@ def _planned(
     request: Request,
     method: str,
     *,
-    shufflers: int = 4,
+    shufflers: int,
     values: str | None = None,
-    dimension: int | None = None,
-    radius: float | None = None,
-    categories: Any = None,
     confidence: float = 0.95,
     estimator: str = "auto",
     bound: str = "proved",
     domain: SummedDomain | None = None,
+    **described: Any,
 ) -> CounterPlan:
-    kind = values or ("vectors" if dimension is not None else "categories" if categories is not None else "bits")
+    kind = _kind(values, described)
+    if bound == "certified" and kind != "bits":
+        problem = f"can be certified for bits only, not for {kind}"
+        raise ParameterError("bound", bound, problem, "take the proved bound")
     asked: dict[str, Any] = {
         "users": request.users,
         "privacy": request.privacy,
@@ -63,37 +79,52 @@ def _planned(
         "confidence": confidence,
         "estimator": estimator,
     }
-    planners = {
-        "bits": lambda: CounterPlan.plan(domain=domain, **asked),
-        "reals": lambda: CounterPlan.plan_reals(**asked),
-        "vectors": lambda: CounterPlan.plan_vectors(dimension=dimension, radius=radius, **asked),  # type: ignore[arg-type]
-        "categories": lambda: CounterPlan.plan(
-            domain=OneHot(categories) if isinstance(categories, int) else OneHot.of(categories), **asked
+    planners: dict[str, Callable[..., CounterPlan]] = {
+        "bits": partial(CounterPlan.plan, domain=domain),
+        "reals": CounterPlan.plan_reals,
+        "vectors": CounterPlan.plan_vectors,
+        "categories": lambda *, categories, **others: CounterPlan.plan(
+            domain=OneHot(categories) if isinstance(categories, int) else OneHot.of(categories), **others
         ),
     }
-    if kind not in planners:
-        raise ParameterError("values", values, f"must be one of {', '.join(planners)}", "bits are the default")
-    plan = planners[kind]()
+    plan = planners[kind](**asked, **described)
     return certify(plan) if bound == "certified" else plan
+
+
+def _kind(values: str | None, described: Mapping[str, Any]) -> str:
+    """The kind of values that is meant: bits, unless something of another kind is said."""
+    return values or next((kind for kind, needed in KINDS.items() if needed and needed[-1] in described), "bits")
+
+
+def _check_described(kind: str, described: Mapping[str, Any]) -> None:
+    """Refuse what another kind of values is described by, and ask for what is missing of this one."""
+    if kind not in KINDS:
+        raise ParameterError("values", kind, f"must be one of {', '.join(KINDS)}", "bits are the default")
+    for name, value in described.items():
+        if name not in KINDS[kind]:
+            owner = next(other for other, needed in KINDS.items() if name in needed)
+            # A list of names is typed as --domain.
+            option, shown = ("domain", value.text) if isinstance(value, Categories) else (name, value)
+            way_out = f"leave it out, or choose --values {owner}"
+            raise ParameterError(option, shown, f"is not an option of --values {kind}", way_out)
+    for name in KINDS[kind]:
+        if name not in described:
+            way_out = f"add --{name}, or --plan with a plan's file"
+            raise ParameterError(name, None, f"must be given for --values {kind}", way_out)
+    if described.get("dimension") == 1:
+        raise ParameterError("dimension", 1, "must be at least 2", "one number is --values reals, scaled to [0, 1]")
 
 
 RunningSum = RunningFamily(
     "counter",
     "A count, sum or histogram that is known after every person, by several shufflers at once.",
     dict.fromkeys(FAMILIES, CounterPlan),
-    domain=tuple(
-        DomainParameter(name)
-        for name in (
-            "shufflers",
-            "values",
-            "dimension",
-            "radius",
-            "categories",
-            "confidence",
-            "estimator",
-            "bound",
-            "domain",
-        )
+    domain=(
+        DomainParameter("shufflers", way_out="add --shufflers; four are a good choice"),
+        *map(
+            DomainParameter,
+            ("values", "dimension", "radius", "categories", "confidence", "estimator", "bound", "domain"),
+        ),
     ),
     error=lambda plan: plan.error_bound,
     error_name="error at all times",

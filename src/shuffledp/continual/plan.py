@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
 from shuffledp.protocols.plan import SCHEMA
+from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.request import check_users
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -37,6 +38,8 @@ class CounterPlan(PrivateCount):
 
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
+
+    file_command: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
         self._check_shape()
@@ -196,6 +199,86 @@ class CounterPlan(PrivateCount):
         from shuffledp.continual.reference import counter_reference
 
         return counter_reference(self)
+
+    @property
+    def options(self) -> str:
+        kind, shufflers = self.domain.kind, f"--shufflers {self.shufflers}"
+        if self.domain.named is not None:
+            return f"{shufflers} {self.domain.options}"
+        own = {"bits": "", "reals": " --values reals"}
+        return shufflers + own.get(kind, f" --values {kind} {self.domain.options}")
+
+    @property
+    def sends(self) -> str:
+        mean, most = f"{self.messages_per_user_mean:.3g} messages on average", self.messages_per_user_max
+        return f"{mean}, at most {most}, of up to {self.bits_per_message} bits"
+
+    def facts(self) -> list[tuple[str, str]]:
+        domain = self.domain
+        used = "" if self.shufflers_used == self.shufflers else f" of {self.shufflers}: more would only split epsilon"
+        largest = max(sizes[0] for sizes in self.batch_sizes.values())
+        proof = "proved" if self.certified_noise_bound is None else "certified by 10,000 runs of the noise"
+        rows = [
+            ("shufflers used", f"{self.shufflers_used}{used}"),
+            (
+                "batches",
+                f"of {self.slot_users:,} to {largest:,} users; an estimate is the sum of at most {self.budget}",
+            ),
+        ]
+        if self.estimator == "combined":
+            rows.append(("second opinions", "where two batches close together, the noisier one has the smaller weight"))
+        if domain.rounds:
+            rows.append(("rounded", f"at random, once, to steps of {domain.step:.4g}"))
+        return [
+            *rows,
+            ("noise of a batch", f"{self.batch_noise.law(self.surplus)}{' steps' if domain.rounds else ''}{self.unit}"),
+            ("each user sends", self.sends),
+            (
+                "error",
+                f"at most {self.error_bound:g}{self.unit} at all times, with {self.confidence:.0%} confidence "
+                f"({proof})",
+            ),
+            ("one lying client", self.lying_client),
+        ]
+
+    def beside(self) -> dict[str, Any]:
+        return {"values": self.domain.kind, "reference": self.reference()}
+
+    def spans(self) -> dict[int, list[tuple[int, int]]]:
+        """The first and the last user of every batch, by the level of its shuffler."""
+        found = {}
+        for level, ends in enumerate(self.schedule.ends_by_level, 1):
+            firsts = self.schedule.parents[ends]
+            if level == 1 and self.estimator == "combined":
+                ends = np.arange(1, self.schedule.slots)
+                firsts = ends - 1
+            users = zip((firsts * self.slot_users).tolist(), (ends * self.slot_users).tolist(), strict=True)
+            found[level] = list(users)
+        return found
+
+    def compared(self) -> Listing:
+        """The largest error over all times beside others'; only the plan's own where it has several numbers."""
+        reference, several = self.reference(), self.domain.coordinates > 1
+        rows = [
+            ("trusted curator, the strongest known", reference["central_error_bound"]),
+            (f"this plan, {self.shufflers_used} shufflers", self.error_bound),
+            ("the best uniform tree, exact accounting", reference["uniform_tree_error_bound"]),
+            ("one shuffler", reference["sequential_error_bound"]),
+            ("the paper's algorithm and constants", reference["paper_error_bound"]),
+            ("local model, no shuffler", reference["local_error_bound"]),
+        ]
+        cells = [
+            (
+                name,
+                "-" if bound is None else f"{bound:,.4g}",
+                "" if bound is None or bound == self.error_bound else f"{bound / self.error_bound:,.3g}x",
+            )
+            for name, bound in rows
+            if bound is not None or not several
+        ]
+        title = f"Largest error over all {self.users:,} times, {self.confidence:.0%}"
+        caption = "Others are not computed for several numbers at once." if several else ""
+        return listed(title, ("who", "bound", "beside this plan"), cells, caption=caption)
 
     # --- the audit ---------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ _BUILT_IN = {
     "weighted-mean": "shuffledp.protocols.statistics:WeightedMeanFamily",
     "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
     "masked-sum": "shuffledp.protocols.masked_sum:MaskedSumFamily",
+    "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

@@ -148,6 +148,12 @@ class Family(Generic[P]):
             raise DataError("plan.method", document.get("method"), f"must be one of {', '.join(self.methods)}", AGAIN)
         return kind
 
+    def check_own(self, plan: Plan) -> None:
+        """Refuse a plan of another family."""
+        if plan.protocol != self.name:
+            way_out = f"make one with `shuffledp plan {self.name} ... -o FILE`, or run this with `shuffledp simulate`"
+            raise ParameterError("plan", plan.protocol, f"must be a plan of {self.name}", way_out)
+
     def read_domain(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What is said about the users' values, as methods take it; what is missing is asked for."""
         known = {parameter.name: parameter for parameter in self.domain}

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -24,6 +24,14 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import AGAIN, Constants, check_fields, read_noise, saved_fields, written
 from shuffledp.protocols.learner import BatchMechanism, Learner
+from shuffledp.protocols.presentation import (
+    Listing,
+    Presentation,
+    View,
+    beside_others,
+    present_categories,
+    present_numbers,
+)
 from shuffledp.protocols.request import Request, check_constants, check_users
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -64,6 +72,10 @@ class Plan(ABC):
     """Whether a true 0 is always answered with 0."""
     can_be_voided: ClassVar[bool] = False
     """Whether one client that lies, or one lost message, makes a batch say nothing."""
+    lists_methods: ClassVar[bool] = False
+    """Whether a plan is shown beside all other methods of its family."""
+    file_command: ClassVar[str] = "simulate"
+    """The command that answers the question for a file's column."""
 
     users: int
     privacy: Privacy
@@ -130,6 +142,72 @@ class Plan(ABC):
     def unit(self) -> str:
         """What an error is counted in, with a blank before it; empty where the values have no unit."""
         return ""
+
+    @property
+    def sends(self) -> str:
+        """What a user sends, in words: messages and their size."""
+        most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
+        size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
+        if mean == most:
+            return f"{most:,} messages {size}"
+        return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
+
+    @property
+    def options(self) -> str:
+        """The options of the command line that say the same about users' values; empty where nothing is to be said."""
+        return self.domain.options
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The plan's messages, errors and noise in words, with a name each."""
+        return [
+            ("each user sends", self.sends),
+            ("standard error", f"{self.standard_error:.4g}{self.unit}"),
+            ("noise", ", ".join(f"{name} {value}" for name, value in self.noise.items() if value is not None)),
+            ("one lying client", self.lying_client),
+        ]
+
+    def beside(self) -> dict[str, Any]:
+        """Figures of others that stand beside a new plan as JSON and are not in its document."""
+        return {}
+
+    def methods_compared(self, rows: Sequence[Mapping[str, Any]]) -> Listing:
+        """The family's methods side by side, where `lists_methods` says that a plan is shown so.
+
+        Args:
+            rows: for each method its name, whether it is available, why it is not, and its errors and messages.
+        """
+        return self.compared()
+
+    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
+        """How an answer is shown and drawn, as data.
+
+        Args:
+            estimate: an answer of this plan.
+            truth: what `true_value` says, where it may be shown.
+            view: which part to show; the largest categories and the quartiles if left out.
+        """
+        named = self.domain.named
+        if named is None or np.ndim(estimate.value) == 0:
+            return present_numbers(estimate, truth)
+        users = self.users if view is None or view.users is None else view.users
+        title = f"{self.title} of {users:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
+        return present_categories(named, estimate, users=users, chart_title=title, truth=truth, view=view)
+
+    def compared(self) -> Listing:
+        """The plan's error beside a trusted curator's, the paper's constants' and the local model's."""
+        reference = self.reference()
+        laplace = reference.get("central_laplace_standard_error")
+        curators = [("trusted curator", reference.get("central_standard_error"))]
+        if laplace is not None:
+            curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
+        rows = [
+            *((name, error, "one party sees all") for name, error in curators),
+            (f"this plan ({self.method})", self.standard_error, "nobody sees any"),
+            ("the paper's own constants", reference.get("paper_standard_error"), "as this plan"),
+            ("local model", reference.get("local_standard_error"), "no shuffler"),
+        ]
+        heading = ("who adds it", "standard error")
+        return beside_others("Noise beside three references", heading, self.standard_error, rows)
 
     # --- numbers -----------------------------------------------------------------------------
 

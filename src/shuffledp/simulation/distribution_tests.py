@@ -1,7 +1,5 @@
 """Run a distribution test on data, message by message."""
 
-from dataclasses import replace
-
 from numpy.typing import ArrayLike
 
 from shuffledp.protocols.distribution_test.base import DistributionTest, TestedClaim
@@ -25,4 +23,4 @@ def simulate_test(test: DistributionTest, values: ArrayLike, *, bits: RandomBits
     shuffler = Shuffler(bits=shuffling)
     shuffler.open(BatchSpec(test.users, test.messages_per_user_max))
     shuffler.accept(test.randomize(codes, bits=clients))
-    return replace(test.analyze(shuffler.close()), simulated=not bits.is_secure)
+    return test.estimate(test.tally(shuffler.close()), simulated=not bits.is_secure)

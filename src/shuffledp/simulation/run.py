@@ -59,7 +59,7 @@ def simulate(
         estimate = plan.sample_estimate(array, bits=bits)
     else:
         estimate = _by_messages(plan, plan.check_values(array), bits, progress)
-    return replace(estimate, simulated=not bits.is_secure, clipped=clipped)
+    return estimate.labelled(simulated=not bits.is_secure, clipped=clipped)
 
 
 def _by_messages(plan: Plan, array: Any, bits: RandomBits, progress: Progress | None) -> Any:

@@ -11,7 +11,7 @@ from shuffledp import Privacy
 from shuffledp.accounting.laws import Poisson
 from shuffledp.accounting.split_coins import SplitCoinsPair, _fair_cdf
 from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.protocols.histogram import METHODS, Histogram
+from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.histogram.opt_in import cut_mean_squares
 
 SECONDS = 20.0  # each took minutes, or all memory
@@ -44,16 +44,16 @@ def test_very_many_users_are_planned_for_soon(users: int, bins: int, epsilon: fl
 @pytest.mark.parametrize("method", ["decoys", "zsum", "sketch"])
 def test_a_delta_below_all_windows_is_refused(method: str) -> None:
     with pytest.raises(InfeasibleError, match="delta must be >= 1e-28"):
-        METHODS[method].plan(users=1000, privacy=Privacy(1, 1e-40), categories=10)
+        Histogram.methods[method].plan(users=1000, privacy=Privacy(1, 1e-40), categories=10)
 
 
 def test_absurd_fields_are_refused_before_they_are_computed_with() -> None:
-    correlated = METHODS["correlated"].plan(users=100, privacy=Privacy(4, 0.01), categories=3)
+    correlated = Histogram.methods["correlated"].plan(users=100, privacy=Privacy(4, 0.01), categories=3)
     for change in ({"flood_shape": 1e299}, {"most_noise": 10**400}, {"most_pairs": 10**400}):
         with pytest.raises(ParameterError):
             dataclasses.replace(correlated, **change)
     for method in ("count-min", "sketch"):
-        plan = METHODS[method].plan(users=500, privacy=Privacy(8, 0.01), categories=1000)
+        plan = Histogram.methods[method].plan(users=500, privacy=Privacy(8, 0.01), categories=1000)
         with pytest.raises(ParameterError, match="rows"):
             dataclasses.replace(plan, rows=2**31)
         with pytest.raises(InfeasibleError):

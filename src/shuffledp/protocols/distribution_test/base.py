@@ -1,23 +1,29 @@
 """What all distribution tests share: a claim, a threshold from the exact null law, and declared errors."""
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewReportsError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.distribution_test.cells import Cells
+from shuffledp.protocols.distribution_test.cells import Cells, check_claim
 from shuffledp.protocols.distribution_test.groups import Groups
+from shuffledp.protocols.distribution_test.local import local_users_needed
 from shuffledp.protocols.distribution_test.moments import Moments, smallest_distance_squared
-from shuffledp.protocols.domains.categories import Integers
+from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
-from shuffledp.protocols.request import check_users
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import AGAIN, domain, only_exact
+from shuffledp.protocols.presentation import Listing, Presentation, View, listed
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import certified_quantile, grouped_law, hard_departure, hard_law, runs_for
 
@@ -29,6 +35,7 @@ DECOYS_FAILURE = 1e-9
 """The probability that there are more decoys than power is declared for."""
 ENOUGH_POWER = 1 / 3
 _SEED = 1
+_cells = lru_cache(maxsize=16)(Cells.of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,10 @@ class TestedClaim:
     claim: str
     dropped: int = 0
     simulated: bool = False
+
+    def labelled(self, *, simulated: bool, clipped: int = 0) -> "TestedClaim":
+        """The same answer, with a word on whether seeded bits made it; codes of categories are never clipped."""
+        return replace(self, simulated=simulated)
 
     @property
     def words(self) -> str:
@@ -76,14 +87,21 @@ class TestedClaim:
         )
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _as_claim(given: Any) -> tuple[float, ...] | None:
+    return None if given is None else check_claim(given, len(given))
+
+
 def check_claim_numbers(size: int, distance: float, false_alarm: float) -> None:
     """Refuse a distance that no law has, and a probability that is none."""
     farthest = 1 - 1 / size
-    if isinstance(distance, bool) or not 0 < distance <= farthest:
-        raise ParameterError(
-            "distance", distance, f"must lie in (0, {farthest:.6g}]", "0.25 is a total variation distance"
-        )
-    if not 0 < false_alarm < 1:
+    if not _is_number(distance) or not 0 < distance <= farthest:
+        problem = f"must lie in (0, {farthest:.6g}]"
+        raise ParameterError("distance", distance, problem, "0.25 is a total variation distance")
+    if not _is_number(false_alarm) or not 0 < false_alarm < 1:
         raise ParameterError("false_alarm", false_alarm, "must lie strictly between 0 and 1", "0.05 is usual")
 
 
@@ -104,47 +122,85 @@ def _threshold(test: "DistributionTest") -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistributionTest(ABC):
+class DistributionTest(RoundPlan):
     """Whether the users' categories follow a claimed law, uniform or given, or one far from it.
 
-    A frozen plan: everything is decided, and every error declared, before there are any data. `false_alarm` bounds the
-    probability to reject a true claim; `declared_miss` that to accept users `distance` or more away in total variation.
+    Everything is decided, and every error declared, before there are any data. `false_alarm` bounds the probability to
+    reject a true claim; `declared_miss` that to accept users `distance` or more away in total variation.
     """
 
+    protocol: ClassVar[str] = "distribution-test"
     theory_page: ClassVar[str] = "docs/theory/distribution-tests.md"
 
-    users: int
-    privacy: Privacy
-    categories: Categories
-    distance: float
-    false_alarm: float = 0.05
-    honest_fraction: float = 1.0
-    certificate: Certificate = "simulated"
-    cells: Cells | None = None
-    groups: Groups | None = None
+    categories: Categories = domain(read=as_categories, write=Categories.document)
+    distance: float = domain()
+    against: tuple[float, ...] | None = domain(read=_as_claim, default=None)
+    false_alarm: float = domain(default=0.05)
+    certificate: Certificate = domain(default="simulated")
 
-    def __post_init__(self) -> None:
-        check_users(self.users)
+    def _check_noise(self) -> None:
+        super(DistributionTest, self)._check_noise()
         if self.users < 2:
             raise ParameterError("users", self.users, "must be >= 2", "one user says nothing about a distribution")
         check_claim_numbers(self.categories.size, self.distance, self.false_alarm)
+        if self.against is not None:
+            check_claim(self.against, self.categories.size)
         if self.certificate not in ("simulated", "proved"):
             raise ParameterError("certificate", self.certificate, "must be simulated or proved", "simulated is sharper")
-        proved = self.proved_delta
-        if proved > self.privacy.delta:
-            raise InfeasibleError(
-                "noise",
-                f"{proved:.3g}",
-                f"must reach delta {self.privacy.delta:g} at epsilon {self.privacy.epsilon:g}",
-                "make the plan again",
-            )
 
-    # --- numbers -----------------------------------------------------------------------------
+    @classmethod
+    def claim_of(
+        cls,
+        request: Request,
+        *,
+        categories: AnyCategories,
+        distance: float,
+        against: Sequence[float] | None = None,
+        false_alarm: float = 0.05,
+        certificate: Certificate = "simulated",
+        public_seed: int = 1,
+    ) -> dict[str, Any]:
+        """The fields that say what is tested, checked before anything is searched for.
+
+        Args:
+            request: users and privacy.
+            categories: which there are.
+            distance: the total variation distance from the claim that must be seen.
+            against: the claimed probability of each category; uniform if left out.
+            false_alarm: the probability to reject a true claim, at most.
+            certificate: whether the threshold is simulated from the null law, or proved by inequalities alone.
+            public_seed: the public coins of the method compressed, drawn before there are data.
+        """
+        only_exact(request.constants)
+        size = as_categories(categories).size
+        check_claim_numbers(size, distance, false_alarm)
+        return {
+            **request.common,
+            "categories": as_categories(categories),
+            "distance": distance,
+            "against": None if against is None else check_claim(against, size),
+            "false_alarm": false_alarm,
+            "certificate": certificate,
+        }
 
     @property
-    @abstractmethod
-    def method(self) -> str:
-        """How users' bins are counted."""
+    def domain(self) -> Categories:
+        return self.categories
+
+    @staticmethod
+    def cells_of(against: tuple[float, ...] | None) -> Cells | None:
+        """Equal cells that users of the claimed law are uniform over; None where the claim is uniform itself."""
+        return None if against is None else _cells(against)
+
+    @property
+    def cells(self) -> Cells | None:
+        """Equal cells that users of the claimed law are uniform over; None where the claim is uniform itself."""
+        return self.cells_of(self.against)
+
+    @property
+    def groups(self) -> Groups | None:
+        """Groups of cells drawn by public coins; None where cells are counted themselves."""
+        return None
 
     @property
     def bins(self) -> int:
@@ -159,27 +215,55 @@ class DistributionTest(ABC):
         return "uniform" if self.cells is None else "the given distribution"
 
     @property
-    @abstractmethod
+    def question(self) -> str:
+        return f"test whether {self.users:,} users are {self.claim} over {self.categories.size:,} categories"
+
+    @property
+    def title(self) -> str:
+        return "A private test of a distribution"
+
+    @property
     def proved_delta(self) -> float:
         """What the accountant proves at the plan's epsilon, whatever the values of all users."""
-
-    @property
-    @abstractmethod
-    def messages_per_user_mean(self) -> float:
-        """Messages a user sends on average."""
-
-    @property
-    @abstractmethod
-    def messages_per_user_max(self) -> int:
-        """Messages a user sends at most."""
+        return self.guarantee().delta
 
     @abstractmethod
     def worst_moments(self) -> Moments:
-        """Those that power is declared for."""
+        """Mean and variance of the statistic that power is declared for."""
 
     @abstractmethod
     def _scores(self, law: Floats, runs: int, seed: int) -> Floats:
         """Simulated scores of users with this law over the bins."""
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the chi-square distance where the claim is true."""
+        moments = self.worst_moments()
+        return self.bins * moments.deviation / moments.signal
+
+    @property
+    def error_bound(self) -> float:
+        """Chebyshev's inequality for the chi-square distance, whatever the users' law over the bins."""
+        moments = self.worst_moments()
+        return self.bins * math.sqrt(moments.variance(1.0) / (1 - CONFIDENCE)) / moments.signal
+
+    def reference(self) -> dict[str, float | None]:
+        """How many users the local model needs for the same errors; None where this plan declares no power itself."""
+        needed = None
+        if self.declared_miss < 1:
+            asked = {"bins": self.categories.size, "distance": self.distance, "false_alarm": self.false_alarm}
+            epsilon, miss = self.privacy.epsilon, self.declared_miss
+            needed = local_users_needed(epsilon=epsilon, miss=miss, public_coins=True, **asked)  # type: ignore[arg-type]
+        return {"local_users": needed}
+
+    def compared(self) -> Listing:
+        """Users that a test with the same declared errors needs with and without a shuffler."""
+        local = self.reference()["local_users"]
+        rows = [
+            (f"this plan ({self.method})", f"{self.users:,}", "nobody sees any"),
+            ("local model, public coins", "-" if local is None else f"{local:,.0f}", "no shuffler"),
+        ]
+        return listed("Users for the same errors", ("who", "users", "whom one trusts"), rows)
 
     @property
     def threshold(self) -> float:
@@ -227,45 +311,38 @@ class DistributionTest(ABC):
         ]
         return float(np.mean(np.concatenate(drawn) <= self.threshold))
 
-    # --- the two sides -----------------------------------------------------------------------
-
-    def check_values(self, values: ArrayLike) -> Codes:
-        """The codes of the users' categories."""
-        array = np.asarray(values)
-        if array.dtype.kind not in "bui":
-            raise DataError(
-                "values",
-                f"dtype {array.dtype}",
-                "must be codes of categories",
-                "encode them: plan.categories.encode(x)",
-            )
-        return Integers(0, self.categories.size - 1).encode(array)
+    def true_value(self, values: ArrayLike) -> float:
+        """The chi-square distance from uniform of these users' law over the bins that are counted."""
+        codes = self.check_values(values)
+        law = np.bincount(codes, minlength=self.categories.size) / codes.size
+        if self.cells is not None:
+            law = self.cells.law(law.tolist())
+        if self.groups is not None:
+            law = self.groups.law(law)
+        return float(self.bins * np.square(law - 1 / self.bins).sum())
 
     def to_bins(self, values: ArrayLike, *, bits: RandomBits) -> Codes:
         """Each user's bin, by its own exact coins: uniform if the claim is true."""
-        codes = self.check_values(values)
+        codes: Codes = self.check_values(values)
         if self.cells is not None:
             codes = self.cells.assign(codes, bits=bits)
         return codes if self.groups is None else self.groups.assign(codes, bits=bits)
 
-    @abstractmethod
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The clients' side: a report for each value."""
+        return self.audited_reports(self.to_bins(values, bits=bits), bits=bits)
 
     @abstractmethod
-    def analyze(self, batch: Batch) -> TestedClaim:
-        """The server's side: the verdict from a permuted batch."""
+    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        """The reports of users who are in these bins."""
 
-    def check_reports(self, reports: int) -> None:
-        """Refuse a batch of another size than the plan's."""
-        if reports < self.users:
-            raise TooFewReportsError(self.users, reports)
-        if reports > self.users:
-            raise ParameterError("reports", reports, f"must be the plan's {self.users}", "plan for more users")
+    @abstractmethod
+    def _statistic(self, counts: Codes) -> tuple[float, Moments]:
+        """The statistic, with mean 0 where the claim is true, and its moments."""
 
-    def _verdict(self, total: float, moments: Moments, *, dropped: int) -> TestedClaim:
-        score = total / moments.deviation
-        null = _null_scores(self)
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> TestedClaim:
+        self.check_reports(tally.reports)
+        total, moments = self._statistic(tally.counts)
+        score, null = total / moments.deviation, _null_scores(self)
         # As extreme as one of R + 1 draws, the data's own among them: valid on average over the null's simulations.
         extreme = null.size - int(np.searchsorted(null, score, side="left"))
         return TestedClaim(
@@ -278,14 +355,60 @@ class DistributionTest(ABC):
             miss=self.declared_miss,
             distance=self.distance,
             claim=self.claim,
-            dropped=dropped,
+            dropped=tally.malformed,
+            simulated=simulated,
         )
 
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> TestedClaim:
+        """The server's answer to the messages, unpermuted: their order does not matter, so the law is the same."""
+        reports = self.randomize(values, bits=bits)
+        tally = self.tally(Batch(reports.payloads, len(reports), reports.labels))
+        return self.estimate(tally, simulated=not bits.is_secure)
+
+    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
+        """The verdict, how sure it is, and the errors that were declared."""
+        facts = [
+            ("verdict", estimate.words),
+            ("p-value", f"{estimate.p_value:.3g}"),
+            ("score", f"{estimate.score:.3f}, rejected above {estimate.threshold:.3f}"),
+            ("chi-square distance", f"about {max(0.0, estimate.statistic):.3g}"),
+            ("declared false alarm", f"{estimate.false_alarm:.3g} at most"),
+            ("declared miss", f"{estimate.miss:.3g} at most, at total variation {self.distance:g} or more"),
+        ]
+        if truth is not None:
+            facts.append(("in truth", f"the chi-square distance of these users is {truth:.3g}"))
+        names = ("claim", "rejected", "p_value", "statistic", "score", "dropped", "simulated")
+        figures = {name: getattr(estimate, name) for name in names}
+        return Presentation(tuple(facts), figures={**figures, "verdict": estimate.words})
+
+    @property
+    def message_influence(self) -> float:
+        """One message more or less in a bin that may hold all others moves the statistic by twice their number."""
+        return self._moved_by(1)
+
+    @property
+    def influence(self) -> float:
+        return self._moved_by(self.messages_per_user_max)
+
+    @abstractmethod
+    def _moved_by(self, messages: int) -> float:
+        """How far so many messages can move the chi-square distance, at most."""
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves the chi-square distance by at most {self.influence:.3g}, and less where bins are not all alike"
+
+    @property
+    def neighbours(self) -> tuple[Codes, Codes, Codes]:
+        """The user's bin is the first or the second; all others are in a third."""
+        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
+        return first, second, others
+
     def document(self) -> dict[str, Any]:
-        """The plan in figures."""
+        """The plan as JSON: every figure, what makes it again, and a fingerprint."""
         return {
             "schema": 1,
-            "protocol": "distribution-test",
+            "protocol": self.protocol,
             "method": self.method,
             "users": self.users,
             "epsilon": self.privacy.epsilon,
@@ -303,4 +426,15 @@ class DistributionTest(ABC):
             "miss": self.declared_miss,
             "messages_per_user_mean": self.messages_per_user_mean,
             "messages_per_user_max": self.messages_per_user_max,
+            "constants": self.constants,
+            "domain": self.domain_document,
+            "noise": self.noise,
+            "fingerprint": self.fingerprint,
         }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        said = document.get("domain")
+        if not isinstance(said, Mapping):
+            raise DataError("plan.domain", said, "must be an object", AGAIN)
+        return super(DistributionTest, cls).from_document({**document, **said})

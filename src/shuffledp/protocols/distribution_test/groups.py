@@ -76,6 +76,12 @@ class Groups:
             part = part + uniform_below(self.splits, cells.size, bits=bits).astype(np.int64)
         return _places(self.parts, self.seed)[part] // self.parts_per_group
 
+    def law(self, law: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The law over the groups of users with this law over the cells."""
+        parts = np.repeat(law / self.splits, self.splits)
+        groups = _places(self.parts, self.seed) // self.parts_per_group
+        return np.asarray(np.bincount(groups, parts, self.groups), dtype=np.float64)
+
     @property
     def mean_kept(self) -> float:
         """The mean of D over the groups, over D over the parts: (M - s) / (M - 1), for any users."""

@@ -154,6 +154,13 @@ class Axes(Domain):
             raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in {limits}", "encode them first")
         return array.astype(np.int64, copy=False)
 
+    def clip_own_values(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
+        array = np.asarray(values)
+        low, high = ([getattr(axis, end) for axis in self.axes] for end in ("low", "high"))
+        inside = np.clip(array, low, high) if array.ndim > 1 else np.clip(array, low[0], high[0])
+        changed = inside != array
+        return inside, int((changed.any(axis=1) if changed.ndim > 1 else changed).sum())
+
     def synthesize(self, users: int, generator: Generator) -> Codes:
         """Around a place in each axis's lower half, with a long tail upwards."""
         columns = []

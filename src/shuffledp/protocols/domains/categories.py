@@ -124,6 +124,11 @@ class Names(Categories):
         return ",".join(self.listed)
 
     @property
+    def can_be_typed(self) -> bool:
+        plain = all(name and name == name.strip() and "," not in name for name in self.listed)
+        return plain and not self.text.startswith("hash:")
+
+    @property
     def parameters(self) -> dict[str, Any]:
         other = {} if self.other is None else {"other": self.other}
         return {"names": list(self.listed), **other}
@@ -188,6 +193,7 @@ class Hashed(Categories):
     """
 
     kind: ClassVar[str] = "hashed"
+    is_open: ClassVar[bool] = True
     reads: ClassVar[Literal["numbers", "words"]] = "words"
     cells: int
     salt: str = ""

@@ -1,5 +1,6 @@
 """The contract of a domain: everything that a caller may ask about the values of one user."""
 
+import shlex
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -9,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError
 
 Codes = NDArray[np.int64]
+# Options that are longer than this are not shown.
+_LONGEST_TYPED = 300
 
 
 class Generator(Protocol):
@@ -44,6 +47,11 @@ class Domain(ABC):
         return 1
 
     @property
+    def is_row(self) -> bool:
+        """Whether one user's value is a row of numbers, and not a single one."""
+        return self.columns > 1
+
+    @property
     def named(self) -> "Categories | None":
         """The categories whose counts an estimate holds, in its order; None where it holds other numbers."""
         return None
@@ -75,6 +83,10 @@ class Domain(ABC):
         """The values brought into the domain, and how many had to be; none can be where they are bits or codes."""
         return self.check_values(values), 0
 
+    def clip_own_values(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
+        """People's own values, before they are encoded, brought into the domain, and how many had to be."""
+        return self.clip_values(values)
+
     @abstractmethod
     def synthesize(self, users: int, generator: Generator) -> NDArray[Any]:
         """Made-up encoded values for so many users."""
@@ -94,6 +106,8 @@ class Categories(Domain):
 
     is_ordered: ClassVar[bool] = False
     """Whether neighbouring codes are neighbours: numbers and days, not names."""
+    is_open: ClassVar[bool] = False
+    """Whether every text has a code, which it may share with others."""
 
     @property
     @abstractmethod
@@ -119,7 +133,15 @@ class Categories(Domain):
 
     @property
     def options(self) -> str:
-        return f"--domain {self.text}"
+        # Names with commas in them, and long lists, can only be in a file.
+        typed = "NAMES.txt" if len(self.text) > _LONGEST_TYPED or not self.can_be_typed else self.text
+        other = "" if self.other is None else f" --other {shlex.quote(self.other)}"
+        return f"--domain {shlex.quote(typed)}{other}"
+
+    @property
+    def can_be_typed(self) -> bool:
+        """Whether `text` means this domain and no other."""
+        return True
 
     @property
     def other(self) -> str | None:
@@ -131,6 +153,10 @@ class Categories(Domain):
         """A value that can be encoded, as somebody would write it."""
         return self.name(0)
 
+    def collision_probability(self, names: int) -> float:
+        """The chance that a given name shares its code with one of so many others."""
+        return 0.0
+
     def names(self) -> list[str]:
         """Every category in words, in the order of codes."""
         return [self.name(code) for code in range(self.size)]
@@ -140,7 +166,7 @@ class Categories(Domain):
         codes = column_of(values)
         if codes.dtype.kind not in "bui":
             problem = "must be codes of categories"
-            raise DataError("values", f"dtype {codes.dtype}", problem, "encode them: plan.encode(x)")
+            raise DataError("values", f"dtype {codes.dtype}", problem, "encode them: plan.categories.encode(x)")
         # Two passes over the data and no temporary where all is well.
         if codes.min().item() < 0 or codes.max().item() >= self.size:
             problem = f"must lie in the domain 0:{self.size - 1}"

@@ -103,6 +103,10 @@ class SummedDomain(Domain):
         """Two users' steps that are the hardest to hide: a number for each coordinate."""
         return np.full(self.coordinates, self.lowest), np.full(self.coordinates, self.highest)
 
+    def coordinate_names(self) -> list[str]:
+        """What each number of the sum is called: counted from 1, categories by name or from 0."""
+        return [str(number) for number in range(1, self.coordinates + 1)]
+
     def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
         """What each user with such a checked value adds to the sum, in the values' own unit."""
         return values
@@ -316,6 +320,10 @@ class Vectors(SummedDomain):
         return self.dimension
 
     @property
+    def is_row(self) -> bool:
+        return True
+
+    @property
     def options(self) -> str:
         return f"--dimension {self.dimension} --radius {self.radius!r}"
 
@@ -432,6 +440,9 @@ class OneHot(SummedDomain):
     @property
     def people(self) -> str:
         return f"users in {self.count:,} categories"
+
+    def coordinate_names(self) -> list[str]:
+        return [str(code) for code in range(self.count)] if self.named is None else self.named.names()
 
     @property
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -9,17 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import check_fields, domain
+from shuffledp.protocols.fields import domain
+from shuffledp.protocols.histogram.side_by_side import between_extremes
+from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import best_local_histogram
+from shuffledp.references.local_histograms import LOCAL_METHODS, best_local_histogram
 from shuffledp.sampling.uniform import smallest_width
 
 Floats = NDArray[np.float64]
@@ -38,10 +42,14 @@ class HistogramPlan(RoundPlan):
     """
 
     protocol: ClassVar[str] = "histogram"
+    lists_methods: ClassVar[bool] = True
+    file_command: ClassVar[str] = "histogram"
+    curve: ClassVar[str]
+    """What the noise term of delta is, in words."""
+    drawn: ClassVar[str] = "coins"
+    """What is drawn exactly, in words."""
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
-
-    # --- numbers -----------------------------------------------------------------------------
 
     @property
     def bins(self) -> int:
@@ -51,9 +59,6 @@ class HistogramPlan(RoundPlan):
     @property
     def domain(self) -> Categories:
         return self.categories
-
-    def _check_domain(self) -> None:
-        check_fields(self)
 
     @property
     def unit(self) -> str:
@@ -65,7 +70,6 @@ class HistogramPlan(RoundPlan):
 
     @property
     def error_bound(self) -> float:
-        """All bins are off by at most this with probability CONFIDENCE, whatever the data."""
         return _error_bound(self)
 
     @property
@@ -118,12 +122,47 @@ class HistogramPlan(RoundPlan):
     def title(self) -> str:
         return "A private histogram"
 
-    # --- the two sides -----------------------------------------------------------------------
+    @property
+    def local_method(self) -> str:
+        """The local model's best method for the same question, by name."""
+        best = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
+        return next(name for name, kind in LOCAL_METHODS.items() if type(best) is kind)
 
-    def _all_values(self, values: ArrayLike) -> Codes:
-        codes = self.check_values(values)
-        self.check_reports(codes.size)
-        return codes
+    def facts(self) -> list[tuple[str, str]]:
+        sends, *others = RoundPlan.facts(self)
+        worst = f"no category is off by more than {self.error_bound:,.4g} users, with 95% confidence"
+        return [sends, ("worst category", worst), *others]
+
+    def beside(self) -> dict[str, Any]:
+        return {"local_method": self.local_method}
+
+    def methods_compared(self, rows: Sequence[Mapping[str, Any]]) -> Listing:
+        """The methods between what a trusted curator and what nobody but oneself could do."""
+        return between_extremes(self, rows)
+
+    def compared(self) -> Listing:
+        """How far off the worst category may be, beside a trusted curator's and the local model's."""
+        reference = self.reference()
+        rows = [
+            ("trusted curator", reference["central_l_inf_error"], "one party sees all"),
+            (f"this plan ({self.method})", self.error_bound, "nobody sees any"),
+            (f"local: {self.local_method}", reference["local_l_inf_error"], "no shuffler"),
+        ]
+        heading = ("who adds noise", "off by at most")
+        return beside_others("The worst category, 95%", heading, self.error_bound, rows, unknown="-")
+
+    @property
+    def influence(self) -> float:
+        return float(self.messages_per_user_max) * self.message_influence
+
+    @property
+    def lying_client(self) -> str:
+        return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """The noise's curve; coins, decoys and flips are drawn exactly and cost nothing."""
+        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
+        return noise, DeltaTerm("sampling", 0.0, f"{self.drawn} are drawn exactly")
 
     def counts(self, codes: Codes) -> Codes:
         """How many have each code."""
@@ -138,16 +177,22 @@ class HistogramPlan(RoundPlan):
         seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
         return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
 
-    def _seen(self, tally: Tally) -> tuple[Codes, int]:
-        """How often each message came in a whole batch, and how many messages were not of the alphabet."""
+    @abstractmethod
+    def _read(self, seen: Codes) -> Floats:
+        """The categories' estimates from how often each message came."""
+
+    @abstractmethod
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        """How often each message comes from these users, drawn from its law without making the messages."""
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
         self.check_reports(tally.reports)
-        return np.asarray(tally.counts, dtype=np.int64), tally.malformed
+        return self._estimate(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
 
-    @abstractmethod
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate: ...
-
-    @abstractmethod
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate: ...
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        codes = self.check_values(values)
+        self.check_reports(codes.size)
+        return self._estimate(self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
 
     def _estimate(self, value: Floats, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         return VectorEstimate(
@@ -158,8 +203,6 @@ class HistogramPlan(RoundPlan):
             dropped=dropped,
             simulated=simulated,
         )
-
-    # --- the audit ---------------------------------------------------------------------------
 
     @property
     def neighbours(self) -> tuple[Codes, Codes, Codes]:

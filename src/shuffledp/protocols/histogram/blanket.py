@@ -5,22 +5,22 @@ uniform on all messages, so that it falls into any given set with the same proba
 dominate, whatever the sets have in common: docs/theory/histograms.md.
 """
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.split_coins import BallsPair, SplitCoinsPair
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 
@@ -31,6 +31,8 @@ _SMALLEST_DELTA = 1e-28
 _LARGEST_RATE = 1e9
 # Where the limit of rare messages asks for no larger probability, the messages need no more coins.
 _RARE = 0.25
+# Luo, Wang, Yi 2022: random messages in each bucket, times epsilon^2 / ln(2/delta).
+_PAPER_FACTOR = 32
 
 
 @lru_cache(maxsize=256)
@@ -53,6 +55,15 @@ def smallest_blanket(privacy: Privacy) -> float:
     return smallest_real(enough, 0.0, 1.0, relative=1e-9, limit=_LARGEST_RATE) / 2
 
 
+def paper_blanket(privacy: Privacy) -> float:
+    """Random messages in each bucket by the formula of Luo, Wang, Yi 2022.
+
+    >>> round(paper_blanket(Privacy(1, 1e-6)))
+    464
+    """
+    return _PAPER_FACTOR * math.log(2 / privacy.delta) / privacy.epsilon**2
+
+
 _pair = lru_cache(maxsize=256)(BallsPair)
 
 
@@ -61,9 +72,27 @@ class BlanketPlan(HistogramPlan):
     """Each user sends one message of its own and up to `coins` random ones, each with `probability`."""
 
     theory_page: ClassVar[str] = "docs/theory/histograms.md"
+    law: ClassVar[str] = "blanket"
+    curve: ClassVar[str] = "the mean curve over the balls in the two bins"
+    drawn: ClassVar[str] = "coins and random messages"
+    dominates_because: ClassVar[str] = (
+        "With all others' own messages known the view is the user's message, uniform on one of two sets of equal "
+        "size, among the honest users' random messages. Given how many fall into each set the rest says nothing; "
+        "what the sets have in common only helps, so disjoint ones are the worst."
+    )
 
-    coins: int
-    probability: float
+    coins: int = noise(f"[1, {LARGEST_COINS}]")
+    probability: float = noise("(0, 1]")
+
+    @staticmethod
+    def paper_blanket(privacy: Privacy) -> float:
+        """Random messages in each set by the paper's own formula."""
+        return paper_blanket(privacy)
+
+    @classmethod
+    def mean_for(cls, request: Request) -> float | None:
+        """The paper's number of random messages in each set, where its constants are asked for."""
+        return cls.paper_blanket(request.privacy) if request.constants == "paper" else None
 
     @staticmethod
     def coins_for(privacy: Privacy, honest: int, hit: float, mean: float | None = None) -> tuple[int, float]:
@@ -99,20 +128,6 @@ class BlanketPlan(HistogramPlan):
     def hit(self) -> float:
         """The probability that a random message falls into a given category's set."""
 
-    def _check_noise(self) -> None:
-        if not 1 <= self.coins <= LARGEST_COINS:
-            raise ParameterError("coins", self.coins, f"must lie in 1..{LARGEST_COINS}", "make the plan again")
-        if not 0 < self.probability <= 1:
-            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "blanket", "coins": self.coins, "probability": self.probability}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(coins=whole_number(noise, "coins"), probability=real_number(noise, "probability"), **common)
-
     @property
     def blanket_mean(self) -> float:
         """Random messages of all users in one category's set, on average."""
@@ -126,37 +141,11 @@ class BlanketPlan(HistogramPlan):
     def messages_per_user_max(self) -> int:
         return 1 + self.coins
 
-    @property
-    def influence(self) -> float:
-        return float(self.messages_per_user_max) * self.message_influence
-
-    @property
-    def lying_client(self) -> str:
-        return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
-
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> BallsPair:
         return _pair(honest * self.coins, self.probability * self.hit)
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the mean curve over the balls in the two bins"),
-            DeltaTerm("sampling", 0.0, "coins and random messages are drawn exactly"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "With all others' own messages known the view is the user's message, uniform on one of two sets of equal "
-            "size, among the honest users' random messages. Given how many fall into each set the rest says nothing; "
-            "what the sets have in common only helps, so disjoint ones are the worst."
-        )
-
     def quieter(self, part: float) -> dict[str, Any]:
         return {"probability": part * self.probability}
-
-    # --- the clients' side -------------------------------------------------------------------
 
     def _sizes(self, users: int, bits: RandomBits) -> NDArray[np.int64]:
         """Messages of each user."""

@@ -1,21 +1,18 @@
 """Histogram of a large domain by hashing: every message has its own hash function into a few thousand buckets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.histogram.base import counted_in_runs
-from shuffledp.protocols.histogram.blanket import smallest_blanket
-from shuffledp.protocols.histogram.decoys import paper_blanket
-from shuffledp.protocols.histogram.hashed_blanket import HashedBlanketPlan, wanted_buckets
+from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.hashed_blanket import HashedBlanketPlan
 from shuffledp.protocols.histogram.primes import next_prime
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
@@ -46,51 +43,20 @@ class Buckets(HashedBlanketPlan):
     method: ClassVar[str] = "buckets"
     is_labelled: ClassVar[bool] = True
 
-    buckets: int
+    buckets: int = noise("[2, inf)")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """As many buckets as `max_messages` allow, or a tenth more variance than without hashing."""
-        privacy, max_messages = request.privacy, request.max_messages
-        domain = as_categories(categories)
-        honest = request.honest
-        mean = paper_blanket(privacy) if request.constants == "paper" else None
-        buckets = max(2, int(wanted_buckets(honest, mean or smallest_blanket(privacy), max_messages)))
-        if buckets >= domain.size:
-            raise InfeasibleError(
-                "domain",
-                f"{domain.size} categories",
-                f"must be more than the {buckets} buckets that would be used",
-                "use decoys: there is nothing to hash",
-            )
-        coins, probability = cls.coins_for(privacy, honest, 1 / buckets, mean)
-        return cls(
-            **request.common,
-            categories=domain,
-            coins=coins,
-            probability=probability,
-            buckets=buckets,
-        )
+        buckets = max(2, int(cls.wanted_buckets(request)))
+        what = ("buckets", "there is nothing to hash")
+        return cls.of_sets(request, as_categories(categories), buckets, what, buckets=buckets)
 
     def _check_noise(self) -> None:
         super(Buckets, self)._check_noise()
-        if not 2 <= self.buckets < self.bins:
-            raise ParameterError(
-                "buckets", self.buckets, f"must lie in 2..{self.bins - 1}, below the categories", "make the plan again"
-            )
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {**super(Buckets, self).noise, "buckets": self.buckets}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            coins=whole_number(noise, "coins"),
-            probability=real_number(noise, "probability"),
-            buckets=whole_number(noise, "buckets"),
-            **common,
-        )
+        if self.buckets >= self.bins:
+            problem = f"must lie in 2..{self.bins - 1}, below the categories"
+            raise ParameterError("buckets", self.buckets, problem, "make the plan again")
 
     @property
     def prime(self) -> int:
@@ -107,18 +73,12 @@ class Buckets(HashedBlanketPlan):
         return q // b * (q % b + q - b) / (q * (q - 1))
 
     @property
-    def paper_blanket_mean(self) -> float:
-        return paper_blanket(self.privacy)
-
-    @property
     def bits_per_message(self) -> int:
         return (self.alphabet_size - 1).bit_length() + (self.buckets - 1).bit_length()
 
     @property
     def alphabet_size(self) -> int:
         return self.prime**2
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values).astype(np.uint64)
@@ -135,7 +95,7 @@ class Buckets(HashedBlanketPlan):
         kind = f"u{smallest_width((self.buckets - 1).bit_length()) // 8}"
         return Reports(a * q + v, sizes, w.astype(kind))
 
-    def _read(self, payloads: Payloads, labels: Payloads | None) -> tuple[Words, Words, Words]:
+    def _valid(self, payloads: Payloads, labels: Payloads | None) -> tuple[Words, Words, Words]:
         """The numbers a, v, w of the messages that can be one."""
         whole = payloads.astype(np.uint64, copy=False)
         buckets = np.full(whole.size, self.buckets, np.uint64) if labels is None else labels.astype(np.uint64)
@@ -166,7 +126,7 @@ class Buckets(HashedBlanketPlan):
 
     def matching(self, batch: Batch) -> tuple[Codes, int]:
         """How many messages fit each category, and how many are messages at all."""
-        a, v, w = self._read(batch.payloads, batch.labels)
+        a, v, w = self._valid(batch.payloads, batch.labels)
         seen = np.zeros(self.prime + 1, dtype=np.int64)
         for block in self._matches(a, v, w):
             seen += np.bincount(block, minlength=self.prime + 1)
@@ -174,11 +134,11 @@ class Buckets(HashedBlanketPlan):
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages fit the first category, and how many the second."""
-        a, v, w = self._read(reports.payloads, reports.labels)
+        a, v, w = self._valid(reports.payloads, reports.labels)
         q, fits = np.uint64(self.prime), np.zeros((2, a.size), dtype=np.bool_)
         for j in range(-(-self.prime // self.buckets)):
             y = w + np.uint64(j * self.buckets)
             x = (a * y + v) % q
             for code in (0, 1):
                 fits[code] |= (x == code) & (y < q)
-        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)
+        return self._fitting(fits, reports, trials)

@@ -1,7 +1,6 @@
 """Histogram by correlated noise: plus and minus ones in every bin, where there are any."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,19 +16,18 @@ from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.two_bins import TwoBinsPair
-from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import check_delta, smallest_cap
 from shuffledp.protocols.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.histogram.base import HistogramPlan, counted_in_runs
+from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan, counted_in_runs
 from shuffledp.protocols.histogram.bounds import largest_deviation
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
 from shuffledp.sampling.sparse import SparseNegativeBinomial, sparse_negative_binomial
@@ -91,70 +89,41 @@ class HistogramCorrelated(HistogramPlan):
 
     method: ClassVar[str] = "correlated"
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
+    law: ClassVar[str] = "discrete-laplace"
+    curve: ClassVar[str] = "the curve of two bins' plus and minus ones"
+    dominates_because: ClassVar[str] = (
+        "The view is each category's numbers of plus and of minus ones. With everybody else's category known the "
+        "user's is one plus one in one of two bins, each with its own noise of all honest users, whose shares add "
+        "up exactly; the others' bins are noise alone."
+    )
 
-    ratio: float
-    flood_shape: float
-    flood_ratio: float
-    most_noise: int
-    most_pairs: int
+    ratio: float = noise("(0, 1)")
+    flood_shape: float = noise(f"(0, {_LARGEST_SHAPE:.0f}]")
+    flood_ratio: float = noise("(0, 1)")
+    most_noise: int = noise(f"[0, {LARGEST_MOST}]")
+    most_pairs: int = noise(f"[0, {LARGEST_MOST}]")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The fewest messages on average among those whose error is within a tenth of the smallest."""
-        users, privacy, max_messages = request.users, request.privacy, request.max_messages
+        privacy, max_messages = request.privacy, request.max_messages
         check_delta(privacy)
-        domain, honest = as_categories(categories), request.honest
         every = [paper_flood(privacy)] if request.constants == "paper" else _floods(privacy)
         if not every:
             raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
-        drafts = [_draft(flood, users, honest, domain.size, privacy) for flood in every]
+        domain = as_categories(categories)
+        drafts = [_Draft.of(flood, request, domain.size) for flood in every]
         fitting = [draft for draft in drafts if max_messages is None or draft.most <= max_messages]
         if not fitting:
+            problem = f"must be at least {min(draft.most for draft in drafts)}, what one user may send at most"
             raise InfeasibleError(
-                "max_messages",
-                max_messages,
-                f"must be at least {min(draft.most for draft in drafts)}, what one user may send at most",
-                "allow more messages, or take the method decoys",
+                "max_messages", max_messages, problem, "allow more messages, or take the method decoys"
             )
         smallest = min(draft.error for draft in fitting)
         good = [draft for draft in fitting if draft.error <= (1 + _GIVEN_UP) * smallest]
         best = min(good, key=lambda draft: (draft.mean, draft.error))
         check_messages(best.mean, best.most)
         return cls(**request.common, categories=domain, **best.fields)
-
-    def _check_noise(self) -> None:
-        for name in ("ratio", "flood_ratio"):
-            if not 0 < getattr(self, name) < 1:
-                raise ParameterError(name, getattr(self, name), "must lie strictly between 0 and 1", "plan again")
-        if not 0 < self.flood_shape <= _LARGEST_SHAPE:
-            problem = f"must be > 0 and at most {_LARGEST_SHAPE:g}"
-            raise ParameterError("flood_shape", self.flood_shape, problem, "make the plan again")
-        for name in ("most_noise", "most_pairs"):
-            if not 0 <= getattr(self, name) <= LARGEST_MOST:
-                problem = f"must lie in 0..{LARGEST_MOST}"
-                raise ParameterError(name, getattr(self, name), problem, "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {
-            "law": "discrete-laplace",
-            "ratio": self.ratio,
-            "flood_shape": self.flood_shape,
-            "flood_ratio": self.flood_ratio,
-            "most_noise": self.most_noise,
-            "most_pairs": self.most_pairs,
-        }
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            ratio=real_number(noise, "ratio"),
-            flood_shape=real_number(noise, "flood_shape"),
-            flood_ratio=real_number(noise, "flood_ratio"),
-            most_noise=whole_number(noise, "most_noise"),
-            most_pairs=whole_number(noise, "most_pairs"),
-            **common,
-        )
 
     @property
     def noise_law(self) -> IntegerLaw:
@@ -175,8 +144,7 @@ class HistogramCorrelated(HistogramPlan):
 
     @property
     def messages_per_user_mean(self) -> float:
-        flood = (self.ratio, self.flood_shape, self.flood_ratio)
-        return _mean_messages(flood, self.honest_users, self.bins)
+        return _mean_messages((self.ratio, self.flood_shape, self.flood_ratio), self.honest_users, self.bins)
 
     @property
     def messages_per_user_max(self) -> int:
@@ -187,14 +155,8 @@ class HistogramCorrelated(HistogramPlan):
         return 2 * self.bins
 
     @property
-    def influence(self) -> float:
-        return float(self.messages_per_user_max)
-
-    @property
     def lying_client(self) -> str:
         return f"moves a bin by at most {self.messages_per_user_max}, the most messages that are taken from one"
-
-    # --- privacy -----------------------------------------------------------------------------
 
     def pair(self, honest: int) -> TwoBinsPair:
         return _pair(self.ratio, self.flood_shape, self.flood_ratio, honest / self.honest_users)
@@ -215,27 +177,16 @@ class HistogramCorrelated(HistogramPlan):
             + _tail(self.bins * self.flood_shape / shares, self.flood_ratio, self.most_pairs)
         )
         rounded = self.users * sum(law.distance for law in self._laws)
+        most = f"at most {self.messages_per_user_max} messages a user"
         return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the curve of two bins' plus and minus ones"),
-            DeltaTerm(
-                "cut-off", delta_of_distance(factor, cut), f"at most {self.messages_per_user_max} messages a user"
-            ),
+            DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve),
+            DeltaTerm("cut-off", delta_of_distance(factor, cut), most),
             DeltaTerm("sampling", delta_of_distance(factor, rounded), "what the noise tables cut off and round"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "The view is each category's numbers of plus and of minus ones. With everybody else's category known the "
-            "user's is one plus one in one of two bins, each with its own noise of all honest users, whose shares add "
-            "up exactly; the others' bins are noise alone."
         )
 
     def quieter(self, part: float) -> dict[str, Any]:
         variance = part * 2 * self.ratio / (1 - self.ratio) ** 2
         return {"ratio": (variance + 1 - math.sqrt(2 * variance + 1)) / variance}
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
@@ -258,27 +209,18 @@ class HistogramCorrelated(HistogramPlan):
         sizes = np.bincount(owner, times, codes.size).astype(np.int64)
         return Reports(np.repeat(messages[order], times[order]), sizes)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        value = (seen[1::2] - seen[::2]).astype(np.float64)
-        return self._estimate(value, dropped=dropped, simulated=simulated)
+    def _read(self, seen: Codes) -> Floats:
+        return np.asarray((seen[1::2] - seen[::2]).astype(np.float64))
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        counts = self.counts(self._all_values(values))
-        shape = Fraction(self.users, self.honest_users)
-        noise = sample_polya_difference(shape, self.ratio, self.bins, bits=bits)
-        return self._estimate((counts + noise).astype(np.float64), simulated=not bits.is_secure)
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        """As if all noise, whose sum has a law of its own, came as plus ones."""
+        noise = sample_polya_difference(Fraction(self.users, self.honest_users), self.ratio, self.bins, bits=bits)
+        return np.stack((np.zeros(self.bins, dtype=np.int64), self.counts(codes) + noise), axis=1).reshape(-1)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The noisy counts of the first category and of the second."""
-        return np.stack(
-            [
-                counted_in_runs(reports.payloads == 2 * code + 1, reports, trials)
-                - counted_in_runs(reports.payloads == 2 * code, reports, trials)
-                for code in (0, 1)
-            ],
-            axis=1,
-        )
+        signs = [counted_in_runs(reports.payloads == message, reports, trials) for message in range(4)]
+        return np.stack((signs[1] - signs[0], signs[3] - signs[2]), axis=1)
 
 
 def _within(events: NDArray[np.int64], sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -318,28 +260,25 @@ def _mean_messages(flood: tuple[float, float, float], honest: int, bins: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A plan's fields, and what they cost."""
+    """A plan's fields, its error, and messages a user sends on average and at most."""
 
     fields: dict[str, Any]
     error: float
     mean: float
     most: int
 
-
-def _draft(flood: tuple[float, float, float], users: int, honest: int, bins: int, privacy: Privacy) -> _Draft:
-    ratio, shape, flood_ratio = flood
-    limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 2 * users)
-    most_noise = smallest_cap(lambda k: _tail(2 * bins / honest, ratio, k), limit)
-    most_pairs = smallest_cap(lambda k: _tail(bins * shape / honest, flood_ratio, k), limit)
-    return _Draft(
-        fields={
-            "ratio": ratio,
-            "flood_shape": shape,
-            "flood_ratio": flood_ratio,
-            "most_noise": most_noise,
-            "most_pairs": most_pairs,
-        },
-        error=largest_deviation(_noise_law(users, honest, ratio), bins, independent=True),
-        mean=_mean_messages(flood, honest, bins),
-        most=1 + most_noise + 2 * most_pairs,
-    )
+    @classmethod
+    def of(cls, flood: tuple[float, float, float], request: Request, bins: int) -> "_Draft":
+        """The fewest messages a user that all noise but for a small part of delta fits into."""
+        ratio, shape, flood_ratio = flood
+        users, honest, privacy = request.users, request.honest, request.privacy
+        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 2 * users)
+        noise = smallest_cap(lambda k: _tail(2 * bins / honest, ratio, k), limit)
+        pairs = smallest_cap(lambda k: _tail(bins * shape / honest, flood_ratio, k), limit)
+        names = ("ratio", "flood_shape", "flood_ratio", "most_noise", "most_pairs")
+        return cls(
+            dict(zip(names, (*flood, noise, pairs), strict=True)),
+            largest_deviation(_noise_law(users, honest, ratio), bins, independent=True),
+            _mean_messages(flood, honest, bins),
+            1 + noise + 2 * pairs,
+        )

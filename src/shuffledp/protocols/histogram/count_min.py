@@ -1,7 +1,6 @@
 """Histogram by the Count-Min template: opting in, on hashed categories, several times over."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -9,24 +8,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import OptInPair
-from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
+from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import only_exact, real_number, whole_number
+from shuffledp.protocols.fields import noise, only_exact
+from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.histogram.hashed_rows import (
     Draft,
     HashedRowsPlan,
     columns_for,
     fewest_messages,
-    row_numbers,
     smallest_near,
 )
 from shuffledp.protocols.histogram.opt_in import (
@@ -38,7 +36,6 @@ from shuffledp.protocols.histogram.opt_in import (
     smallest_opt_in,
 )
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial, fair_coin_sums
 
@@ -101,59 +98,32 @@ class CountMin(HashedRowsPlan):
     """
 
     method: ClassVar[str] = "count-min"
+    law: ClassVar[str] = "fair-coins"
+    dominates_because: ClassVar[str] = (
+        "The hash functions are public and each row is a round of opting in with coins of its own: in every row "
+        "the user's message moves from one column to another, or stays."
+    )
 
-    probability: float
+    probability: float = noise("(0, 1]")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories, hash_seed: int = 0) -> Self:
         """The number of rows with about the fewest messages; the survey names no constant."""
-        users, privacy, max_messages = request.users, request.privacy, request.max_messages
         only_exact(request.constants)
         domain, honest = as_categories(categories), request.honest
-        once = smallest_opt_in(honest, privacy)
+        once = smallest_opt_in(honest, request.privacy)
 
         def draft(rows: int) -> Draft:
-            columns = columns_for(users, domain.size, rows)
+            columns = columns_for(request.users, domain.size, rows)
             # Not everybody opting in is enough in so many rows.
             probability = rows * once if rows * once <= 1 else math.inf
             return Draft(rows, columns, rows * (1 + probability * (1 + columns / 2)), rows * (columns + 2))
 
-        best = fewest_messages(map(draft, row_numbers()), max_messages)
-        probability = _smallest_opt_in(honest, privacy, best.rows)
+        best = fewest_messages(draft, request.max_messages)
+        probability = _smallest_opt_in(honest, request.privacy, best.rows)
         check_messages(best.mean, best.most)
-        return cls(
-            **request.common,
-            categories=domain,
-            rows=best.rows,
-            columns=best.columns,
-            hash_seed=hash_seed,
-            probability=probability,
-        )
-
-    def _check_noise(self) -> None:
-        self._check_rows()
-        if not 0 < self.probability <= 1:
-            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {
-            "law": "fair-coins",
-            "probability": self.probability,
-            "rows": self.rows,
-            "columns": self.columns,
-            "hash_seed": self.hash_seed,
-        }
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            probability=real_number(noise, "probability"),
-            rows=whole_number(noise, "rows"),
-            columns=whole_number(noise, "columns"),
-            hash_seed=whole_number(noise, "hash_seed"),
-            **common,
-        )
+        shape: dict[str, Any] = {"rows": best.rows, "columns": best.columns, "hash_seed": hash_seed}
+        return cls(**request.common, categories=domain, **shape, probability=probability)
 
     @property
     def opted_mean(self) -> float:
@@ -199,28 +169,15 @@ class CountMin(HashedRowsPlan):
             "moves the cut of a whole row"
         )
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> RepeatedPair:
         return _pair(honest, self.probability, self.rows)
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), f"two bins in each of {self.rows} rows, composed"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
-
     @property
-    def dominates_because(self) -> str:
-        return (
-            "The hash functions are public and each row is a round of opting in with coins of its own: in every row "
-            "the user's message moves from one column to another, or stays."
-        )
+    def curve(self) -> str:  # type: ignore[override]
+        return f"two bins in each of {self.rows} rows, composed"
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"probability": part * self.probability}
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         kind = self._kind
@@ -229,21 +186,16 @@ class CountMin(HashedRowsPlan):
         messages += (owner % self.rows * (self.columns + 1)).astype(kind)
         return Reports(messages, sizes.reshape(-1, self.rows).sum(axis=1))
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        tables = [cut_counts(row[:-1], int(row[-1])) for row in seen.reshape(self.rows, -1)]
-        return self._estimate(self._smallest(tables), dropped=dropped, simulated=simulated)
+    def _table(self, seen: Codes) -> Floats:
+        return cut_counts(seen[:-1], int(seen[-1]))
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        codes, tables = self._all_values(values), []
-        for row in range(self.rows):
-            seen = np.bincount(self.hashes.cells(codes, row), minlength=self.columns)
-            opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
-            # Columns that no category is hashed to are never looked up.
-            used = np.unique(self.hashes.cells(np.arange(self.bins), row)) if self.bins < self.columns else ...
-            seen[used] += fair_coin_sums(opted, seen[used].size, bits=bits)
-            tables.append(cut_counts(seen, opted))
-        return self._estimate(self._smallest(tables), simulated=not bits.is_secure)
+    def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
+        seen = np.bincount(cells, minlength=self.columns)
+        opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
+        # Columns that no category is hashed to are never looked up.
+        used = np.unique(self.hashes.cells(np.arange(self.bins), row)) if self.bins < self.columns else ...
+        seen[used] += fair_coin_sums(opted, seen[used].size, bits=bits)
+        return np.append(seen, opted)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category's cells, in all rows together, and how many the second's."""

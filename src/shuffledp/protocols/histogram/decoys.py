@@ -7,21 +7,16 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
-from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.histogram.bounds import balls_bound
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial
 from shuffledp.sampling.uniform import uniform_below
-
-# Luo, Wang, Yi 2022: random messages in each bucket, times epsilon^2 / ln(2/delta).
-_PAPER_FACTOR = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +39,9 @@ class Decoys(BlanketPlan):
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The fewest decoys that hide which of two bins a user is in."""
-        privacy = request.privacy
         domain = as_categories(categories)
-        mean = paper_blanket(privacy) if request.constants == "paper" else None
-        coins, probability = cls.coins_for(privacy, request.honest, 1 / domain.size, mean)
-        return cls(
-            **request.common,
-            categories=domain,
-            coins=coins,
-            probability=probability,
-        )
+        coins, probability = cls.coins_for(request.privacy, request.honest, 1 / domain.size, cls.mean_for(request))
+        return cls(**request.common, categories=domain, coins=coins, probability=probability)
 
     @property
     def hit(self) -> float:
@@ -65,7 +53,7 @@ class Decoys(BlanketPlan):
 
     @property
     def paper_standard_error(self) -> float | None:
-        mean = paper_blanket(self.privacy) * self.users / self.honest_users
+        mean = self.paper_blanket(self.privacy) * self.users / self.honest_users
         return math.sqrt(mean * (1 - self.hit))
 
     def _l_inf_error(self) -> float:
@@ -78,25 +66,11 @@ class Decoys(BlanketPlan):
         payloads[np.cumsum(sizes) - sizes] = codes
         return Reports(payloads, sizes)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        return self._centred(seen, dropped=dropped, simulated=simulated)
-
-    def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+    def _read(self, seen: Codes) -> Floats:
         decoys = int(seen.sum()) - self.users
-        return self._estimate(seen - np.float64(decoys / self.bins), dropped=dropped, simulated=simulated)
+        return np.asarray(seen - np.float64(decoys / self.bins))
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        seen = self.counts(self._all_values(values))
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        seen = self.counts(codes)
         decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
-        thrown = uniform_below(self.bins, decoys, bits=bits)
-        return self._centred(seen + self.counts(thrown.astype(np.int64)), simulated=not bits.is_secure)
-
-
-def paper_blanket(privacy: Privacy) -> float:
-    """Random messages in each bucket by the paper's own formula.
-
-    >>> round(paper_blanket(Privacy(1, 1e-6)))
-    464
-    """
-    return _PAPER_FACTOR * math.log(2 / privacy.delta) / privacy.epsilon**2
+        return seen + self.counts(uniform_below(self.bins, decoys, bits=bits).astype(np.int64))

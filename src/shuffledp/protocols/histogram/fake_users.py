@@ -1,7 +1,6 @@
 """Histogram by fake users: a one-hot row and rows of zeros, every bit of all of them flipped now and then."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -14,17 +13,15 @@ from shuffledp.accounting.flipped_rows import FlippedRowsPair
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import bounded_exp
-from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import real_number, whole_number
-from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.subset import rare_events
 
@@ -57,17 +54,22 @@ class FakeUsers(HistogramPlan):
 
     method: ClassVar[str] = "fake-users"
     theory_page: ClassVar[str] = "docs/theory/histograms.md"
+    law: ClassVar[str] = "flipped rows"
+    curve: ClassVar[str] = "the curve of two columns of honest users' fake rows"
+    drawn: ClassVar[str] = "flips"
+    dominates_because: ClassVar[str] = (
+        "Flips are independent, so the columns are, and only two of them depend on the user's category; what other "
+        "people's real rows add to these is independent of it, whatever they hold: the fake rows alone dominate."
+    )
 
-    fake_rows: int
-    flip: float
-    cap: int
+    fake_rows: int = noise(f"[1, {_MOST_ROWS}]")
+    flip: float = noise("(0, 1/2)")
+    cap: int = noise("[1, inf)")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories, fake_rows: int | None = None) -> Self:
         """The fewest flips that hide which of two columns a user's one is in."""
-        privacy = request.privacy
-        domain = as_categories(categories)
-        honest = request.honest
+        privacy, honest, domain = request.privacy, request.honest, as_categories(categories)
         if request.constants == "paper":
             rows = fake_rows or max(1, math.ceil(4 * paper_variance(privacy) / honest))
             flip = _paper_flip(privacy, honest * rows)
@@ -77,41 +79,13 @@ class FakeUsers(HistogramPlan):
         ones = (rows + 1) * domain.size
         allowed = _CUT_SHORT * privacy.delta / (1 + math.exp(privacy.epsilon)) / honest
         cap = smallest_integer(lambda k: k >= ones or Binomial(ones - 1, flip).sf(k - 1) <= allowed)
-        return cls(
-            **request.common,
-            categories=domain,
-            fake_rows=rows,
-            flip=flip,
-            cap=cap,
-        )
+        return cls(**request.common, categories=domain, fake_rows=rows, flip=flip, cap=cap)
 
     def _check_noise(self) -> None:
-        again = "make the plan again"
-        if not 1 <= self.fake_rows <= _MOST_ROWS:
-            raise ParameterError("fake_rows", self.fake_rows, f"must lie in 1..{_MOST_ROWS}", again)
-        if not 0 < self.flip < 0.5:
-            raise ParameterError("flip", self.flip, "must lie in (0, 1/2)", again)
-        if self.cap < 1:
-            raise ParameterError("cap", self.cap, "must be >= 1", again)
+        super(FakeUsers, self)._check_noise()
         if self.users * self._cells >= _MOST_CELLS:
-            raise InfeasibleError(
-                "categories", self.bins, "are too many for rows of bits of so many users", "use buckets"
-            )
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "flipped rows", "fake_rows": self.fake_rows, "flip": self.flip, "cap": self.cap}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            fake_rows=whole_number(noise, "fake_rows"),
-            flip=real_number(noise, "flip"),
-            cap=whole_number(noise, "cap"),
-            **common,
-        )
-
-    # --- numbers -----------------------------------------------------------------------------
+            problem = "are too many for rows of bits of so many users"
+            raise InfeasibleError("categories", self.bins, problem, "use buckets")
 
     @property
     def _cells(self) -> int:
@@ -148,39 +122,18 @@ class FakeUsers(HistogramPlan):
     def message_influence(self) -> float:
         return 1 / (1 - 2 * self.flip)
 
-    @property
-    def influence(self) -> float:
-        return self.cap * self.message_influence
-
-    @property
-    def lying_client(self) -> str:
-        return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
-
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> FlippedRowsPair:
         return _pair(honest * self.fake_rows, self.flip)
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         # All bits but the user's own one are ones only by a flip.
         longer = Binomial(self._cells - 1, self.flip).sf(self.cap - 1)
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the curve of two columns of honest users' fake rows"),
-            DeltaTerm("cut short", (1 + bounded_exp(epsilon)) * honest * longer, "a report has more ones than the cap"),
-            DeltaTerm("sampling", 0.0, "flips are drawn exactly"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "Flips are independent, so the columns are, and only two of them depend on the user's category; what other "
-            "people's real rows add to these is independent of it, whatever they hold: the fake rows alone dominate."
-        )
+        cost = (1 + bounded_exp(epsilon)) * honest * longer
+        noise, sampling = super(FakeUsers, self).delta_terms(epsilon, honest)
+        return noise, DeltaTerm("cut short", cost, "a report has more ones than the cap"), sampling
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"flip": (1 - math.sqrt(1 - 4 * part * self.flip * (1 - self.flip))) / 2}
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def _flips(self, codes: Codes, bits: RandomBits) -> tuple[Codes, Codes, NDArray[np.bool_]]:
         """Users and columns of all flipped bits, user by user, and whether a bit was its user's own one."""
@@ -206,21 +159,14 @@ class FakeUsers(HistogramPlan):
             sizes = np.minimum(sizes, self.cap)
         return Reports(payloads, sizes)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        return self._centred(seen, dropped=dropped, simulated=simulated)
-
-    def _centred(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+    def _read(self, seen: Codes) -> Floats:
         expected = self.flip * self.users * (self.fake_rows + 1)
-        value = (seen.astype(np.float64) - expected) / (1 - 2 * self.flip)
-        return self._estimate(value, dropped=dropped, simulated=simulated)
+        return np.asarray((seen.astype(np.float64) - expected) / (1 - 2 * self.flip))
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         """The sums of the columns from the flips alone; no report is cut short, which it hardly ever is."""
-        codes = self._all_values(values)
         user, column, own = self._flips(codes, bits)
-        seen = self.counts(codes) + self.counts(column[~own]) - self.counts(codes[user[own]])
-        return self._centred(seen, simulated=not bits.is_secure)
+        return self.counts(codes) + self.counts(column[~own]) - self.counts(codes[user[own]])
 
 
 @lru_cache(maxsize=256)
@@ -237,9 +183,8 @@ def smallest_flip(privacy: Privacy, rows: int) -> float:
 
     most = 0.49
     if not enough(most):
-        raise InfeasibleError(
-            "fake_rows", rows, "are too few in all", "take more of them, or a larger epsilon or delta"
-        )
+        way_out = "take more of them, or a larger epsilon or delta"
+        raise InfeasibleError("fake_rows", rows, "are too few in all", way_out)
     return smallest_real(lambda flip: flip >= most or enough(flip), 0.0, min(most, 40 / rows), relative=1e-9)
 
 
@@ -253,9 +198,8 @@ def _enough_rows(privacy: Privacy, honest: int) -> int:
     while not enough(rows):
         rows *= 2
         if rows > _MOST_ROWS:
-            raise InfeasibleError(
-                "fake_rows", rows, "would be too many", "take more users, or a larger epsilon or delta"
-            )
+            way_out = "take more users, or a larger epsilon or delta"
+            raise InfeasibleError("fake_rows", rows, "would be too many", way_out)
     return rows
 
 

@@ -1,16 +1,20 @@
 """Blankets whose sets overlap: a message fits many categories, and other people's messages fall into every bin."""
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.histogram.blanket import BlanketPlan
+from shuffledp.errors import InfeasibleError
+from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.histogram.base import Floats, counted_in_runs
+from shuffledp.protocols.histogram.blanket import BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.collision_bounds import thrown_bound
+from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
@@ -18,35 +22,34 @@ from shuffledp.randomness import RandomBits
 _COLLISIONS = 0.1
 
 
-def wanted_buckets(honest: int, mean: float, max_messages: int | None) -> float:
-    """How many disjoint sets there should be: a user sends about 1 + mean * sets / honest messages.
-
-    >>> round(wanted_buckets(100_000, 42.7, None)), round(wanted_buckets(100_000, 42.7, 50))
-    (23419, 114754)
-    """
-    extra = 1 / _COLLISIONS if max_messages is None else max(1, max_messages - 1)
-    return honest * extra / mean * (1 - 1e-9)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedBlanketPlan(BlanketPlan):
     """The number of messages that fit a category, less what random messages and other people's own should give."""
+
+    @classmethod
+    def wanted_buckets(cls, request: Request) -> float:
+        """How many disjoint sets there should be: a user sends about 1 + mean * sets / honest messages."""
+        mean = cls.mean_for(request) or smallest_blanket(request.privacy)
+        extra = 1 / _COLLISIONS if request.max_messages is None else max(1, request.max_messages - 1)
+        return request.honest * extra / mean * (1 - 1e-9)
+
+    @classmethod
+    def of_sets(cls, request: Request, domain: Categories, sets: int, what: tuple[str, str], **fields: Any) -> Self:
+        """The plan with so many disjoint sets of messages, which must be fewer than the categories."""
+        if sets >= domain.size:
+            problem = f"must be more than the {sets} {what[0]} that would be used"
+            raise InfeasibleError("domain", f"{domain.size} categories", problem, f"use decoys: {what[1]}")
+        coins, probability = cls.coins_for(request.privacy, request.honest, 1 / sets, cls.mean_for(request))
+        return cls(**request.common, categories=domain, coins=coins, probability=probability, **fields)
 
     @property
     @abstractmethod
     def collision(self) -> float:
         """The probability that a user's own message fits a given other category."""
 
-    @property
-    @abstractmethod
-    def paper_blanket_mean(self) -> float:
-        """Random messages that fit a category, by the paper's own formula."""
-
     @abstractmethod
     def matching(self, batch: Batch) -> tuple[Codes, int]:
         """How many messages fit each category, and how many are messages at all."""
-
-    # --- numbers -----------------------------------------------------------------------------
 
     def _standard_errors(self, counts: NDArray[np.float64], blanket: float) -> NDArray[np.float64]:
         """Of bins with these counts: random messages, and own messages of all others, independent of each other."""
@@ -62,7 +65,7 @@ class HashedBlanketPlan(BlanketPlan):
 
     @property
     def paper_standard_error(self) -> float | None:
-        mean = self.paper_blanket_mean * self.users / self.honest_users
+        mean = self.paper_blanket(self.privacy) * self.users / self.honest_users
         return float(self._standard_errors(np.zeros(1), mean)[0])
 
     def _l_inf_error(self) -> float:
@@ -74,22 +77,20 @@ class HashedBlanketPlan(BlanketPlan):
     def message_influence(self) -> float:
         return 1 / (1 - self.collision)
 
-    # --- the server's side -------------------------------------------------------------------
-
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         """How many messages match each category, and last how many are messages at all."""
         seen, messages = self.matching(batch)
         return Tally(np.append(seen, messages), batch.reports, len(batch), malformed + len(batch) - messages)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        counts, dropped = self._seen(tally)
-        seen, messages = counts[:-1], int(counts[-1])
-        expected = (messages - self.users) * self.hit + self.users * self.collision
-        value = (seen.astype(np.float64) - expected) / (1 - self.collision)
-        return self._estimate(value, dropped=dropped, simulated=simulated)
+    def _read(self, seen: Codes) -> Floats:
+        expected = (int(seen[-1]) - self.users) * self.hit + self.users * self.collision
+        return np.asarray((seen[:-1].astype(np.float64) - expected) / (1 - self.collision))
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        """The server's answer to the messages, unpermuted: their order does not matter, so the law is the same."""
-        reports = self.randomize(self._all_values(values), bits=bits)
-        estimate = self.analyze(Batch(reports.payloads, self.users, reports.labels))
-        return self._estimate(estimate.value, simulated=not bits.is_secure)
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        """The messages themselves, unpermuted: their order does not matter, so the law is the same."""
+        reports = self.randomize(codes, bits=bits)
+        return self.tally(Batch(reports.payloads, self.users, reports.labels)).counts
+
+    def _fitting(self, fits: Iterable[NDArray[np.bool_]], reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages fit each of some categories, in each of so many runs."""
+        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

@@ -7,7 +7,7 @@ d (m/s)^T: Theorem 31 of [004], with the m that can be there in place of n.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,15 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
+from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.public_hash import PublicHashes
+from shuffledp.randomness import RandomBits
 
 # The probability that some category meets others in all rows: part of the 5% that the error's bound allows.
 COLLISIONS = 0.01
 _MOST_ROWS = 64
+_ROWS = ("rows", "columns", "hash_seed")
 # Categories looked up at a time.
 _BLOCK = 1 << 22
 
@@ -48,20 +52,17 @@ class Draft:
     most: int
 
 
-def fewest_messages(drafts: Iterable[Draft], max_messages: int | None) -> Draft:
-    """The draft with the fewest messages on average among those that keep to the limits."""
-    every = list(drafts)
+def fewest_messages(draft: Callable[[int], Draft], max_messages: int | None) -> Draft:
+    """The number of rows whose draft has the fewest messages on average among those that keep to the limits."""
+    every = [draft(rows) for rows in range(1, _MOST_ROWS + 1)]
     limit = LARGEST_MOST if max_messages is None else min(max_messages, LARGEST_MOST)
-    fitting = [draft for draft in every if draft.most <= limit and draft.mean <= LARGEST_MEAN]
+    fitting = [found for found in every if found.most <= limit and found.mean <= LARGEST_MEAN]
     if not fitting:
-        raise InfeasibleError(
-            "max_messages",
-            max_messages,
-            f"must be at least {min(draft.most for draft in every):,} (of {min(draft.mean for draft in every):,.3g} on "
-            f"average, which must be at most {LARGEST_MEAN:,})",
-            "allow more, hash the categories into fewer cells, or take the method decoys",
-        )
-    return min(fitting, key=lambda draft: draft.mean)
+        most, mean = min(found.most for found in every), min(found.mean for found in every)
+        average = f"of {mean:,.3g} on average, which must be at most {LARGEST_MEAN:,}"
+        way_out = "allow more, hash the categories into fewer cells, or take the method decoys"
+        raise InfeasibleError("max_messages", max_messages, f"must be at least {most:,} ({average})", way_out)
+    return min(fitting, key=lambda found: found.mean)
 
 
 def smallest_near(enough: Callable[[float], bool], guess: float) -> float:
@@ -76,11 +77,6 @@ def smallest_near(enough: Callable[[float], bool], guess: float) -> float:
     return smallest_real(enough, low, high, relative=1e-3)
 
 
-def row_numbers() -> range:
-    """How many rows there may be."""
-    return range(1, _MOST_ROWS + 1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashedRowsPlan(HistogramPlan):
     """A plan that counts hashed categories in `rows` rows of `columns`, and takes the smallest."""
@@ -88,19 +84,24 @@ class HashedRowsPlan(HistogramPlan):
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
     is_unbiased: ClassVar[bool] = False
 
-    rows: int
-    columns: int
-    hash_seed: int = 0
+    rows: int = noise(f"[1, {_MOST_ROWS}]")
+    columns: int = noise("[2, inf)")
+    hash_seed: int = noise("[0, inf)", default=0)
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        """The noise's parameters, the rows' last as they have always been in files."""
+        found = super(HashedRowsPlan, self).noise
+        return {name: found[name] for name in sorted(found, key=_ROWS.__contains__)}
 
     @property
     def hashes(self) -> PublicHashes:
         """The public functions."""
         return PublicHashes(self.hash_seed, self.rows, self.columns)
 
-    def _check_rows(self) -> None:
+    def _check_noise(self) -> None:
+        super(HashedRowsPlan, self)._check_noise()
         _ = self.hashes
-        if self.rows > _MOST_ROWS:
-            raise ParameterError("rows", self.rows, f"must be at most {_MOST_ROWS}", "make the plan again")
 
     @property
     def collision_probability(self) -> float:
@@ -108,12 +109,8 @@ class HashedRowsPlan(HistogramPlan):
         return min(1.0, self.bins * (min(self.users, self.bins - 1) / self.columns) ** self.rows)
 
     def further_numbers(self) -> dict[str, Any]:
-        # A method's own super() would name this class before slots made it anew.
-        return {
-            "l_inf_error": self.error_bound,
-            "l2_error": self.l2_error,
-            "collision_probability": self.collision_probability,
-        }
+        found = super(HashedRowsPlan, self).further_numbers()
+        return {**found, "collision_probability": self.collision_probability}
 
     @property
     @abstractmethod
@@ -133,14 +130,27 @@ class HashedRowsPlan(HistogramPlan):
         """The column of each user in each row, users first."""
         return self.hashes.all_cells(self.check_values(values)).reshape(-1)
 
-    def _smallest(self, tables: list[Floats]) -> Floats:
-        """Of every category's cells."""
+    @abstractmethod
+    def _table(self, seen: Codes) -> Floats:
+        """The columns' counts as estimated from how often each message of one row came."""
+
+    @abstractmethod
+    def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
+        """How often each message of one row comes from users in these columns, drawn from its law."""
+
+    def _read(self, seen: Codes) -> Floats:
+        """The smallest of every category's cells."""
+        tables = [self._table(row) for row in seen.reshape(self.rows, -1)]
         value = np.empty(self.bins)
         for start in range(0, self.bins, _BLOCK):
             codes = np.arange(start, min(start + _BLOCK, self.bins), dtype=np.int64)
             cells = [table[self.hashes.cells(codes, row)] for row, table in enumerate(tables)]
             value[start : start + codes.size] = np.minimum.reduce(cells)
         return value
+
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        rows = range(self.rows)
+        return np.concatenate([self._sample_row(self.hashes.cells(codes, row), row, bits) for row in rows])
 
     def _summed(self, cells: NDArray[np.int64], reports: Reports, trials: int) -> NDArray[np.int64]:
         """For each run, how many messages name the first category's cells, and how many the second's.

@@ -1,7 +1,6 @@
 """Histogram by opting in: a few users, at random, each add a fair coin to every category."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -10,22 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
-from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import check_messages, deviations_at, mean_squares_when_cut, table_of
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import only_exact, real_number
+from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial, coin_bits, fair_coin_sums
@@ -135,34 +131,24 @@ class OptIn(HistogramPlan):
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
     keeps_zero: ClassVar[bool] = True
     is_unbiased: ClassVar[bool] = False
+    law: ClassVar[str] = "fair-coins"
+    curve: ClassVar[str] = "the mean curve over the number of users that opt in"
+    dominates_because: ClassVar[str] = (
+        "How many opt in does not depend on anybody's category. Given that number and everybody else's category, "
+        "the view is the user's message in one of two bins, each with as many fair coins of its own; the others' "
+        "bins are noise alone."
+    )
 
-    probability: float
+    probability: float = noise("(0, 1]")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The fewest that need to opt in; the survey names no constant."""
-        privacy = request.privacy
         only_exact(request.constants)
         domain = as_categories(categories)
-        probability = smallest_opt_in(request.honest, privacy)
+        probability = smallest_opt_in(request.honest, request.privacy)
         check_messages(1 + probability * (1 + domain.size / 2), domain.size + 2)
-        return cls(
-            **request.common,
-            categories=domain,
-            probability=probability,
-        )
-
-    def _check_noise(self) -> None:
-        if not 0 < self.probability <= 1:
-            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "fair-coins", "probability": self.probability}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(probability=real_number(noise, "probability"), **common)
+        return cls(**request.common, categories=domain, probability=probability)
 
     @property
     def opted_mean(self) -> float:
@@ -203,47 +189,24 @@ class OptIn(HistogramPlan):
             f"about {self.opted_mean / 2:.3g}, and by saying often that it opts in moves the cut of all"
         )
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> OptInPair:
         return OptInPair(honest, self.probability)
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the mean curve over the number of users that opt in"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "How many opt in does not depend on anybody's category. Given that number and everybody else's category, "
-            "the view is the user's message in one of two bins, each with as many fair coins of its own; the others' "
-            "bins are noise alone."
-        )
-
     def quieter(self, part: float) -> dict[str, Any]:
         return {"probability": part * self.probability}
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
         messages, sizes, _ = opt_in_messages(codes, self.bins, self.probability, bits=bits, kind=self._kind)
         return Reports(messages, sizes)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        return self._cut(seen[:-1], int(seen[-1]), dropped=dropped, simulated=simulated)
+    def _read(self, seen: Codes) -> Floats:
+        return cut_counts(seen[:-1], int(seen[-1]))
 
-    def _cut(self, seen: Codes, opted: int, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
-        return self._estimate(cut_counts(seen, opted), dropped=dropped, simulated=simulated)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        counts = self.counts(self._all_values(values))
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        counts = self.counts(codes)
         opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
-        noise = fair_coin_sums(opted, self.bins, bits=bits)
-        return self._cut(counts + noise, opted, simulated=not bits.is_secure)
+        return np.append(counts + fair_coin_sums(opted, self.bins, bits=bits), opted)
 
 
 def cut_counts(seen: Codes, opted: int) -> Floats:

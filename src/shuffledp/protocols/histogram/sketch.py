@@ -1,7 +1,6 @@
 """Histogram by a private Count-Min sketch: hashed categories under decoys, several times over."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -9,18 +8,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import GridBallsPair
-from shuffledp.errors import ParameterError
-from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import real_number, whole_number
+from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
 from shuffledp.protocols.histogram.bounds import balls_bound
@@ -30,11 +26,9 @@ from shuffledp.protocols.histogram.hashed_rows import (
     HashedRowsPlan,
     columns_for,
     fewest_messages,
-    row_numbers,
     smallest_near,
 )
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -93,15 +87,20 @@ class Sketch(HashedRowsPlan):
     """
 
     method: ClassVar[str] = "sketch"
+    law: ClassVar[str] = "blanket"
+    drawn: ClassVar[str] = "coins and decoys"
+    dominates_because: ClassVar[str] = (
+        "The hash functions are public and each row has decoys of its own: in every row the user's message moves "
+        "from one column to another, or stays, among balls thrown uniformly."
+    )
 
-    coins: int
-    probability: float
+    coins: int = noise(f"[1, {LARGEST_COINS}]")
+    probability: float = noise("(0, 1]")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories, hash_seed: int = 0) -> Self:
         """The number of rows with about the fewest messages."""
-        users, privacy, max_messages = request.users, request.privacy, request.max_messages
-        domain, honest = as_categories(categories), request.honest
+        users, privacy, honest, domain = request.users, request.privacy, request.honest, as_categories(categories)
         if request.constants == "paper":
             rows, columns, noise = paper_sketch(users, domain.size, privacy)
             mean = noise * columns / honest
@@ -114,50 +113,12 @@ class Sketch(HashedRowsPlan):
                 decoys = rows * blanket * columns / honest
                 return Draft(rows, columns, rows * (1 + decoys), rows * (1 + max(1, math.ceil(decoys))))
 
-            best = fewest_messages(map(draft, row_numbers()), max_messages)
+            best = fewest_messages(draft, request.max_messages)
             rows, columns = best.rows, best.columns
             coins, probability = _coins_for(honest, privacy, rows, columns)
         check_messages(rows * (1 + coins * probability), rows * (1 + coins))
-        return cls(
-            **request.common,
-            categories=domain,
-            rows=rows,
-            columns=columns,
-            hash_seed=hash_seed,
-            coins=coins,
-            probability=probability,
-        )
-
-    def _check_noise(self) -> None:
-        self._check_rows()
-        if self.columns < 2:
-            raise ParameterError("columns", self.columns, "must be at least 2", "make the plan again")
-        if not 1 <= self.coins <= LARGEST_COINS:
-            raise ParameterError("coins", self.coins, f"must lie in 1..{LARGEST_COINS}", "make the plan again")
-        if not 0 < self.probability <= 1:
-            raise ParameterError("probability", self.probability, "must lie in (0, 1]", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {
-            "law": "blanket",
-            "coins": self.coins,
-            "probability": self.probability,
-            "rows": self.rows,
-            "columns": self.columns,
-            "hash_seed": self.hash_seed,
-        }
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(
-            coins=whole_number(noise, "coins"),
-            probability=real_number(noise, "probability"),
-            rows=whole_number(noise, "rows"),
-            columns=whole_number(noise, "columns"),
-            hash_seed=whole_number(noise, "hash_seed"),
-            **common,
-        )
+        shape: dict[str, Any] = {"rows": rows, "columns": columns, "hash_seed": hash_seed}
+        return cls(**request.common, categories=domain, **shape, coins=coins, probability=probability)
 
     @property
     def cell_mean(self) -> float:
@@ -200,38 +161,21 @@ class Sketch(HashedRowsPlan):
         return self.rows * self.columns
 
     @property
-    def influence(self) -> float:
-        return float(self.messages_per_user_max)
-
-    @property
     def lying_client(self) -> str:
         return (
             f"moves a bin by at most {self.messages_per_user_max}, its messages, if all of them go to the row that "
             "decides"
         )
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> RepeatedPair:
         return _pair(honest * self.coins, self.probability / self.columns, self.rows)
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), f"two bins of balls in {self.rows} rows, composed"),
-            DeltaTerm("sampling", 0.0, "coins and decoys are drawn exactly"),
-        )
-
     @property
-    def dominates_because(self) -> str:
-        return (
-            "The hash functions are public and each row has decoys of its own: in every row the user's message moves "
-            "from one column to another, or stays, among balls thrown uniformly."
-        )
+    def curve(self) -> str:  # type: ignore[override]
+        return f"two bins of balls in {self.rows} rows, composed"
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"probability": part * self.probability}
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         kind = self._kind
@@ -244,22 +188,13 @@ class Sketch(HashedRowsPlan):
         payloads += np.repeat((row * self.columns).astype(kind), sizes)
         return Reports(payloads, sizes.reshape(-1, self.rows).sum(axis=1))
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        tables = [self._centred(row) for row in seen.reshape(self.rows, -1)]
-        return self._estimate(self._smallest(tables), dropped=dropped, simulated=simulated)
-
-    def _centred(self, seen: Codes) -> Floats:
+    def _table(self, seen: Codes) -> Floats:
         return np.asarray(seen - np.float64((int(seen.sum()) - self.users) / self.columns))
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        codes, tables = self._all_values(values), []
-        for row in range(self.rows):
-            decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
-            thrown = uniform_below(self.columns, decoys, bits=bits).astype(np.int64)
-            every = np.concatenate((self.hashes.cells(codes, row), thrown))
-            tables.append(self._centred(np.bincount(every, minlength=self.columns)))
-        return self._estimate(self._smallest(tables), simulated=not bits.is_secure)
+    def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
+        decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
+        thrown = uniform_below(self.columns, decoys, bits=bits).astype(np.int64)
+        return np.bincount(np.concatenate((cells, thrown)), minlength=self.columns)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category's cells, in all rows together, and how many the second's."""

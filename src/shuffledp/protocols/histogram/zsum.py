@@ -1,7 +1,6 @@
 """Histogram by parallel ZSUM: a category that nobody has is answered with exactly 0."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -10,12 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.accounting.two_bins import TwoBinsPair
-from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import (
@@ -27,11 +24,10 @@ from shuffledp.protocols.cut import (
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import real_number
+from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import Floats, HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -103,41 +99,26 @@ class HistogramZSum(HistogramPlan):
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
     keeps_zero: ClassVar[bool] = True
     is_unbiased: ClassVar[bool] = False
+    law: ClassVar[str] = "binomial"
+    curve: ClassVar[str] = "the curve of two bins, composed exactly"
+    dominates_because: ClassVar[str] = (
+        "The view is each category's number of messages. With everybody else's category known, the user's is one "
+        "message in one of two bins, each with its own silences of all honest users; the others' bins are noise "
+        "alone."
+    )
 
-    silence: float
+    silence: float = noise("(0, 1/2]")
 
     @classmethod
     def for_request(cls, request: Request, *, categories: AnyCategories) -> Self:
         """The rarest silences that hide which of two bins a user is in."""
-        privacy = request.privacy
-        domain = as_categories(categories)
+        privacy, honest, domain = request.privacy, request.honest, as_categories(categories)
         check_messages(domain.size + 1.0, domain.size + 1)
-        honest = request.honest
         silence = paper_silence(honest, privacy) if request.constants == "paper" else _smallest_silence(honest, privacy)
         if silence is None:
-            raise InfeasibleError(
-                "constants",
-                "paper",
-                "are proved for epsilon <= 2 and 400 ln(4/delta)/epsilon^2 users or more only",
-                "use exact constants",
-            )
-        return cls(
-            **request.common,
-            categories=domain,
-            silence=silence,
-        )
-
-    def _check_noise(self) -> None:
-        if not 0 < self.silence <= 0.5:
-            raise ParameterError("silence", self.silence, "must lie in (0, 1/2]", "make the plan again")
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "binomial", "silence": self.silence}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        return cls(silence=real_number(noise, "silence"), **common)
+            problem = "are proved for epsilon <= 2 and 400 ln(4/delta)/epsilon^2 users or more only"
+            raise InfeasibleError("constants", "paper", problem, "use exact constants")
+        return cls(**request.common, categories=domain, silence=silence)
 
     @property
     def _silences(self) -> Binomial:
@@ -181,29 +162,11 @@ class HistogramZSum(HistogramPlan):
             f"at about {self._silences.mean:.3g}"
         )
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> TwoBinsPair:
         return _pair(honest, self.silence)
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the curve of two bins, composed exactly"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "The view is each category's number of messages. With everybody else's category known, the user's is one "
-            "message in one of two bins, each with its own silences of all honest users; the others' bins are noise "
-            "alone."
-        )
-
     def quieter(self, part: float) -> dict[str, Any]:
         return {"silence": (1 - math.sqrt(1 - 4 * part * self.silence * (1 - self.silence))) / 2}
-
-    # --- the two sides -----------------------------------------------------------------------
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
@@ -221,15 +184,8 @@ class HistogramZSum(HistogramPlan):
             sizes.append(sent.sum(axis=1, dtype=np.int64))
         return Reports(np.concatenate(payloads), np.concatenate(sizes))
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        seen, dropped = self._seen(tally)
-        return self._cut(seen, dropped=dropped, simulated=simulated)
+    def _read(self, seen: Codes) -> Floats:
+        return np.where(seen > self.users, seen - self.users + self._silences.mean, 0.0)
 
-    def _cut(self, seen: Codes, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
-        value = np.where(seen > self.users, seen - self.users + self._silences.mean, 0.0)
-        return self._estimate(value, dropped=dropped, simulated=simulated)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        counts = self.counts(self._all_values(values))
-        silences = binomial(self.users, self.silence, self.bins, bits=bits)
-        return self._cut(counts + self.users - silences, simulated=not bits.is_secure)
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        return self.counts(codes) + self.users - binomial(self.users, self.silence, self.bins, bits=bits)

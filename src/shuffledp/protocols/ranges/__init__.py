@@ -28,7 +28,7 @@ class RangesFamily(Family[RangesPlan]):
             f"{name}: {levels}; {what} {bound:,.4g} users ({bound / request.users:.3%}) "
             f"with {plan.messages_per_user_mean:.3g} messages a user"
         )
-        return Choice(plan, why if method == "auto" else f"{why}; as asked", {name: plan})
+        return Choice(plan, why if method == "auto" else f"{why}; as asked")
 
 
 Ranges = RangesFamily.of(

@@ -21,6 +21,7 @@ from shuffledp.protocols.domains.axes import Axes, Axis, as_axes
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import domain, noise
+from shuffledp.protocols.presentation import Column, Listing, Row
 from shuffledp.protocols.ranges.bounds import DecoyWeights
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
@@ -84,6 +85,7 @@ class RangesPlan(RoundPlan):
 
     protocol: ClassVar[str] = "ranges"
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
+    file_command: ClassVar[str] = "quantile"
 
     axes: tuple[Axis, ...] = domain(read=as_axes, write=lambda axes: [axis.document() for axis in axes])
     branching: tuple[int, ...] = domain()
@@ -107,8 +109,7 @@ class RangesPlan(RoundPlan):
         return Axes(self.axes)
 
     @property
-    def domain_options(self) -> str:
-        """The options of the command line that give this domain."""
+    def options(self) -> str:
         return f"{self.domain.options} --branching {self.branching[0]}"
 
     @property
@@ -234,6 +235,64 @@ class RangesPlan(RoundPlan):
     @property
     def title(self) -> str:
         return "Private counts of all ranges"
+
+    def techniques(self) -> list[dict[str, Any]]:
+        """The survey's Table 6 without its constants, at these parameters: growth, not figures."""
+        dimensions, logarithm = len(self.axes), math.log2(self.size)
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        rows = [
+            ("count-min", 2 * dimensions + 1.5, 3 * dimensions + 3, math.log(1 / delta)),
+            ("hadamard", 2 * dimensions + 0.5, 2 * dimensions, math.log(1 / (epsilon * delta))),
+        ]
+        return [
+            {
+                "technique": name,
+                "error_order": logarithm**error * last / epsilon,
+                "messages_order": logarithm**messages * last / epsilon**2,
+            }
+            for name, error, messages, last in rows
+        ]
+
+    def facts(self) -> list[tuple[str, str]]:
+        errors, people = self.errors, self.users
+        return [
+            ("each user sends", self.sends),
+            ("levels", ", ".join(f"{nodes:,}" for nodes in self.level_sizes) + " nodes"),
+            ("decoys in a node", ", ".join(f"{mean:.3g}" for mean in self.blanket_means)),
+            ("worst prefix", f"standard error {errors.prefix:.4g} users, {errors.prefix / people:.3%} in rank"),
+            (
+                "all prefixes",
+                f"within {errors.prefix_bound:,.4g} users, {errors.prefix_bound / people:.3%}, 95% confidence",
+            ),
+            ("one lying client", self.lying_client),
+        ]
+
+    def beside(self) -> dict[str, Any]:
+        return {"techniques": self.techniques()}
+
+    def compared(self) -> Listing:
+        """Standard errors of one value and of the worst prefix beside others', and the survey's orders of growth."""
+        reference = self.reference()
+        rows = [(f"this plan ({self.method})", self.standard_error, self.errors.prefix, "nobody sees any")]
+        others = [
+            ("trusted curator's tree", "central", "one party sees all"),
+            ("the paper's constants, dyadic", "paper", "as this plan"),
+            ("local model's tree", "local", "no shuffler"),
+        ]
+        for name, key, trust in others:
+            found = (reference.get(f"{key}_{of}standard_error") for of in ("", "prefix_"))
+            rows.append((name, *found, trust))  # type: ignore[arg-type]
+        shown = [
+            Row((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust))
+            for name, *errors, trust in rows
+        ]
+        shown += [
+            Row((f"{row['technique']} (Table 6)", "", f"order {row['error_order']:.3g}", "as this plan, no constants"))
+            for row in self.techniques()
+        ]
+        whom = Column("whom one trusts", right=False, style="dim", width=40)
+        columns = (Column("who", right=False), Column("one value"), Column("worst prefix"), whom)
+        return Listing("Beside others", columns, tuple(shown))
 
     # --- privacy -----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.axes import AnyAxes, as_axes
 from shuffledp.protocols.fields import only_exact
-from shuffledp.protocols.histogram.decoys import paper_blanket
+from shuffledp.protocols.histogram.blanket import paper_blanket
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
 from shuffledp.protocols.ranges.estimates import GridEstimate

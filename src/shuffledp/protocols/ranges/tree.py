@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,11 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
-from shuffledp.protocols.histogram.decoys import paper_blanket
+from shuffledp.protocols.histogram.blanket import paper_blanket
+from shuffledp.protocols.presentation import Chart, Presentation, View, present_quantiles
 from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
-from shuffledp.protocols.ranges.estimates import RangeEstimate
+from shuffledp.protocols.ranges.estimates import Quantile, RangeEstimate
 from shuffledp.protocols.ranges.planning import SPLITS, TOLERANCE, calibrated, first_guess, shares_for, thrown
 from shuffledp.protocols.request import Request
 from shuffledp.references.range_trees import best_curator_tree, best_local_tree
@@ -114,6 +115,31 @@ class Tree(RangesPlan):
         """Every range, the distribution function and quantiles, from an estimate of this plan."""
         return RangeEstimate(plan=self, values=estimate)
 
+    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
+        """Quantiles with their intervals, and the distribution function."""
+        ranges, people, (axis,) = self.ranges(estimate), self.users, self.axes
+        shares = None if truth is None else np.cumsum(truth) / people
+        found = [ranges.quantile(rank) for rank in (view or View()).quantiles]
+        rows = [
+            {"q": each.q, "value": each.value, "lower": each.lower, "upper": each.upper}
+            | _true_quantile(axis, shares, people, each)
+            for each in found
+        ]
+        bound = ranges.prefix_bound / people
+        chart = {
+            "values": [axis.end(code) for code in range(axis.size)],
+            "shares": ranges.cdf(),
+            "bound": bound,
+            "confidence": estimate.confidence,
+            "title": f"{people:,} users, epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}",
+            "truth": shares,
+            "quantiles": [(each.q, each.value, each.lower, each.upper) for each in found],
+        }
+        figures = {"quantiles": rows, "rank_bound": bound, "rank_standard_error": self.errors.prefix / people}
+        facts = (("all ranks within", f"{min(1.0, bound):.3%} with {estimate.confidence:.0%} confidence"),)
+        columns = {"value": np.array(chart["values"]), "estimate": estimate.value, "share": chart["shares"]}
+        return Presentation(facts, (present_quantiles(rows),), Chart("distribution", chart), columns, figures)
+
     @property
     def question(self) -> str:
         return f"count {self.users:,} users in all ranges of {self.axes[0]}"
@@ -165,6 +191,17 @@ def _one_axis(axes: AnyAxes) -> tuple[Axis]:
     if len(found) != 1:
         raise ParameterError("domain", f"{len(found)} axes", "must be one for a tree", "two take the method grid")
     return (found[0],)
+
+
+def _true_quantile(axis: Axis, shares: Floats | None, people: int, found: Quantile) -> dict[str, Any]:
+    """The first value that a share of at least this rank has at most, and how far the rank is from the value found."""
+    if shares is None:
+        return {"truth": None, "rank_error": None}
+    # Shares are sums of counts: a rank that is met exactly must not be missed by rounding.
+    truth = axis.middle(int(np.argmax(shares * people >= found.q * people - 1e-6)))
+    code = int(axis.encode(np.array([found.value]))[0])
+    below = float(shares[code - 1]) if code else 0.0
+    return {"truth": truth, "rank_error": max(0.0, below - found.q, found.q - float(shares[code]))}
 
 
 def _paper_mean(privacy: Privacy, levels: int) -> float:

@@ -125,6 +125,10 @@ class VectorSumPlan(RoundPlan):
         return " in every coordinate"
 
     @property
+    def options(self) -> str:
+        return self.domain.options + ("" if self.rotation is None else f" --rotation {self.rotation}")
+
+    @property
     def standard_error(self) -> float:
         return self.step * math.sqrt(self.noise_law(self.users).variance + self.users / 4)
 

@@ -1,0 +1,192 @@
+"""`shuffledp count`: a private running count, sum or histogram over a file, with k concurrent shufflers."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import asked as question
+from shuffledp.cli.output import facts, heading, next_steps, print_json, show, target_options
+from shuffledp.cli.progress import users_reporting
+
+_MOST_NAMED = 10
+_COUNTER = (
+    *("values", "dimension", "radius", "categories", "domain", "other"),
+    *("shufflers", "confidence", "estimator", "bound"),
+)
+
+TableOut = Annotated[Path | None, typer.Option("--out", help="Estimates as .csv or .parquet.", metavar="FILE")]
+Every = Annotated[bool, typer.Option("--every", help="A row for every user, not only where a batch closed.")]
+WithTruth = Annotated[bool, typer.Option("--with-truth", help="Show the true sums, too: for trying it out.")]
+
+
+@options.takes_plan("counter", domain=_COUNTER, without=("method", "max_messages", "constants"))
+def count(
+    asked: options.Asked,
+    file: options.OptionalFile = None,
+    column: options.Column = None,
+    columns: options.Columns = None,
+    synthetic: options.Synthetic = False,
+    out: TableOut = None,
+    every: Every = False,
+    picture: options.Picture = None,
+    with_truth: WithTruth = False,
+    fast: options.Fast = False,
+    seed: options.Seed = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture."""
+    import numpy as np
+
+    from shuffledp.pictures.curves import check_picture_path
+    from shuffledp.simulation.environments.synthetic import synthetic_values
+    from shuffledp.simulation.running_truth import RunningTruth, closing_times, estimates_at
+    from shuffledp.tables.written import check_table_path, write_table
+
+    options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
+    if out is not None:
+        check_table_path(out)
+    if picture is not None:
+        check_picture_path(picture)
+    bits = options.bits_of(seed)
+    plan: Any
+    if file is not None:
+        plan, values, _ = asked.with_file(file, column, columns)
+    else:
+        plan = asked.plan()
+        values = plan.check_values(synthetic_values(plan, seed=seed))
+    started = time.perf_counter()
+    with users_reporting(len(values), shown=not (fast or as_json)) as progress:
+        estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)
+    seconds = time.perf_counter() - started
+    closing = closing_times(estimates)
+    times = np.arange(1, estimates.users + 1) if every else closing
+    if out is not None:
+        write_table(out, _columns(plan, times, estimates_at(estimates, times)))
+    truth = RunningTruth.of(estimates, values) if with_truth else None
+    if picture is not None:
+        _draw(plan, estimates, closing, None if truth is None else truth.at_closing, columns, picture)
+    last, batches = estimates.at(estimates.users), estimates.batches
+    if as_json:
+        named = {name: value for name, value in heading(plan).items() if name != "method"}
+        print_json(
+            {
+                **named,
+                "values": plan.domain.kind,
+                "users": estimates.users,
+                "shufflers": plan.shufflers,
+                "shufflers_used": plan.shufflers_used,
+                "estimate": last.value,
+                "bound": estimates.bound,
+                "confidence": estimates.confidence,
+                "batches": batches,
+                "truth": None if truth is None else truth.at_the_end,
+                "largest_error": None if truth is None else truth.largest_error,
+                "rows": int(times.size) if out is not None else 0,
+                "out": out,
+                "picture": picture,
+                "fidelity": "law" if fast else "messages",
+                "simulated": estimates.simulated,
+                "seconds": seconds,
+                "fingerprint": plan.fingerprint,
+            }
+        )
+        return
+    total, unit = plan.domain.total, plan.unit
+    how = "from its own law" if fast else "every message made, shuffled and read"
+    with np.printoptions(suppress=True):
+        at_the_end = str(last)
+    rows = [
+        (
+            "what happened",
+            "people came one by one; each device sent noisy messages to every shuffler that held an open batch; a full "
+            f"batch was mixed and read, and the {total} went on",
+        ),
+        ("asked", question(plan)),
+        *plan.facts(),
+        (f"{total} at the end", at_the_end),
+        *_by_name(plan, last),
+        ("at every time", f"off by at most {estimates.bound:g}{unit}, all {estimates.users:,} times at once"),
+        *([] if truth is None else [(f"true {total}", _truth_in_words(truth, unit))]),
+        ("ran", f"{batches:,} batches closed, {how}, in {seconds:.1f} s"),
+        *((name, str(path)) for name, path in (("table", out), ("picture", picture)) if path is not None),
+    ]
+    show(facts(plan.title, rows))
+    which = "--columns A,B,C" if plan.domain.is_row else "--column C"
+    same = f"{plan.options} {target_options(plan)}"
+    next_steps(
+        [
+            ("how good is that", f"plan counter --users {plan.users} {same}"),
+            ("your own data", f"count YOUR.csv {which} {same} --out estimates.csv"),
+        ]
+    )
+
+
+def _by_name(plan: Any, last: Any) -> list[tuple[str, str]]:
+    """The largest categories at the end, where they have names."""
+    import numpy as np
+
+    named = plan.domain.named
+    if named is None:
+        return []
+    largest = np.argsort(-last.value, kind="stable")[:_MOST_NAMED]
+    said = ", ".join(f"{named.name(int(code))} {last.value[code]:,.0f}" for code in largest)
+    more = f" and {named.size - _MOST_NAMED:,} more" if named.size > _MOST_NAMED else ""
+    return [("the largest" if more else "by name", said + more)]
+
+
+def _columns(plan: Any, times: Any, estimates: Any) -> dict[str, Any]:
+    """Columns of the table: a band for one number, one bound for several."""
+    import numpy as np
+
+    bound = plan.error_bound
+    if plan.domain.coordinates == 1:
+        return {"time": times, "estimate": estimates, "lower": estimates - bound, "upper": estimates + bound}
+    names = plan.domain.coordinate_names()
+    columns = {f"estimate_{name}": estimates[:, place] for place, name in enumerate(names)}
+    return {"time": times, **columns, "bound": np.full(times.size, bound)}
+
+
+def _draw(plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | None, picture: Path) -> None:
+    """The estimates when slots closed, and the truth if there is one."""
+    from shuffledp.pictures.running import MOST_LINES, draw_running_count
+    from shuffledp.simulation.running_truth import estimates_at
+
+    domain = plan.domain
+    ends = plan.schedule.ends_by_level[-1] * plan.slot_users
+    title = f"{plan.title}: {plan.shufflers_used} shufflers, epsilon {plan.privacy.epsilon:g}"
+    if domain.coordinates > MOST_LINES:
+        title += f" (the {MOST_LINES} largest of {domain.coordinates:,})"
+    names: list[str] = ["estimate"]
+    if columns is not None:
+        names = [name.strip() for name in columns.split(",")]
+    elif domain.coordinates > 1:
+        word = "" if domain.named is not None else "coordinate " if domain.is_row else "category "
+        names = [f"{word}{name}" for name in domain.coordinate_names()]
+    draw_running_count(
+        picture,
+        times=closing,
+        estimates=estimates_at(estimates, closing),
+        bound=estimates.bound,
+        confidence=estimates.confidence,
+        title=title,
+        truth=truth,
+        boundaries=ends[ends <= estimates.users],
+        what="users" if domain.coordinates > 1 and not domain.is_row else domain.total,
+        names=names,
+    )
+
+
+def _truth_in_words(truth: Any, unit: str) -> str:
+    """The true sum at the end and the largest error before it."""
+    import numpy as np
+
+    end = truth.at_the_end
+    if np.ndim(end) == 0:
+        shown = f"{end:,}" if end.dtype.kind == "i" else f"{end:,.1f}"
+    else:
+        shown = np.array2string(end, precision=1, threshold=8, edgeitems=3, floatmode="fixed", suppress_small=True)
+    where = " at any time" + unit.replace(" in every", ", in any")
+    return f"{shown}  (the largest error{where} was {truth.largest_error:,.1f})"

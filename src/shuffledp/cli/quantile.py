@@ -1,0 +1,108 @@
+"""`shuffledp quantile`: private quantiles of one column of a file, from counts of all ranges."""
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import asked as question
+from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
+from shuffledp.cli.progress import users_reporting
+
+Quantiles = Annotated[str, typer.Option("--quantiles", help="Ranks between 0 and 1.", metavar="Q,Q,...")]
+Out = Annotated[
+    Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
+]
+
+
+@options.takes_plan("ranges", domain=("domain", "steps", "branching"), without=("users", "noise"))
+def quantile(
+    asked: options.Asked,
+    file: options.File,
+    column: options.Column = None,
+    quantiles: Quantiles = "0.25,0.5,0.75",
+    clip: options.Clip = False,
+    fast: options.Fast = False,
+    with_truth: options.WithTruth = False,
+    seed: options.Seed = None,
+    out: Out = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Private quantiles of a file's column, each with an interval that holds the true one."""
+    from shuffledp.errors import ParameterError
+    from shuffledp.pictures.curves import check_picture_path
+    from shuffledp.protocols.presentation import View
+    from shuffledp.simulation.run import simulate
+
+    axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.columns
+    if axes != 1:
+        raise ParameterError("domain", asked.typed.get("domain"), "must be one axis for quantiles", "give one LOW:HIGH")
+    ranks = _ranks(quantiles)
+    if out is not None:
+        check_picture_path(out)
+    plan, codes, clipped = asked.with_file(file, column, clip=clip)
+    bits = options.bits_of(seed)
+    started = time.perf_counter()
+    with users_reporting(plan.users, shown=not (fast or as_json)) as progress:
+        estimate = simulate(plan, codes, bits=bits, fast=fast, progress=progress)
+    seconds = time.perf_counter() - started
+    # The truth is nobody's to see unless somebody asks for it: without it, what is printed and drawn is private.
+    shows_truth = with_truth or seed is not None
+    presented = plan.present(estimate, plan.true_value(codes) if shows_truth else None, View(quantiles=ranks))
+    if out is not None:
+        draw(presented, out)
+    if as_json:
+        print_json(
+            {
+                **heading(plan),
+                **plan.domain_document,
+                **presented.figures,
+                "confidence": estimate.confidence,
+                "messages_per_user_mean": plan.messages_per_user_mean,
+                "messages_per_user_max": plan.messages_per_user_max,
+                "clipped": clipped if shows_truth else None,
+                "fidelity": "law" if fast else "messages",
+                "simulated": estimate.simulated,
+                "seconds": seconds,
+                "fingerprint": plan.fingerprint,
+                "out": out,
+            }
+        )
+        return
+    rows = [
+        ("asked", question(plan)),
+        ("each user sends", plan.sends),
+        *presented.facts,
+        ("ran", f"{'its own law, no messages made' if fast else 'message by message'} in {seconds:.2f} s"),
+    ]
+    if estimate.simulated:
+        rows.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
+    if clipped and shows_truth:
+        rows.append(("clipped", f"{clipped:,} values were brought into the domain"))
+    if out is not None:
+        rows.append(("picture", str(out)))
+    show(facts(f"Private quantiles: ranges by {plan.method}", rows), *map(rendered, presented.listings))
+    limit = asked.request["max_messages"]
+    same = f"{plan.options} {target_options(plan)}" + ("" if limit is None else f" --max-messages {limit}")
+    data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
+    next_steps(
+        [
+            *([("see the distribution", f"quantile {data} {same} -o cdf.png")] if out is None else []),
+            ("keep the plan", f"plan ranges --users {plan.users} {same} -o plan.json"),
+        ]
+    )
+
+
+def _ranks(text: str) -> tuple[float, ...]:
+    from shuffledp.errors import ParameterError
+
+    try:
+        ranks = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        ranks = ()
+    if not ranks or not all(0 <= rank <= 1 for rank in ranks):
+        raise ParameterError("quantiles", text, "must be numbers between 0 and 1", "write them as 0.25,0.5,0.75")
+    return ranks

@@ -1,0 +1,270 @@
+"""How an answer and a plan are shown, as data: facts, listings and a chart, with no word about how they are drawn.
+
+A plan makes these (`Plan.present`, `Plan.compared`); a command line, a web page or a notebook renders them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.protocols.domains.domain import Categories
+
+Emphasis = Literal["", "dim", "bold"]
+_BAR = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a listing.
+
+    Attributes:
+        name: the heading; empty where the cells speak for themselves.
+        right: whether cells are set to the right, as numbers are.
+        style: how all cells of the column are set.
+        width: the most characters of a line, after which a cell is folded; None where no cell may be.
+    """
+
+    name: str
+    right: bool = True
+    style: Emphasis = ""
+    width: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a listing: a text a column, how it is set, and whether a line parts it from the rows above."""
+
+    cells: tuple[str, ...]
+    style: Emphasis = ""
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table in words: a title, columns, rows, and what is to be said below."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """A picture as data.
+
+    Attributes:
+        kind: what is drawn: "bars", a bar a category, or "distribution", shares of users at most as large as a value.
+        data: the arguments of `pictures.bars.draw_bars` or `pictures.distribution.draw_distribution`, by name.
+    """
+
+    kind: Literal["bars", "distribution"]
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Presentation:
+    """An answer as a person, a table and a program read it.
+
+    Attributes:
+        facts: names and texts, to be shown below each other.
+        listings: tables in words.
+        chart: the picture; None where one number says it all.
+        columns: the whole answer as a table with a row a category or value, to be written to a file.
+        figures: further numbers, as JSON.
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    listings: tuple[Listing, ...] = ()
+    chart: Chart | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of `columns` as JSON objects."""
+        columns = {name: column.tolist() for name, column in self.columns.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Which part of an answer is shown.
+
+    Attributes:
+        top: categories of a listing, the largest first; the rest is added up.
+        names: of hashed categories, the public names to look up; None shows all cells.
+        quantiles: ranks of a distribution.
+        users: how many users came so far; None if all of the plan's did.
+    """
+
+    top: int = 20
+    names: Sequence[str] | None = None
+    quantiles: tuple[float, ...] = (0.25, 0.5, 0.75)
+    users: int | None = None
+
+
+def present_numbers(estimate: Any, truth: Any = None) -> Presentation:
+    """One number, or a vector without names: the estimate in words, and how far off it is where the truth is given."""
+    facts = [("estimate", str(estimate))]
+    figures: dict[str, Any] = {}
+    if truth is not None:
+        error = float(np.sqrt(np.mean(np.square(estimate.value - truth))))
+        facts.append(("true value", _truth_in_words(truth, error)))
+        figures["error"] = error
+    return Presentation(tuple(facts), figures=figures)
+
+
+def _truth_in_words(truth: Any, error: float) -> str:
+    if np.ndim(truth) == 0:
+        shown = f"{truth:,.0f}" if float(truth).is_integer() else f"{truth:,.2f}"
+        return f"{shown}  (the estimate is off by {error:,.3g})"
+    shown = np.array2string(np.asarray(truth), precision=1, threshold=8, edgeitems=3, floatmode="fixed")
+    return f"{shown}  (off by {error:,.3g} in root mean square)"
+
+
+def present_categories(
+    categories: Categories, estimate: Any, *, users: int, chart_title: str, truth: Any = None, view: View | None = None
+) -> Presentation:
+    """How many users have each category, by name, each between two numbers.
+
+    Args:
+        categories: what the numbers of the estimate stand for, in their order.
+        estimate: a vector with one bound for all categories at once.
+        users: how many there are: no category has more, and none fewer than 0.
+        chart_title: what is written above the picture.
+        truth: the true counts, where they may be shown.
+        view: what to show of it.
+    """
+    view = view or View()
+    value, names, in_order = estimate.value, categories.names, categories.is_ordered
+    if view.names is None:
+        listed = names()
+    else:
+        listed, cells = list(view.names), categories.encode(list(view.names))
+        value, truth = value[cells], None if truth is None else truth[cells]
+    columns: dict[str, NDArray[Any]] = {
+        "category": np.array(listed, dtype=np.str_),
+        "estimate": value,
+        "lower": np.maximum(value - estimate.bound, 0.0),
+        "upper": np.clip(value + estimate.bound, 0.0, float(users)),
+        **({} if truth is None else {"truth": truth}),
+    }
+    confidence = f"with {estimate.confidence:.0%} confidence for all at once"
+    facts = [("how far off", f"every category by at most {estimate.bound:,.4g} users, {confidence}")]
+    figures: dict[str, Any] = {}
+    if truth is not None:
+        figures["largest_error"] = float(np.abs(value - truth).max())
+        facts.append(("in truth", f"the largest error of a category was {figures['largest_error']:,.3g}"))
+    chart = Chart(
+        "bars",
+        {
+            "names": listed,
+            "estimates": value,
+            "bound": estimate.bound,
+            "confidence": estimate.confidence,
+            "title": chart_title,
+            "truth": truth,
+            "in_order": in_order,
+        },
+    )
+    listing = _largest(columns, estimate.bound, view.top, in_order=in_order)
+    return Presentation(tuple(facts), (listing,), chart, columns, figures)
+
+
+def _largest(columns: Mapping[str, NDArray[Any]], bound: float, top: int, *, in_order: bool) -> Listing:
+    """The largest categories, and the rest added up; few of them that have an order of their own stay in it."""
+    value, truth = columns["estimate"], columns.get("truth")
+    largest = max(float(value.max()), 1.0)
+    order = np.argsort(-value, kind="stable")
+    if in_order and len(order) <= top:
+        order = np.arange(len(order))
+    rows = []
+    for code in order[:top].tolist():
+        may_be_0 = bool(value[code] <= bound)
+        bar = "█" * round(_BAR * max(0.0, float(value[code])) / largest)
+        cells = (
+            str(columns["category"][code]),
+            f"{value[code]:,.1f}",
+            f"{columns['lower'][code]:,.0f}",
+            f"{columns['upper'][code]:,.0f}",
+            *(() if truth is None else (f"{truth[code]:,.0f}",)),
+            bar + (" may be 0" if may_be_0 else ""),
+        )
+        rows.append(Row(cells, "dim" if may_be_0 else ""))
+    rest = order[top:]
+    if rest.size:
+        true = () if truth is None else (f"{truth[rest].sum():,.0f}",)
+        cells = (f"{rest.size:,} others together", f"{value[rest].sum():,.1f}", "", "", *true, "")
+        rows.append(Row(cells, "dim", apart=True))
+    headings = ("estimate", "from", "to", *(() if truth is None else ("truth",)))
+    shown = (Column("category", right=False, width=30), *map(Column, headings), Column("", right=False))
+    return Listing("Users in each category", shown, tuple(rows))
+
+
+def present_quantiles(rows: Sequence[Mapping[str, Any]]) -> Listing:
+    """Quantiles with their intervals, and the truth where it is given.
+
+    Args:
+        rows: q, value, lower and upper of each, and truth and rank_error, or None for both.
+    """
+    shows_truth = any(row["truth"] is not None for row in rows)
+    headings = ("rank", "value", "interval", *(("truth", "rank error") if shows_truth else ()))
+    cells = [
+        (
+            f"{row['q']:g}",
+            f"{row['value']:,.6g}",
+            f"{row['lower']:,.6g} .. {row['upper']:,.6g}",
+            *((f"{row['truth']:,.6g}", f"{row['rank_error']:.4%}") if shows_truth else ()),
+        )
+        for row in rows
+    ]
+    return Listing("Quantiles", tuple(map(Column, headings)), tuple(map(Row, cells)))
+
+
+def beside_others(
+    title: str,
+    what: tuple[str, str],
+    error: float | None,
+    rows: Sequence[tuple[str, float | None, str]],
+    *,
+    unknown: str = "not proved here",
+) -> Listing:
+    """A plan's error beside others': who adds noise, how large an error, how much better the plan is, trusting whom.
+
+    Args:
+        title: of the listing.
+        what: headings of who it is and of the error.
+        error: the plan's own; None where none is claimed.
+        rows: a name, an error or None, and whom one must trust.
+        unknown: what is said where there is no error.
+    """
+    columns = (
+        Column(what[0], right=False),
+        Column(what[1]),
+        Column("this plan is"),
+        Column("whom one trusts", right=False, style="dim", width=40),
+    )
+    shown = (
+        Row((name, unknown if other is None else f"{other:,.4g}", _better(error, other), trust))
+        for name, other, trust in rows
+    )
+    return Listing(title, columns, tuple(shown))
+
+
+def _better(error: float | None, other: float | None) -> str:
+    if not error or other is None or other == error:
+        return ""
+    times = other / error
+    if 0.995 < times < 1.005:
+        return "as good"
+    return f"{times:,.3g}x better" if times > 1 else f"{1 / times:,.3g}x worse"
+
+
+def listed(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], **more: Any) -> Listing:
+    """A listing whose first column is words, and whose others are numbers."""
+    first, *others = headings
+    columns = (Column(first, right=False), *map(Column, others))
+    return Listing(title, columns, tuple(Row(tuple(cells)) for cells in rows), **more)

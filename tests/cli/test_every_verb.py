@@ -1,0 +1,113 @@
+"""Every verb takes every plan of the catalogue, by file and by options; what makes no sense is said in a sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shuffledp import cli
+from shuffledp.protocols.catalogue import PROTOCOLS, load_plan
+
+TARGET = ["--epsilon", "2", "--delta", "1e-2"]
+VALUES = {
+    "binary-sum": [],
+    "bounded-sum": ["--low", "0", "--high", "2"],
+    "vector-sum": ["--dimension", "2", "--radius", "1"],
+    "histogram": ["--domain", "a,b,c", "--method", "decoys"],
+    "ranges": ["--domain", "0:9"],
+    "distinct-elements": ["--domain", "a,b,c"],
+    "distribution-test": ["--domain", "a,b,c", "--distance", "0.25"],
+    "mean": ["--low", "0", "--high", "2"],
+    "moments": ["--low", "0", "--high", "2"],
+    "weighted-mean": ["--low", "0", "--high", "2", "--largest-weight", "3"],
+    "counter": ["--shufflers", "2", "--method", "coins"],
+}
+USERS = ["--users", "300"]
+
+
+@pytest.fixture
+def asked(capsys):
+    def call(*words: object, code: int = 0) -> dict[str, Any]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*map(str, words), "--json"])
+        out, err = capsys.readouterr()
+        assert int(ended.value.code or 0) == code and err == "", (words, out, err)
+        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
+
+    return call
+
+
+def test_every_family_is_here() -> None:
+    assert set(PROTOCOLS) <= set(VALUES)
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_a_plan_by_its_file(asked, tmp_path: Path, protocol: str) -> None:
+    plan, ledger = tmp_path / "plan.json", tmp_path / "ledger.json"
+    made = asked("plan", protocol, *USERS, *TARGET, *VALUES[protocol], "-o", plan)
+    assert made["protocol"] == protocol and load_plan(plan).fingerprint == made["fingerprint"]
+    for words in (["explain"], ["simulate", "--synthetic", "--seed", 1], ["audit", "--trials", 100, "--seed", 1]):
+        found = asked(*words, "--plan", plan)
+        assert found["fingerprint"] == made["fingerprint"] and found["protocol"] == protocol
+        refused = asked(*words, "--plan", plan, "--users", 300, code=2)["error"]
+        assert refused["parameter"] == "users" and "decided by --plan" in refused["message"]
+    asked("ledger", "open", ledger, "--population", "panel", "--epsilon", 2.1, "--delta", "1e-2")
+    (entry,) = asked("ledger", "spend", ledger, "--plan", plan)["entries"]
+    assert entry["fingerprint"] == made["fingerprint"]
+    assert "left" in asked("ledger", "spend", ledger, "--plan", plan, code=2)["error"]["message"]
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_a_plan_by_options(asked, capsys, protocol: str) -> None:
+    options = [*USERS, *TARGET, *VALUES[protocol]]
+    made = asked("plan", protocol, *options)
+    assert asked("explain", protocol, *options)["fingerprint"] == made["fingerprint"]
+    run = asked("simulate", "--synthetic", "--protocol", protocol, *options, "--fast", "--seed", 1)
+    assert run["fingerprint"] == made["fingerprint"]
+    assert asked("audit", protocol, *options, "--trials", 100, "--seed", 1)["fingerprint"] == made["fingerprint"]
+    without = [word for word in options if word not in ("--method", "decoys", "coins")]
+    rows = asked("protocols", protocol, *without)
+    assert {row["method"] for row in rows["protocols"]} >= set(PROTOCOLS[protocol].methods)
+    # No Python in what a machine reads: a domain is an object or a number.
+    assert "(" not in json.dumps({name: value for name, value in rows.items() if name != "protocols"})
+    for words in (["explain", protocol], ["plan", protocol], ["simulate", "--synthetic", "--protocol", protocol]):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*words, *options])
+        out, err = capsys.readouterr()
+        assert not ended.value.code and err.strip() == "" and protocol in out, (words, err)
+
+
+def test_the_faults_of_0_1_0(asked, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    # A counter's plan was refused with the advice by which it was made.
+    made = asked("plan", "counter", *USERS, *TARGET, "--shufflers", 2, "-o", plan)
+    assert load_plan(plan).fingerprint == made["fingerprint"]
+    # The domain of ranges was parsed as categories.
+    assert asked("explain", "ranges", *USERS, *TARGET, "--domain", "0:9")["users"] == 300
+    # A Python repr was printed.
+    names = asked("protocols", "distinct-elements", *USERS, *TARGET, "--domain", "a,b")["categories"]
+    assert names == {"kind": "names", "names": ["a", "b"]}
+    # A column of the domain's own names was refused.
+    file = tmp_path / "people.csv"
+    file.write_text("colour\n" + "a\nb\nb\n" * 100)
+    asked("plan", "distinct-elements", *USERS, *TARGET, "--domain", "a,b,c", "-o", plan)
+    assert asked("simulate", file, "--plan", plan, "--column", "colour")["truth"] == 2
+
+
+def test_what_makes_no_sense_is_said(asked, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    asked("plan", "binary-sum", *USERS, *TARGET, "-o", plan)
+    np.save(tmp_path / "bits.npy", np.zeros(300))
+    for command in (
+        ["histogram", tmp_path / "bits.npy"],
+        ["quantile", tmp_path / "bits.npy"],
+        ["count", "--synthetic"],
+    ):
+        error = asked(*command, "--plan", plan, code=2)["error"]
+        assert error["parameter"] == "plan" and "shuffledp plan" in error["message"]
+    error = asked("explain", "nonsense", *USERS, *TARGET, code=2)["error"]
+    assert error["parameter"] == "protocol" and "counter" in error["message"]
+    error = asked("plan", "counter", *USERS, *TARGET, "--shufflers", 2, "--constants", "paper", code=2)["error"]
+    assert "constants" in error["message"]
