@@ -9,7 +9,7 @@ in docs/theory/range-queries.md.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -34,6 +34,7 @@ from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.presentation import Column, Listing, Presentation, Row, View
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -302,6 +303,40 @@ class HeavyHitters(Plan):
         names, counts = np.unique(self.as_bytes(values), return_counts=True)
         best = np.argsort(-counts, kind="stable")[: self.top]
         return {names[place].decode(errors="replace"): int(counts[place]) for place in best}
+
+    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
+        """The strings that were found, each with its interval, and those that were missed where the truth is given.
+
+        Args:
+            estimate: an answer of this plan.
+            truth: the most frequent strings and their counts, where they may be shown.
+            view: not used: all strings that were found are shown.
+        """
+        found: tuple[HeavyHitter, ...] = estimate.found
+        names = tuple(field.name for field in fields(HeavyHitter))
+        heads = ("string", "count", "interval", "noise", "sampling")
+        listing = Listing(
+            "Frequent strings",
+            tuple(Column(name, right=name != "string") for name in heads),
+            tuple(
+                Row(
+                    (
+                        repr(each.string),
+                        f"{each.count:,.0f}",
+                        f"{each.lower:,.0f} .. {each.upper:,.0f}",
+                        f"±{each.noise_bound:,.0f}",
+                        f"±{each.sampling_bound:,.0f}",
+                    )
+                )
+                for each in found
+            ),
+        )
+        facts = [("found", f"{len(found)} strings")]
+        if truth is not None:
+            missed = [name for name in truth if name not in estimate.names]
+            facts.append(("missed", f"{', '.join(missed) or 'none'} of the true top {len(truth)}"))
+        columns = {name: np.array([getattr(each, name) for each in found]) for name in names}
+        return Presentation(tuple(facts), (listing,), columns=columns)
 
     @property
     def domain(self) -> UnlistedStrings:

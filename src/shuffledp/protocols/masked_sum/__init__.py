@@ -7,7 +7,7 @@ MaskedSumFamily: Family[MaskedSum] = Family.of(
     "masked-sum",
     "A curator's sum of whole numbers, in two rounds in which everybody must stay: a demonstration.",
     MaskedSum,
-    domain=(DomainParameter("high"),),
+    domain=(DomainParameter("high", lambda high: int(high) if high == int(high) else high),),
 )
 
 __all__ = ["MaskedSum", "MaskedSumFamily"]
