@@ -25,8 +25,6 @@ def simulate_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Run a plan on data: every message randomized, shuffled and read, in one process."""
-    import numpy as np
-
     from shuffledp.simulation.environments.synthetic import synthetic_values
     from shuffledp.simulation.run import simulate
 
@@ -56,7 +54,7 @@ def simulate_command(
                 "dropped": estimate.dropped,
                 "clipped": clipped,
                 "truth": truth,
-                "error": None if value is None else float(np.sqrt(np.mean(np.square(value - truth)))),
+                "error": plan.off_by(estimate, truth),
                 **presented.figures,
                 "fidelity": "law" if fast else "messages",
                 "messages": messages,

@@ -304,6 +304,11 @@ class HeavyHitters(Plan):
         best = np.argsort(-counts, kind="stable")[: self.top]
         return {names[place].decode(errors="replace"): int(counts[place]) for place in best}
 
+    def off_by(self, estimate: Any, truth: Any) -> float | None:
+        """In root mean square over the truly frequent strings, of which one that is not found counts as 0."""
+        counted = dict(zip(estimate.names, estimate.value.tolist(), strict=True))
+        return math.sqrt(sum((counted.get(name, 0.0) - count) ** 2 for name, count in truth.items()) / len(truth))
+
     def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
         """The strings that were found, each with its interval, and those that were missed where the truth is given.
 
