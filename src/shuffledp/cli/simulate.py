@@ -24,8 +24,6 @@ def simulate(
     as_json: options.AsJson = False,
 ) -> None:
     """Run a plan on data: every message randomized, shuffled and read, in one process."""
-    import numpy as np
-
     from shuffledp.simulation.environments.synthetic import synthetic_values
 
     options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
@@ -51,7 +49,7 @@ def simulate(
                 "dropped": estimate.dropped,
                 "clipped": clipped,
                 "truth": truth,
-                "error": None if value is None else float(np.sqrt(np.mean(np.square(value - truth)))),
+                "error": plan.off_by(estimate, truth),
                 **presented.figures,
                 "fidelity": "law" if fast else "messages",
                 "messages": messages,

@@ -6,11 +6,14 @@ or a class of plans. Nothing is imported before it is asked for.
 
 import inspect
 import json
+import math
+import warnings
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
@@ -25,13 +28,29 @@ _BUILT_IN = {
     "histogram": "shuffledp.protocols.histogram:Histogram",
     "ranges": "shuffledp.protocols.ranges:Ranges",
     "distinct-elements": "shuffledp.protocols.distinct_elements:DistinctElements",
-    "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
     "mean": "shuffledp.protocols.statistics:MeanFamily",
     "moments": "shuffledp.protocols.statistics:MomentsFamily",
     "weighted-mean": "shuffledp.protocols.statistics:WeightedMeanFamily",
+    "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
+    "masked-sum": "shuffledp.protocols.masked_sum:MaskedSumFamily",
+    "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 
+# Keys of a document that decide the plan; the others follow from them.
+_DECIDES = (
+    "schema",
+    "protocol",
+    "method",
+    "users",
+    "epsilon",
+    "delta",
+    "honest_fraction",
+    "constants",
+    "noise",
+    "fingerprint",
+)
+_TOLERANCE = 1e-9
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 
 
@@ -40,27 +59,45 @@ class Catalogue(Mapping[str, Family[Any]]):
 
     def __init__(self) -> None:
         self._joined: dict[str, Family[Any]] = {}
+        self._has_asked = False
 
     def __getitem__(self, name: str) -> Family[Any]:
-        _ = self._others
+        self._ask_others()
         if name not in self._joined:
             module, _, attribute = _BUILT_IN[name].partition(":")
             self._joined[name] = getattr(import_module(module), attribute)
         return self._joined[name]
 
     def __iter__(self) -> Iterator[str]:
-        _ = self._others
+        self._ask_others()
         return iter([*_BUILT_IN, *(name for name in self._joined if name not in _BUILT_IN)])
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    @cached_property
-    def _others(self) -> tuple[str, ...]:
-        """What other packages' entry points added; each is looked at once."""
-        points = tuple(entry_points(group=GROUP))
-        self.__dict__["_others"] = ()
-        return tuple(self.join(point.load()) for point in points)
+    def _ask_others(self) -> None:
+        """Let what other packages' entry points name join, once; one that cannot is left out with a warning."""
+        if self._has_asked:
+            return
+        self._has_asked = True
+        for point in entry_points(group=GROUP):
+            try:
+                self.join(point.load())
+            except Exception as problem:  # whatever a stranger's module raises, the other families stay
+                package = point.dist.name if point.dist is not None else point.value
+                words = f"The protocol {point.name} of the package {package} is left out: {problem}"
+                warnings.warn(words, RuntimeWarning, stacklevel=3)
+
+    def family(self, name: str) -> Family[Any]:
+        """The family of this name.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        found = self.get(name)
+        if found is None:
+            raise ParameterError("protocol", name, f"must be one of {', '.join(self)}", "check its spelling")
+        return found
 
     def join(self, newcomer: Any) -> str:
         """Add a family, or a method to a family that is here, and return the family's name.
@@ -74,11 +111,13 @@ class Catalogue(Mapping[str, Family[Any]]):
         if isinstance(newcomer, Family):
             if newcomer.name in self:
                 raise ParameterError("protocol", newcomer.name, "must be a new name", "another family has it")
-            for method in newcomer.methods.values():
-                _check_method(method, newcomer.name)
+            if not newcomer.methods:
+                raise ParameterError("protocol", newcomer.name, "must have a method", "see Plan's contract")
+            for name, method in newcomer.methods.items():
+                _check_method(method, newcomer.name, name)
             self._joined[newcomer.name] = newcomer
             return newcomer.name
-        _check_method(newcomer, getattr(newcomer, "protocol", None))
+        _check_method(newcomer, getattr(newcomer, "protocol", None), getattr(newcomer, "method", None))
         family = self.get(newcomer.protocol)
         if family is None:
             listed = ", ".join(self)
@@ -90,24 +129,27 @@ class Catalogue(Mapping[str, Family[Any]]):
         return str(newcomer.protocol)
 
     def leave(self, protocol: str, method: str | None = None) -> None:
-        """Take a family, or one method, out again: for tests and for plug-ins that are unloaded."""
-        family = self._joined.pop(protocol, None)
-        if family is not None and method is not None:
-            kept = {name: kind for name, kind in family.methods.items() if name != method}
-            self._joined[protocol] = Family.of(
-                family.name,
-                family.summary,
-                *kept.values(),
-                domain=family.domain,
-                error=family.error,
-                error_name=family.error_name,
-            )
+        """Take a family, or one method, out again: for tests and for plug-ins that are unloaded.
+
+        A family of this package comes back as it was when it is looked up again.
+
+        Raises:
+            ParameterError: there is no such family or method; nothing is changed then.
+        """
+        family = self.family(protocol)
+        if method is None:
+            self._joined.pop(protocol)
+            return
+        if method not in family.methods:
+            raise ParameterError("method", method, f"must be one of {', '.join(family.methods)}", "nothing to remove")
+        kept = {name: kind for name, kind in family.methods.items() if name != method}
+        self._joined[protocol] = replace(family, methods=MappingProxyType(kept))
 
 
 PROTOCOLS = Catalogue()
 
 
-def _check_method(method: Any, protocol: Any) -> None:
+def _check_method(method: Any, protocol: Any, name: Any) -> None:
     """Refuse a class that is no plan, leaves a member of the contract out, or names itself otherwise."""
     shown = getattr(method, "__name__", repr(method))
     if not (inspect.isclass(method) and issubclass(method, Plan)):
@@ -115,15 +157,28 @@ def _check_method(method: Any, protocol: Any) -> None:
     missing = sorted(getattr(method, "__abstractmethods__", ()))
     if missing:
         raise ParameterError("protocol", shown, f"must have the member {missing[0]}", "see Plan's contract")
-    for name in ("protocol", "method", "theory_page"):
-        if not getattr(method, name, None):
-            raise ParameterError("protocol", shown, f"must say its {name}", "see Plan's contract")
+    for member in ("protocol", "method", "theory_page"):
+        if not getattr(method, member, None):
+            raise ParameterError("protocol", shown, f"must say its {member}", "see Plan's contract")
     if method.protocol != protocol:
         raise ParameterError("protocol", method.protocol, f"must be {protocol}, its family's", "name it so")
+    # A statistic's method is that of each plan's sum, and no text of the class.
+    if isinstance(method.method, str) and method.method != name:
+        raise ParameterError("method", method.method, f"must be {name}, as its family calls it", "name it so")
 
 
 def plan_from_document(document: Any) -> Plan:
-    """The plan that a JSON document describes; refused where any number was changed."""
+    """The plan that a JSON document describes; refused where any number was changed.
+
+    What decides the plan must be the same to the last bit. Numbers that follow from it may differ by the last bits of
+    another machine's arithmetic.
+
+    Args:
+        document: what `Plan.document` wrote.
+
+    Raises:
+        DataError: it is no plan's document, or one of another version, or a number in it was changed.
+    """
     if not isinstance(document, dict):
         raise DataError("plan", type(document).__name__, "must be a JSON object", _AGAIN)
     if document.get("schema") != SCHEMA:
@@ -132,16 +187,24 @@ def plan_from_document(document: Any) -> Plan:
     if family is None:
         raise DataError("plan.protocol", document.get("protocol"), f"must be one of {', '.join(PROTOCOLS)}", _AGAIN)
     plan: Plan = family.method_of(document).from_document(document)
-    expected = plan.document()
-    for key in expected:
-        if document.get(key) != expected.get(key):
-            raise DataError(
-                f"plan.{key}",
-                document.get(key),
-                f"must be {expected.get(key)} in this plan",
-                f"it was changed; {_AGAIN}",
-            )
+    decides = {*_DECIDES, *plan.domain_document}
+    for key, expected in plan.document().items():
+        found = document.get(key)
+        if found != expected if key in decides else not _alike(found, expected):
+            raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
+
+
+def _alike(found: Any, expected: Any) -> bool:
+    """Whether two derived values are the same, numbers up to one part in a billion."""
+    if isinstance(expected, Mapping):
+        return isinstance(found, Mapping) and all(_alike(found.get(key), each) for key, each in expected.items())
+    if isinstance(expected, list | tuple):
+        same = isinstance(found, list | tuple) and len(found) == len(expected)
+        return same and all(map(_alike, found, expected))
+    if isinstance(expected, float) and isinstance(found, int | float) and not isinstance(found, bool):
+        return math.isclose(found, expected, rel_tol=_TOLERANCE)
+    return bool(found == expected)
 
 
 def load_plan(path: Path | str) -> Plan:

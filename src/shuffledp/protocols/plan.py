@@ -193,6 +193,11 @@ class Plan(ABC):
         title = f"{self.title} of {users:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
         return present_categories(named, estimate, users=users, chart_title=title, truth=truth, view=view)
 
+    def off_by(self, estimate: Any, truth: Any) -> float | None:
+        """How far an answer is from the truth, in root mean square over its numbers; None where it is no number."""
+        value = getattr(estimate, "value", None)
+        return None if value is None else float(np.sqrt(np.mean(np.square(value - truth))))
+
     def compared(self) -> Listing:
         """The plan's error beside a trusted curator's, the paper's constants' and the local model's."""
         reference = self.reference()

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import ParameterError
+from shuffledp.estimates import VectorEstimate
 from shuffledp.protocols.heavy_hitters import HeavyHitter, HeavyHitters, SearchState
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.simulation.run import simulate
 
 
@@ -28,17 +28,10 @@ def search_heavy_hitters(
     >>> [found.string for found in search_heavy_hitters(search, people, bits=RandomBits.seeded(1), fast=True)]
     ['ab', 'c']
     """
-    every = search.as_bytes(strings)
-    if every.size != search.users:
-        raise ParameterError("strings", every.size, f"must be the search's {search.users} users", "plan for as many")
     splitting, reporting = bits.spawn(2)
-    order = uniform_permutation(search.users, bits=splitting)
-    state = search.start()
-    for group in search.groups():
-        if state.found is not None:
-            break
-        if progress is not None:
-            progress(state)
-        codes = search.encode(state, every[np.asarray(order)[group]])
-        state = search.tell(state, simulate(search.ask(state), codes, bits=reporting, fast=fast))
-    return state.found or ()
+
+    def run(plan: HistogramPlan, codes: NDArray[np.int64]) -> VectorEstimate:
+        estimate: VectorEstimate = simulate(plan, codes, bits=reporting, fast=fast)
+        return estimate
+
+    return search.searched(strings, run, bits=splitting, progress=progress).found or ()

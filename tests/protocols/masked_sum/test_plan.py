@@ -2,8 +2,10 @@
 
 import dataclasses
 import itertools
+import json
 import math
 from collections import Counter
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -12,15 +14,21 @@ from scipy import stats
 from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.audit.events import Tally, find
+from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
-from shuffledp.protocols import masked_sum
+from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
+from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.masked_sum import MaskedSum
+from shuffledp.protocols.masked_sum import plan as masked_sum
 from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.tallies import Tally as PieceTally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import discrete_laplace
-from shuffledp.testing.statistics import assert_law, assert_not_law
+from shuffledp.simulation.masked_sum import run_masked_sum
+from shuffledp.simulation.run import simulate
+from shuffledp.testing.statistics import assert_law, assert_not_law, assert_same_law
 
 TARGET = Privacy(1, 1e-6)
 
@@ -177,3 +185,58 @@ def test_bad_plans_are_named(wrong: dict, parameter: str) -> None:
     with pytest.raises(ParameterError) as told:
         MaskedSum.plan(privacy=TARGET, **wrong)
     assert told.value.parameter == parameter
+
+
+@pytest.mark.parametrize("high", [1, 10])
+def test_a_masked_sum_is_a_plan_like_all_others(high: int) -> None:
+    plan = PROTOCOLS["masked-sum"].plan(users=8, privacy=TARGET, high=high)
+    document = json.loads(json.dumps(plan.document()))
+    assert plan_from_document(document) == plan == MaskedSum.plan(users=8, privacy=TARGET, high=high)
+    for key, value in {"high": high + 1, "users": 9, "noise": {**document["noise"], "repetitions": 400}}.items():
+        with pytest.raises(ParameterError, match=r"plan|noise"):
+            plan_from_document(document | {key: value})
+    values = np.arange(8) % (high + 1)
+    by_rounds = simulate(plan, values, bits=RandomBits.seeded(3))
+    assert by_rounds == run_masked_sum(plan, values, bits=RandomBits.seeded(3)).estimate
+    by_law = simulate(plan, values, bits=RandomBits.seeded(3), fast=True)
+    assert all(abs(each.value - values.sum()) <= plan.largest_deviation for each in (by_rounds, by_law))
+    entry = entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC))
+    assert entry.description == "masked-sum by masks" and entry.pair.describe() == plan.pair(8).describe()
+
+
+def test_messages_and_law_agree() -> None:
+    plan = MaskedSum.plan(users=4, privacy=TARGET)
+    bits = RandomBits.seeded(4)
+    rows = [[simulate(plan, [1, 0, 1, 1], bits=bits, fast=fast).value for _ in range(600)] for fast in (False, True)]
+    assert_same_law(np.array(rows[0]), np.array(rows[1]), false_alarm=1e-9)
+
+
+def test_the_audit_of_a_plan_lets_it_stand_and_refutes_a_quieter_twin() -> None:
+    plan = MaskedSum.plan(users=6, privacy=TARGET)
+    assert audit_plan(plan, bits=RandomBits.seeded(1), trials=40_000).verdict == "stands"
+    assert audit_plan(plan, bits=RandomBits.seeded(1), trials=40_000, sabotage=0.2).verdict == "refuted"
+
+
+def test_two_rounds_are_not_served_live_and_everybody_must_stay() -> None:
+    plan = MaskedSum.plan(users=6, privacy=TARGET)
+    for refused in (lambda: plan.layout, lambda: plan.mechanism(6)):
+        with pytest.raises(ParameterError, match="two rounds of the same people"):
+            refused()
+    learner = plan.learner()
+    with pytest.raises(ParameterError, match="everybody must stay"):
+        learner.tell(learner.start(), 5, {})
+    with pytest.raises(InfeasibleError, match="honest_fraction must be 1"):
+        MaskedSum.plan(users=6, privacy=TARGET, honest_fraction=0.5)
+    assert plan.warnings and "voids" in plan.lying_client
+
+
+def test_pieces_of_round_one_add_up() -> None:
+    plan = MaskedSum.plan(users=5, privacy=TARGET)
+    reports = plan.agreement.reports(plan.agreement.toss(bits=RandomBits.seeded(2)))
+    cuts = [slice(0, 100), slice(100, 101), slice(101, None)]
+    tallies = [
+        plan.agreement.tally(Batch(reports.payloads[cut], 0 if place else 5, reports.labels[cut]))
+        for place, cut in enumerate(cuts)
+    ]
+    whole = plan.agreement.useful(Batch(reports.payloads, 5, reports.labels))
+    assert np.array_equal(plan.agreement.differing(PieceTally.merge(tallies)), whole)

@@ -27,6 +27,7 @@ from shuffledp.protocols.cut import (
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits

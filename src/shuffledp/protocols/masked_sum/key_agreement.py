@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.curves import smallest_integer
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import coin_bits
 
@@ -130,23 +131,28 @@ class KeyAgreement:
             coins.reshape(self.users, -1), labels.astype(np.uint32, copy=False).reshape(self.users, -1)
         )
 
-    def useful(self, batch: Batch) -> NDArray[np.bool_]:
-        """What everybody reads from the shuffler's output: for each pair and repetition, whether the coins differ."""
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """For each pair and repetition, how many coins there are, and how many show a 1."""
         size = self.pairs * self.repetitions
         labels = np.empty(0, dtype=np.int64) if batch.labels is None else batch.labels.astype(np.int64)
-        if not (
-            batch.reports == self.users
-            and labels.size == 2 * size
-            and int(labels.max()) < size
-            and (np.bincount(labels, minlength=size) == 2).all()
-            and int(batch.payloads.max()) <= 1
-        ):
+        good = (labels < size) & (batch.payloads[: labels.size] <= 1)
+        ones = np.bincount(labels[good & (batch.payloads[: labels.size] == 1)], minlength=size)
+        counts = np.stack((np.bincount(labels[good], minlength=size), ones))
+        return Tally(counts.astype(np.int64), batch.reports, len(batch), malformed)
+
+    def differing(self, tally: Tally) -> NDArray[np.bool_]:
+        """What everybody reads from the shuffler's output: for each pair and repetition, whether the coins differ."""
+        size = self.pairs * self.repetitions
+        if not (tally.reports == self.users and tally.messages == 2 * size and (tally.counts[0] == 2).all()):
             raise BrokenBatchError(
-                f"messages must be two coins for each of {size:,} labels, got {len(batch):,} messages of "
-                f"{batch.reports} users: everybody must stay; nothing private was sent yet, so begin again."
+                f"messages must be two coins for each of {size:,} labels, got {tally.messages:,} messages of "
+                f"{tally.reports} users: everybody must stay; nothing private was sent yet, so begin again."
             )
-        ones = np.bincount(labels[batch.payloads == 1], minlength=size)
-        return np.asarray(ones.reshape(self.pairs, self.repetitions) == 1)
+        return np.asarray(tally.counts[1].reshape(self.pairs, self.repetitions) == 1)
+
+    def useful(self, batch: Batch) -> NDArray[np.bool_]:
+        """Whether the coins of each pair and repetition differ, from the whole batch."""
+        return self.differing(self.tally(batch))
 
     def keys(self, coins: NDArray[np.uint8], useful: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """Every user's key with every other: row i is made from user i's own coins and what everybody reads."""

@@ -4,34 +4,68 @@ Reference: [004] Theorem 28 for the keys; pairwise masks as in Bonawitz et al. 2
 Polya shares of the noise as in Ghazi, Kumar, Manurangsi, Pagh 2020.
 """
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee
-from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewReportsError
+from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.domain import Domain, Generator, column_of, refuse_first
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import check_fields, domain, noise, only_exact
+from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
 from shuffledp.protocols.masked_sum.key_agreement import FAILURE, KeyAgreement, as_numbers
-from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio, ratio_with
+from shuffledp.protocols.request import Request
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
+from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.sampling.laws import sample_polya_difference
+from shuffledp.schedules.layout import BatchLayout
 
-CONFIDENCE = 0.95
+LARGEST_HIGH = 1 << 20
+_TWO_ROUNDS = "is asked in two rounds of the same people; the live service serves plans of one schedule"
+
+
+@dataclass(frozen=True)
+class WholeNumbers(Domain):
+    """Whole numbers in 0..high."""
+
+    kind: ClassVar[str] = "whole-numbers"
+    high: int
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"high": self.high}
+
+    @property
+    def options(self) -> str:
+        return f"--high {self.high}"
+
+    def check_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        array = column_of(values)
+        if array.dtype.kind not in "bui":
+            problem = "must be whole numbers"
+            raise DataError("values", f"{array.dtype} of shape {array.shape}", problem, "pass one a user")
+        refuse_first(array, (array < 0) | (array > self.high), f"must lie in 0..{self.high}", "clip them")
+        return array.astype(np.int64)
+
+    def synthesize(self, users: int, generator: Generator) -> NDArray[np.int64]:
+        return (generator.random(users) * (self.high + 1)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedSum:
+class MaskedSum(Plan):
     """A demonstration: the sum of whole numbers in 0..high, with the noise that a trusted curator would add.
 
     Round 1 gives every two users a key; in round 2 each sends its value, its Polya share of discrete
@@ -45,34 +79,37 @@ class MaskedSum:
 
     Reference: [004] Theorem 28; docs/theory/interaction.md.
 
+    >>> from shuffledp import Privacy
     >>> plan = MaskedSum.plan(users=20, privacy=Privacy(1, 1e-6))
     >>> round(plan.standard_error, 3), plan.modulus_bits, plan.agreement.repetitions, plan.agreement.messages
     (1.357, 47, 200, 76000)
     """
 
+    protocol: ClassVar[str] = "masked-sum"
+    method: ClassVar[str] = "masks"
     theory_page: ClassVar[str] = "docs/theory/interaction.md"
+    law: ClassVar[str] = "discrete-laplace"
+    can_be_voided: ClassVar[bool] = True
 
-    users: int
-    privacy: Privacy
-    high: int
-    ratio: float
-    modulus_bits: int
-    largest_deviation: int
-    repetitions: int
+    high: int = domain()
+    ratio: float = noise("(0, 1)")
+    modulus_bits: int = noise()
+    largest_deviation: int = noise()
+    repetitions: int = noise()
 
     @classmethod
-    def plan(cls, *, users: int, privacy: Privacy, high: int = 1, failure: Fraction = FAILURE) -> Self:
+    def for_request(cls, request: Request, *, high: int = 1, failure: Fraction = FAILURE) -> Self:
         """A curator's noise, a modulus that shows a spoiled sum, and keys as long as the modulus."""
-        if isinstance(users, bool) or not isinstance(users, int) or users < 2:
-            raise ParameterError("users", users, "must be a whole number >= 2", "a mask needs two people")
+        only_exact(request.constants)
+        if request.users < 2:
+            raise ParameterError("users", request.users, "must be a whole number >= 2", "a mask needs two people")
         _check_high(high)
-        ratio = pure_ratio(privacy.epsilon, high)
+        ratio = pure_ratio(request.privacy.epsilon, high)
         deviation = polya_law(1.0, ratio).deviation_quantile(FALSE_ALARM)
-        modulus_bits = modulus_bits_for(users * high + 2 * deviation + 1)
-        agreement = KeyAgreement.plan(users=users, key_bits=modulus_bits, failure=failure)
+        modulus_bits = modulus_bits_for(request.users * high + 2 * deviation + 1)
+        agreement = KeyAgreement.plan(users=request.users, key_bits=modulus_bits, failure=failure)
         return cls(
-            users=users,
-            privacy=privacy,
+            **request.common,
             high=high,
             ratio=ratio,
             modulus_bits=modulus_bits,
@@ -80,22 +117,14 @@ class MaskedSum:
             repetitions=agreement.repetitions,
         )
 
-    def __post_init__(self) -> None:
+    def _check_noise(self) -> None:
         _check_high(self.high)
-        if not 0 < self.ratio < 1:
-            raise ParameterError("ratio", self.ratio, "must lie strictly between 0 and 1", "make the plan again")
+        check_fields(self)
         self._arithmetic.check(self.largest_deviation)
         _ = self.agreement  # refuses too few users, or too many
-        proved = self.guarantee().delta
-        if proved > self.privacy.delta:
-            raise InfeasibleError(
-                "noise",
-                json.dumps({"ratio": self.ratio}),
-                f"must reach delta {self.privacy.delta:g} at epsilon {self.privacy.epsilon:g} but gives {proved:.3g}",
-                "add noise, or choose a larger epsilon or delta",
-            )
-
-    # --- numbers -----------------------------------------------------------------------------
+        if self.honest_fraction != 1:
+            problem = "must be 1: a user who does not follow the protocol voids the sum"
+            raise InfeasibleError("honest_fraction", self.honest_fraction, problem, "take a sum of one round")
 
     @property
     def agreement(self) -> KeyAgreement:
@@ -109,8 +138,37 @@ class MaskedSum:
 
     @property
     def standard_error(self) -> float:
-        """Of the sum."""
         return self.noise_law.standard_deviation
+
+    @property
+    def error_bound(self) -> float:
+        return float(self.noise_law.deviation_quantile(1 - CONFIDENCE))
+
+    @property
+    def messages_per_user_mean(self) -> float:
+        return float(self.messages_per_user_max)
+
+    @property
+    def messages_per_user_max(self) -> int:
+        """A coin for each other user and repetition in round 1, and one number in round 2."""
+        return self.agreement.messages_per_user + 1
+
+    @property
+    def bits_per_message(self) -> int:
+        """Of round 2: the modulus; of round 1: a coin, and a label that says whose."""
+        return max(self.modulus_bits, 1 + (self.agreement.pairs * self.repetitions - 1).bit_length())
+
+    @property
+    def alphabet_size(self) -> int:
+        return 1 << self.modulus_bits
+
+    def reference(self) -> dict[str, float | None]:
+        central = CuratorDiscreteLaplace(privacy=self.privacy).standard_error if self.high == 1 else None
+        return {"paper_standard_error": None, "central_standard_error": central, "local_standard_error": None}
+
+    @property
+    def question(self) -> str:
+        return f"add up the whole numbers of {self.users:,} users, each in 0..{self.high:,}, in two rounds"
 
     @property
     def _arithmetic(self) -> Splitting:
@@ -118,31 +176,22 @@ class MaskedSum:
         spread = self.largest_deviation
         return Splitting(1, self.modulus_bits, -spread, self.users * self.high + spread)
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> ShiftPair:
         """What a coalition of everybody else and the analyzer must tell apart when so many users are outside it."""
         return polya_pair(honest / self.users, self.ratio, self.high)
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        """Every summand of delta at this epsilon when so many users are outside the coalition."""
         return (
             DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of the pair"),
             DeltaTerm("masks", 0.0, "keys are exactly uniform, so masked values can be simulated from their sum"),
             polya_sampling_term(self.users, self.users, self.ratio, epsilon),
         )
 
-    def guarantee(self) -> Guarantee:
-        """The proof of the plan's claim, as data: no user is in the coalition."""
-        return Guarantee(
-            claim=self.privacy,
-            pair=self.pair(self.users),
-            theory_page=self.theory_page,
-            dominates_because=(
-                "Masks between users outside the coalition are uniform and cancel only in the sum of all of them, "
-                "which is a function of the user's value plus their Polya shares, whatever the others' values."
-            ),
-            terms=self.delta_terms(self.privacy.epsilon, self.users),
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Masks between users outside the coalition are uniform and cancel only in the sum of all of them, "
+            "which is a function of the user's value plus their Polya shares, whatever the others' values."
         )
 
     def epsilon_against(self, colluders: int) -> float:
@@ -158,7 +207,7 @@ class MaskedSum:
                 f"must lie in 0..{self.users - 2}, so that two users are left",
                 "a user alone has no mask that the others do not know",
             )
-        return epsilon_at(_Against(self, honest), self.privacy.delta)
+        return self.epsilon_among(honest)
 
     def collusions(self, coalitions: Sequence[int] | None = None) -> tuple[Collusion, ...]:
         """What the analyzer learns with so many users, or with the shuffler.
@@ -184,23 +233,31 @@ class MaskedSum:
         )
         return tuple(rows)
 
-    # --- round 2 -----------------------------------------------------------------------------
+    @property
+    def influence(self) -> None:
+        return None
+
+    @property
+    def lying_client(self) -> str:
+        return self._arithmetic.lying_client("the sum")
+
+    @property
+    def domain(self) -> WholeNumbers:
+        return WholeNumbers(self.high)
 
     def check_values(self, values: ArrayLike) -> NDArray[np.int64]:
         """The values as whole numbers, one a user."""
         array = np.asarray(values)
-        if array.ndim != 1 or array.size != self.users or array.dtype.kind not in "bui":
-            raise DataError(
-                "values",
-                f"{array.dtype} of shape {array.shape}",
-                f"must be {self.users} whole numbers",
-                "pass one a user",
-            )
-        bad = np.flatnonzero((array < 0) | (array > self.high))
-        if bad.size:
-            row = int(bad[0])
-            raise DataError("values", f"{array[row]} in row {row + 1}", f"must lie in 0..{self.high}", "clip them")
-        return array.astype(np.int64)
+        if array.shape != (self.users,):
+            problem = f"must be {self.users} whole numbers"
+            raise DataError("values", f"{array.dtype} of shape {array.shape}", problem, "pass one a user")
+        return self.domain.check_values(array)
+
+    def true_value(self, values: ArrayLike) -> float:
+        return float(self.check_values(values).sum())
+
+    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> NDArray[np.int64]:
+        return self.check_values(values)
 
     def mask(self, values: ArrayLike, keys: NDArray[np.uint8], *, bits: RandomBits) -> Reports:
         """What users send in round 2: row i of the keys is what user i shares with each other user."""
@@ -214,30 +271,166 @@ class MaskedSum:
         masked = (noisy.astype(np.uint64) + total) & self._arithmetic.mask
         return Reports.of_equal_size(masked.reshape(self.users, 1))
 
-    def analyze(self, batch: Batch) -> Estimate:
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """The sum of round 2's numbers modulo the modulus."""
+        return self._arithmetic.tally(batch, malformed)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
         """The sum; without a single user's message, or with a wrong mask, there is none."""
-        if batch.reports < self.users:
-            raise TooFewReportsError(self.users, batch.reports)
-        self._arithmetic.check_messages(batch.payloads, self.users)
+        self.check_reports(tally.reports)
+        (total,) = self._arithmetic.sums(tally, self.users)
+        return self._estimate(float(total), simulated=simulated)
+
+    def analyze(self, batch: Batch) -> Estimate:
+        """The sum from the messages of round 2."""
+        return self.estimate(self.tally(batch))
+
+    def _estimate(self, value: float, *, simulated: bool) -> Estimate:
         return Estimate(
-            value=float(self._arithmetic.decode(self._arithmetic.total(batch.payloads))),
+            value=value,
             standard_error=self.standard_error,
-            bound=float(self.noise_law.deviation_quantile(1 - CONFIDENCE)),
+            bound=self.error_bound,
             confidence=CONFIDENCE,
+            simulated=simulated,
         )
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+        total = self.true_value(values)
+        added = int(sample_polya_difference(Fraction(1), self.ratio, 1, bits=bits)[0])
+        return self._estimate(total + added, simulated=not bits.is_secure)
+
+    @property
+    def layout(self) -> BatchLayout:
+        raise ParameterError("protocol", self.protocol, _TWO_ROUNDS, "run it in one process: simulate")
+
+    @property
+    def open_batches(self) -> int:
+        return 1
+
+    def mechanism(self, users: int) -> BatchMechanism:
+        raise ParameterError("protocol", self.protocol, _TWO_ROUNDS, "ask its learner")
+
+    def learner(self) -> "TwoRounds":
+        return TwoRounds(self)
+
+    def audited_effort(self, honest: int) -> int:
+        return honest
+
+    def views(self, side: int, trials: int, honest: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        """The honest users' sum, one of whom has 0 or the highest value: exactly what is left of masked values."""
+        shares = sample_polya_difference(Fraction(1, self.users), self.ratio, trials * honest, bits=bits)
+        return np.asarray(side * self.high + shares.reshape(trials, honest).sum(axis=1)).reshape(-1, 1)
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
+
+
+@dataclass(slots=True)
+class Devices:
+    """What the users' devices keep between the two rounds: their secret coins."""
+
+    coins: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Against:
-    """Delta as a function of epsilon when so many users are outside the coalition."""
+class KeyRound(BatchMechanism):
+    """Round 1: every two users' coins, of which everybody reads where they differ."""
 
     plan: MaskedSum
-    honest: int
+    devices: Devices
 
-    def delta(self, epsilon: float) -> float:
-        return sum(term.value for term in self.plan.delta_terms(epsilon, self.honest))
+    @property
+    def users(self) -> int:  # type: ignore[override]
+        return self.plan.users
+
+    @property
+    def messages_max(self) -> int:
+        return self.plan.agreement.messages_per_user
+
+    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
+        agreement = self.plan.agreement
+        self.devices.coins = agreement.toss(bits=bits)
+        return agreement.reports(self.devices.coins)
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self.plan.agreement.tally(batch, malformed)
+
+    def read(self, tally: Tally) -> tuple[NDArray[np.bool_], int]:
+        return self.plan.agreement.differing(tally), tally.malformed
+
+
+@dataclass(frozen=True, slots=True)
+class MaskRound(BatchMechanism):
+    """Round 2: values under the masks that both users of every pair know."""
+
+    plan: MaskedSum
+    devices: Devices
+    useful: NDArray[np.bool_]
+
+    @property
+    def users(self) -> int:  # type: ignore[override]
+        return self.plan.users
+
+    @property
+    def messages_max(self) -> int:
+        return 1
+
+    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
+        if self.devices.coins is None:
+            raise ParameterError("devices", None, "must hold the coins of round 1", "begin with round 1")
+        return self.plan.mask(prepared, self.plan.agreement.keys(self.devices.coins, self.useful), bits=bits)
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        return self.plan.tally(batch, malformed)
+
+    def read(self, tally: Tally) -> tuple[Tally, int]:
+        return tally, tally.malformed
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedState:
+    """What everybody read in round 1, and the tally of round 2; `users` have sent both."""
+
+    users: int = 0
+    devices: Devices = field(default_factory=Devices)
+    useful: NDArray[np.bool_] | None = None
+    tally: Tally | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TwoRounds(Learner[MaskedState]):
+    """Everybody in round 1, and everybody again in round 2."""
+
+    plan: MaskedSum
+
+    @property
+    def fingerprint(self) -> str:
+        return self.plan.fingerprint
+
+    def start(self) -> MaskedState:
+        return MaskedState()
+
+    def ask(self, state: MaskedState) -> Cohort | None:
+        if state.tally is not None:
+            return None
+        first = KeyRound(self.plan, state.devices)
+        batch = first if state.useful is None else MaskRound(self.plan, state.devices, state.useful)
+        return Cohort(self.plan.users, (OpenBatch(1, 0, batch, 0),))
+
+    def tell(self, state: MaskedState, users: int, closed: Mapping[int, Any]) -> MaskedState:
+        if users != self.plan.users or 1 not in closed:
+            raise ParameterError("users", users, f"must be all {self.plan.users}", "everybody must stay")
+        if state.useful is None:
+            return replace(state, useful=closed[1])
+        return replace(state, users=users, tally=closed[1])
+
+    def estimate(self, state: MaskedState, *, simulated: bool = False) -> Estimate | None:
+        return None if state.tally is None else self.plan.estimate(state.tally, simulated=simulated)
+
+    def guarantee(self) -> Guarantee:
+        return self.plan.guarantee()
 
 
 def _check_high(high: int) -> None:
-    if isinstance(high, bool) or not isinstance(high, int) or not 1 <= high <= 1 << 20:
-        raise ParameterError("high", high, f"must be a whole number in 1..{1 << 20}", "1 counts ones")
+    if isinstance(high, bool) or not isinstance(high, int) or not 1 <= high <= LARGEST_HIGH:
+        raise ParameterError("high", high, f"must be a whole number in 1..{LARGEST_HIGH}", "1 counts ones")

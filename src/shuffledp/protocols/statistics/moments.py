@@ -22,7 +22,7 @@ from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
 from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.ball import Ball
 from shuffledp.protocols.domains.domain import Domain, Generator
-from shuffledp.protocols.domains.summed import check_range
+from shuffledp.protocols.domains.summed import Reals, check_range
 from shuffledp.protocols.fields import domain, saved_fields
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
@@ -73,6 +73,9 @@ class Parabola(Domain):
     def check_values(self, values: ArrayLike) -> Floats:
         """Points in the ball."""
         return Ball(2, RADIUS).check_values(values)
+
+    def clip_own_values(self, values: ArrayLike) -> tuple[Floats, int]:
+        return Reals(1, self.low, self.high).clip_values(values)
 
     def synthesize(self, users: int, generator: Generator) -> Floats:
         return self.encode(self.low + (self.high - self.low) * generator.beta(2, 5, users), clip=True)

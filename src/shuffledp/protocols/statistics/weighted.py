@@ -92,6 +92,11 @@ class Triangle(Domain):
         """Points in the ball."""
         return Ball(2, RADIUS).check_values(values)
 
+    def clip_own_values(self, values: ArrayLike) -> tuple[Floats, int]:
+        rows = np.asarray(values, dtype=np.float64)
+        clipped = np.clip(rows, [self.low, 0.0], [self.high, self.largest_weight])
+        return clipped, int((clipped != rows).any(axis=1).sum())
+
     def synthesize(self, users: int, generator: Generator) -> Floats:
         values = self.low + (self.high - self.low) * generator.beta(2, 5, users)
         return self.encode(values, self.largest_weight * generator.random(users), clip=True)

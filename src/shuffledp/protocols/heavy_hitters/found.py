@@ -1,0 +1,59 @@
+"""What a search finds: strings with their counts, and how far off a group that is drawn at random can put them."""
+
+import math
+from dataclasses import dataclass
+
+from shuffledp.accounting.curves import smallest_real
+from shuffledp.estimates import NamedEstimate
+from shuffledp.protocols.error_bounds import CONFIDENCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeavyHitter:
+    """A frequent string: its count among all users, and how far off noise and sampling can put it.
+
+    lower..upper holds for all strings at once with `confidence`: noise may fail in 5% of runs, sampling in 5%.
+    """
+
+    string: str
+    count: float
+    lower: float
+    upper: float
+    noise_bound: float
+    sampling_bound: float
+    confidence: float = 2 * CONFIDENCE - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoundStrings(NamedEstimate):
+    """The frequent strings that were found, most frequent first, with their counts among all users."""
+
+    found: tuple[HeavyHitter, ...] = ()
+
+    def __str__(self) -> str:
+        found = ", ".join(
+            f"{each.string!r} {each.count:,.0f} ({each.lower:,.0f}..{each.upper:,.0f})" for each in self.found
+        )
+        return f"{found or 'no string is frequent enough'}; all with {self.confidence:.0%} confidence"
+
+
+def sampled_shares(share: float, group: int, failure: float) -> tuple[float, float]:
+    """Shares of all users that a share of a random group can come from.
+
+    Chernoff's bound in its sharpest form; it holds for groups drawn without replacement, too (Hoeffding 1963).
+    """
+    needed = math.log(2 / failure) / group
+
+    def far(p: float) -> bool:
+        return _divergence(share, min(max(p, 1e-300), 1 - 1e-16)) >= needed
+
+    upper = share + smallest_real(lambda d: share + d >= 1 or far(share + d), 0.0, 1e-6, relative=1e-6)
+    lower = share - smallest_real(lambda d: share - d <= 0 or far(share - d), 0.0, 1e-6, relative=1e-6)
+    return max(0.0, lower), min(1.0, upper)
+
+
+def _divergence(share: float, p: float) -> float:
+    """Of a coin of this share from one of p."""
+    one = share * math.log(share / p) if share > 0 else 0.0
+    other = (1 - share) * math.log((1 - share) / (1 - p)) if share < 1 else 0.0
+    return one + other
