@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.continual.batches import CoinBatch
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.files import whole_file
@@ -26,6 +25,7 @@ from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.ranges.base import RangesPlan
+from shuffledp.protocols.sums.batches import CoinBatch
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, binding

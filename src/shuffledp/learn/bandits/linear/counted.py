@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from shuffledp.continual.counter import Counter, CounterState
-from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import OFFSETS, ReleaseNoise
@@ -21,6 +20,7 @@ from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
 from shuffledp.learn.bandits.spec import check_privacy
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
+from shuffledp.protocols.sums.noise import SkellamNoise
 
 # Rounding may add this part to the norm of a noise matrix; noise of a larger deviation, in steps, is slow to draw.
 _ROUNDING_COST, _WIDEST_NOISE, _COARSEST = 0.02, 15_000, 16
