@@ -36,7 +36,7 @@ _FINEST_UNARY = 8
 # Second opinions gain at most about a tenth, with many shufflers; so many layouts are tried with them.
 _MOST_GAIN, _COMBINED_TRIED = 1.1, 3
 # Budgets grow by this factor where each has noise of its own.
-_GROWTH = 1.2
+_GROWTH = 1.05
 
 Estimator = Literal["completed", "combined"]
 """How completed batches make an estimate: a sum of them, or with second opinions where two close together."""
