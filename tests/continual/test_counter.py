@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from shuffledp.continual.batches import CoinBatch, total_coins
 from shuffledp.continual.counter import Counter, CounterState
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.sums.batches import CoinBatch
 from shuffledp.randomness import RandomBits
 from shuffledp.testing.statistics import assert_deviation, assert_law, assert_mean, assert_same_law
 
@@ -187,12 +187,6 @@ def test_the_noise_of_a_batch_of_coins_is_binomial() -> None:
     from shuffledp.accounting.laws import Binomial
 
     assert_law(drawn, -10, np.exp(Binomial(20, 0.5).log_pmf(np.arange(21.0))))
-
-
-def test_total_coins_keep_the_honest_part() -> None:
-    for fraction in (1.0, 0.9, 0.7, 1 / 3):
-        total = total_coins(80, fraction)
-        assert total % 2 == 0 and int(total * fraction + 1e-9) >= 80 and total <= 80 / fraction + 4
 
 
 @pytest.mark.parametrize("family", ["laplace", "skellam"])

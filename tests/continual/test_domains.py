@@ -11,13 +11,13 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.continual.counter import Counter, CounterState
-from shuffledp.continual.noise import CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import UserView
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Bits, OneHot, Reals, SummedDomain, Vectors
+from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
 
@@ -59,8 +59,8 @@ def true_sums(domain: SummedDomain, values: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("case", CASES)
 def test_a_quieter_twin_cannot_be_made(case: str) -> None:
     plan = plan_of(case)
-    assert sum(term.value for term in plan.delta_terms(EASY.epsilon)) <= EASY.delta
-    noise = plan.noise
+    assert sum(term.value for term in plan.delta_terms(EASY.epsilon, plan.users)) <= EASY.delta
+    noise = plan.batch_noise
     if isinstance(noise, LaplaceNoise):
         quieter = LaplaceNoise(noise.ratio ** (1 / 0.8))
     elif isinstance(noise, SkellamNoise):
@@ -68,7 +68,7 @@ def test_a_quieter_twin_cannot_be_made(case: str) -> None:
     else:
         quieter = CoinNoise(2 * int(noise.coins * 0.64 / 2))
     with pytest.raises(InfeasibleError, match="noise"):
-        replace(plan, noise=quieter)
+        replace(plan, batch_noise=quieter)
 
 
 @pytest.mark.parametrize("batches", [1, 2, 3])

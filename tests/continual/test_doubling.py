@@ -8,9 +8,10 @@ import pytest
 
 from shuffledp.accounting.laws import DiscreteLaplace
 from shuffledp.continual.doubling import UnboundedCounter
-from shuffledp.continual.noise import LaplaceNoise, calibrate
+from shuffledp.continual.noise import calibrate
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.sums.noise import LaplaceNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
 
@@ -35,7 +36,7 @@ def test_epochs_double_and_follow_each_other() -> None:
 def test_a_user_is_in_as_many_batches_as_are_paid_for() -> None:
     made = counter(shufflers=4)
     assert made.epoch(3).inner.shufflers_used + 1 == made.shufflers_used <= 4
-    assert made.epoch(3).inner.noise == calibrate("laplace", made.shufflers_used, PRIVACY)
+    assert made.epoch(3).inner.batch_noise == calibrate("laplace", made.shufflers_used, PRIVACY)
     assert sum(term.value for term in made.delta_terms(1.0)) <= 1e-6
     # Noise for one batch fewer, or a fifth less of its variance, would not be enough.
     assert calibrate("laplace", made.shufflers_used - 1, PRIVACY).delta(1.0, made.shufflers_used) > 1e-6

@@ -13,11 +13,12 @@ from shuffledp.continual import combined_bound
 from shuffledp.continual.certified import _maxima, certify
 from shuffledp.continual.combined_bound import combined_laws
 from shuffledp.continual.counter import Counter, CounterState
-from shuffledp.continual.noise import LaplaceNoise, calibrate
+from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.second_opinions import SecondOpinions, combine, weights
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.sums.noise import LaplaceNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
@@ -207,7 +208,7 @@ def test_nobody_joins_more_batches_than_there_are_shufflers(budget: int, shuffle
 def test_a_twin_with_a_fifth_less_noise_cannot_be_made() -> None:
     plan = CounterPlan.plan(users=20_000, shufflers=3, privacy=PRIVACY, estimator="combined")
     with pytest.raises(InfeasibleError, match="noise"):
-        dataclasses.replace(plan, noise=LaplaceNoise(plan.batch_noise.ratio**1.12))
+        dataclasses.replace(plan, batch_noise=LaplaceNoise(plan.batch_noise.ratio**1.12))
 
 
 # --- the same estimates in three ways --------------------------------------------------------
@@ -262,7 +263,7 @@ def test_errors_have_the_deviations_that_are_claimed(shufflers: int) -> None:
     for noise in (None, LaplaceNoise(0.05)):
         plan = planned(4, shufflers)
         opinions, count = plan.second_opinions, 4000
-        law = noise or plan.noise
+        law = noise or plan.batch_noise
         drawn = [
             law.sample(1, size * count, bits=RandomBits.seeded(size)).reshape(size, count)
             for size in (plan.schedule.batches, opinions.count)

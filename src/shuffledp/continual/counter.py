@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import Guarantee
-from shuffledp.continual.batches import Total
 from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.second_opinions import combine
@@ -24,6 +23,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
 from shuffledp.protocols.states import State, is_whole, kept, whole
+from shuffledp.protocols.sums.batches import Total
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.shuffle.pool import ShufflerPool

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.continual.batches import SumBatch
 from shuffledp.continual.bounds import ROUGH, SumTails, horizon_bound, sum_tails
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
@@ -26,6 +25,7 @@ from shuffledp.continual.planner import budgets_near, gaussian_guess
 from shuffledp.continual.shape import check_confidence, check_shufflers
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.sums.batches import SumBatch
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import slots
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from shuffledp.continual.certified import certify
-from shuffledp.continual.noise import FAMILIES
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.domains.summed import OneHot, SummedDomain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.sums.noise import FAMILIES
 
 KINDS: dict[str, tuple[str, ...]] = {
     "bits": (),

@@ -11,23 +11,15 @@ from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, delta_of_distance
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.repeated import RepeatedPair
-from shuffledp.continual.batches import CoinBatch, ShareBatch, SumBatch, batch_mechanism, total_coins
-from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise, SkellamNoise
+from shuffledp.continual.batches import batch_mechanism
+from shuffledp.continual.noise import TRANSPORT_PART
 from shuffledp.continual.shape import CountShape
 from shuffledp.continual.views import UserView
-from shuffledp.protocols.domains.summed import SummedDomain
-from shuffledp.sampling.laws import poisson_parts
+from shuffledp.protocols.sums.batches import SumBatch
 from shuffledp.schedules.combinatorial import batch_counts, slots
 
 # What any table of noise cuts off and rounds, at most: see TableLaw.from_ratios.
 _TABLE_DISTANCE = 2.0**-107
-
-
-@lru_cache(maxsize=4096)
-def _mechanism(
-    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: SummedDomain
-) -> SumBatch:
-    return batch_mechanism(users, honest_fraction, noise, distance, domain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +32,7 @@ class PrivateCount(CountShape):
 
     def mechanism(self, users: int) -> SumBatch:
         """What the users of a batch of this size send."""
-        return _mechanism(users, self.honest_fraction, self.batch_noise, self.distance_per_batch, self.domain)
+        return batch_mechanism(users, self.honest_fraction, self.batch_noise, self.distance_per_batch, self.domain)
 
     @property
     def messages_per_user_max(self) -> int:
@@ -83,7 +75,7 @@ class PrivateCount(CountShape):
     @property
     def distance_per_batch(self) -> float:
         """How much the shares of one batch may show beyond their sum."""
-        if isinstance(self.batch_noise, CoinNoise):
+        if self.batch_noise.is_exact:
             return 0.0
         sampling = delta_of_distance(math.exp(self.privacy.epsilon), self._sampling_distance)
         left = TRANSPORT_PART * self.privacy.delta * (1 - 1e-9) - sampling
@@ -91,13 +83,9 @@ class PrivateCount(CountShape):
 
     @property
     def _sampling_distance(self) -> float:
-        """Two draws for every coordinate of every user of a user's batches, or more where noise is drawn in parts."""
-        parts = 1
-        if isinstance(self.batch_noise, SkellamNoise):
-            parts = poisson_parts(
-                Fraction(self.batch_noise.variance) / honest_users(self.slot_users, self.honest_fraction)
-            )
-        return 2 * parts * self.domain.coordinates * self.shufflers_used * self.users * _TABLE_DISTANCE
+        """Of every number of every user of a user's batches, as if each drew twice its part of the noise."""
+        draws = self.batch_noise.draws(Fraction(2, honest_users(self.slot_users, self.honest_fraction)))
+        return draws * self.domain.coordinates * self.shufflers_used * self.users * _TABLE_DISTANCE
 
     @property
     def view(self) -> UserView:
@@ -106,7 +94,7 @@ class PrivateCount(CountShape):
 
     def pair(self, honest: int) -> DominatingPair:
         """What one batch shows of a user's value; a user is in at most `shufflers_used` of them."""
-        return self.view.pair(self.batch_noise, self._honest_part(self._fraction(honest)))
+        return self.view.pair(self.batch_noise, float(self._honest_part(self._fraction(honest))))
 
     @property
     def charged_pair(self) -> DominatingPair:
@@ -130,7 +118,7 @@ class PrivateCount(CountShape):
         shown = self._distances(fraction)
         factor = math.exp(epsilon)
         return (
-            *self.view.delta_terms(self.batch_noise, epsilon, self._honest_part(fraction)),
+            *self.view.delta_terms(self.batch_noise, epsilon, float(self._honest_part(fraction))),
             DeltaTerm(
                 "transport",
                 delta_of_distance(factor, shown),
@@ -138,25 +126,25 @@ class PrivateCount(CountShape):
             ),
             DeltaTerm(
                 "sampling",
-                0.0 if isinstance(self.batch_noise, CoinNoise) else delta_of_distance(factor, self._sampling_distance),
+                delta_of_distance(factor, self._sampling_distance),
                 "(1 + e^epsilon) times what tables of noise cut off and round",
             ),
         )
 
-    def _honest_part(self, fraction: float) -> float:
-        """The noise that is left, as a part of what the plan counts on, in the worst batch."""
+    def _honest_part(self, fraction: float) -> Fraction:
+        """The noise that is left when this fraction of every batch is honest, as a part of what the plan counts on.
+
+        It is that of the worst batch, with the worst users in it.
+        """
         if fraction == self.honest_fraction:
-            return 1.0
-        if isinstance(self.batch_noise, CoinNoise):
-            left = math.floor(total_coins(self.batch_noise.coins, self.honest_fraction) * fraction + 1e-9)
-            return left / self.batch_noise.coins
-        sizes = {size for level in self.batch_sizes.values() for size in level}
-        return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in sizes)
+            return Fraction(1)
+        return min(
+            self.batch_noise.left(size, honest_users(size, self.honest_fraction), honest_users(size, fraction))
+            for size in self.all_sizes
+        )
 
     def _distances(self, fraction: float) -> float:
         """Of all a user's batches: as promised if the plan's fraction is honest, else the worst of each level."""
-        if isinstance(self.batch_noise, CoinNoise):
-            return 0.0
         if fraction == self.honest_fraction:
             return self.shufflers_used * self.distance_per_batch
         return _worst_distances(self, fraction)
@@ -177,8 +165,7 @@ class PrivateCount(CountShape):
     def epsilon_with(self, honest_fraction: float) -> float:
         """The epsilon that is left, at the plan's delta, when only this fraction of every batch is honest.
 
-        For coins it is the fraction of a batch's coins. More honest users than the plan counts on can be imagined
-        away, so epsilon then is at most the plan's.
+        More honest users than the plan counts on can be imagined away, so epsilon then is at most the plan's.
         """
         check_honest_fraction(honest_fraction)
         if self._honest_part(honest_fraction) == 0:
@@ -189,14 +176,13 @@ class PrivateCount(CountShape):
     def collusions(self) -> tuple[Collusion, ...]:
         """Who learns what together with whom, in figures."""
         delta = self.privacy.delta
-        dealt = isinstance(self.batch_noise, CoinNoise)
         rows = [Collusion("analyzer alone", self.privacy.epsilon, delta, "sees the permuted messages of every batch")]
         for fraction in (0.9, 0.5):
             if fraction < self.honest_fraction:
                 left = self.epsilon_with(fraction)
                 rows.append(
                     Collusion(
-                        f"analyzer + {1 - fraction:.3g} of every batch" + (" (of its coins)" if dealt else ""),
+                        f"analyzer + {1 - fraction:.3g} of every batch",
                         left if math.isfinite(left) else None,
                         delta,
                         "the other users' noise is left",
@@ -219,38 +205,21 @@ class PrivateCount(CountShape):
         return self.domain.step
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        spoiled = (f"One client that lies {self.lying_client}.",) if self.influence is None else ()
-        # Coins are dealt out by seat: whoever may choose seats may hold all of them.
-        dealt = (
-            f"The plan counts on {self.honest_fraction:.0%} of every batch's coins, not of its users: in a large batch "
-            "few seats hold coins, and users who choose their seats may hold them all."
-        )
-        return spoiled or ((dealt,) if self.honest_fraction < 1 else ())
-
-    @property
     def lying_client(self) -> str:
         """What one client that does not follow the protocol can do to the estimates."""
-        mechanism = self.mechanism(self.slot_users)
-        if isinstance(mechanism, CoinBatch):
-            most = self.domain.step * mechanism.messages_max
-            together = ", all coordinates together" if self.domain.coordinates > 1 else ""
-            return f"moves each of its {self.shufflers_used} batches by at most {most:g}{together}"
-        return "moves each of its batches as far as it likes or voids it; a random change is detected"
+        if self.influence is None:
+            return "moves each of its batches as far as it likes or voids it; a random change is detected"
+        together = ", all coordinates together" if self.domain.coordinates > 1 else ""
+        return f"moves each of its {self.shufflers_used} batches by at most {self.influence:g}{together}"
 
 
 @lru_cache(maxsize=64)
 def _worst_distances(plan: PrivateCount, fraction: float) -> float:
     """The worst batch of each level, added up."""
-    total = 0.0
-    for sizes in plan.batch_sizes.values():
-        shown = 0.0
-        for size in sizes:
-            mechanism = plan.mechanism(size)
-            if isinstance(mechanism, ShareBatch):
-                shown = max(shown, mechanism.distance_with(honest_users(size, fraction)))
-        total += shown
-    return total
+    return sum(
+        max(plan.mechanism(size).distance_with(honest_users(size, fraction)) for size in sizes)
+        for sizes in plan.batch_sizes.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)

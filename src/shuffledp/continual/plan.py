@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.dropouts import check_honest_fraction
 from shuffledp.continual.guarantee import PrivateCount
-from shuffledp.continual.noise import FAMILIES, CoinNoise
 from shuffledp.continual.planner import Estimator, best_layout, with_grid
 from shuffledp.continual.shape import check_confidence, check_estimator, check_shufflers
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
@@ -23,6 +21,7 @@ from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vector
 from shuffledp.protocols.plan import SCHEMA
 from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.request import check_users
+from shuffledp.protocols.sums.noise import FAMILIES
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
@@ -43,7 +42,7 @@ class CounterPlan(PrivateCount):
 
     def __post_init__(self) -> None:
         self._check_shape()
-        if not isinstance(self.batch_noise, CoinNoise) and self.distance_per_batch <= 0:
+        if not self.batch_noise.is_exact and self.distance_per_batch <= 0:
             raise InfeasibleError(
                 "delta",
                 self.privacy.delta,
@@ -98,7 +97,7 @@ class CounterPlan(PrivateCount):
             privacy,
             family=noise,
             confidence=confidence,
-            surplus=min(1 / honest_fraction, float(users)),
+            honest_fraction=honest_fraction,
             domain=chosen,
             estimator=estimator,
         )
@@ -146,7 +145,7 @@ class CounterPlan(PrivateCount):
     @classmethod
     def _on_grid(cls, domain: SummedDomain, fit: bool, asked: dict[str, Any]) -> Self:
         if fit:
-            surplus = min(1 / check_honest_fraction(asked.get("honest_fraction", 1.0)), check_users(asked["users"]))
+            check_users(asked["users"])
             check_shufflers(asked["shufflers"])
             check_confidence(asked.get("confidence", 0.95))
             domain = with_grid(
@@ -156,7 +155,7 @@ class CounterPlan(PrivateCount):
                 asked["privacy"],
                 family=asked.get("noise", "auto"),
                 confidence=asked.get("confidence", 0.95),
-                surplus=surplus,
+                honest_fraction=check_honest_fraction(asked.get("honest_fraction", 1.0)),
             )
         return cls.plan(domain=domain, **asked)
 
@@ -171,14 +170,13 @@ class CounterPlan(PrivateCount):
 
     @property
     def layout(self) -> BatchLayout:
-        sizes = {size for level in self.batch_sizes.values() for size in level}
         return BatchLayout(
             users=self.users,
             budget=self.budget,
             shufflers=self.shufflers_used,
             slot_users=self.slot_users,
             every_slot=self.estimator == "combined",
-            messages={size: self.mechanism(size).messages_max for size in sizes},
+            messages={size: self.mechanism(size).messages_max for size in self.all_sizes},
         )
 
     def check_reports(self, reports: int) -> None:
@@ -283,14 +281,14 @@ class CounterPlan(PrivateCount):
     # --- the audit ---------------------------------------------------------------------------
 
     def audited_effort(self, honest: int) -> int:
-        """A user's batches, each of the smallest size: all carry the whole noise, so none shows more."""
-        return self.shufflers_used * self.slot_users * max(1, self.mechanism(self.slot_users).messages_max // 2)
+        """The noises of a user's batches: all carry the whole noise, whatever their size, so none shows more."""
+        return 2 * self.shufflers_used * self.domain.coordinates
 
     def views(self, side: int, trials: int, honest: int, *, bits: RandomBits) -> NDArray[np.int64]:
         """The noisy sums of all of a user's batches, added up along the line from one neighbour to the other."""
-        surplus = Fraction(honest, self.honest_users)
+        left = self._honest_part(self._fraction(honest))
         count = trials * self.shufflers_used * self.domain.coordinates
-        drawn = self.batch_noise.sample(surplus, count, bits=bits).reshape(trials, self.shufflers_used, -1)
+        drawn = self.batch_noise.sample(left, count, bits=bits).reshape(trials, self.shufflers_used, -1)
         lowest, highest = self.domain.neighbours
         line = np.sign(highest - lowest)
         moved = drawn + (highest if side else lowest)

@@ -10,16 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
-from shuffledp.continual.batches import total_coins
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
-from shuffledp.continual.noise import BatchNoise, CoinNoise
-from shuffledp.continual.planner import ESTIMATORS, ROUNDING_FAILURE, Estimator, noise_failure, slot_users_for
+from shuffledp.continual.planner import (
+    ESTIMATORS,
+    ROUNDING_FAILURE,
+    Estimator,
+    batch_sizes,
+    largest_surplus,
+    noise_failure,
+    slot_users_for,
+)
 from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import check_users
+from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 
@@ -131,24 +138,19 @@ class CountShape(Plan):
     @property
     def batch_sizes(self) -> dict[int, tuple[int, ...]]:
         """The sizes that batches of each level have, largest first."""
-        return {
-            level: tuple(slots(left, level - 1) * self.slot_users for left in range(self.budget, 0, -1))
-            if level > 1
-            else (self.slot_users,)
-            for level in range(1, self.shufflers_used + 1)
-        }
+        return batch_sizes(self.slot_users, self.budget, self.shufflers_used)
+
+    @property
+    def all_sizes(self) -> set[int]:
+        """The sizes that batches have."""
+        return {size for sizes in self.batch_sizes.values() for size in sizes}
 
     # --- numbers -----------------------------------------------------------------------------
 
     @property
     def surplus(self) -> float:
         """How much more noise a batch has, at most, when everybody follows the protocol."""
-        if isinstance(self.batch_noise, CoinNoise):
-            return total_coins(self.batch_noise.coins, self.honest_fraction) / self.batch_noise.coins
-        if self.honest_fraction == 1:
-            return 1.0
-        sizes = {size for level in self.batch_sizes.values() for size in level}
-        return max(size / honest_users(size, self.honest_fraction) for size in sizes)
+        return largest_surplus(self.batch_noise, self.all_sizes, self.honest_fraction)
 
     @property
     def noise_bound(self) -> int:
@@ -223,14 +225,12 @@ class CountShape(Plan):
 def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
     """How much more noise than is counted on a batch has, and which of the first so many batches have that."""
     members = np.arange(batches)
-    if isinstance(plan.batch_noise, CoinNoise):
-        return [(Fraction(total_coins(plan.batch_noise.coins, plan.honest_fraction), plan.batch_noise.coins), members)]
     if plan.honest_fraction == 1:
         return [(Fraction(1), members)]
     sizes = (members + 1 - plan.schedule.parents[1 : batches + 1]) * plan.slot_users
     return [
-        (Fraction(int(size), honest_users(int(size), plan.honest_fraction)), np.flatnonzero(sizes == size))
-        for size in np.unique(sizes)
+        (plan.batch_noise.surplus(size, honest_users(size, plan.honest_fraction)), np.flatnonzero(sizes == size))
+        for size in np.unique(sizes).tolist()
     ]
 
 

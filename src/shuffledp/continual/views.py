@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
-from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.normal_scores import normal_scores
-from shuffledp.accounting.pairs import DominatingPair, FinitePair, ShiftPair
-from shuffledp.continual.noise import TRANSPORT_PART, BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise, calibrate
+from shuffledp.accounting.pairs import DominatingPair, FinitePair
+from shuffledp.continual.noise import TRANSPORT_PART, calibrate
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.sums.noise import BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART, WINDOW_PART
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 
@@ -64,7 +64,7 @@ class UserView:
 
     def composes_exactly(self, noise: BatchNoise) -> bool:
         """Whether the noise's own pair is composed, and not a Gaussian one that dominates it."""
-        return self.moved is not None and (self.largest_shift == 1 or isinstance(noise, LaplaceNoise))
+        return self.moved is not None and (self.largest_shift == 1 or noise.composes_wide)
 
     @property
     def noises(self) -> int:
@@ -74,7 +74,7 @@ class UserView:
     def pair(self, noise: BatchNoise, surplus: float = 1.0) -> DominatingPair:
         """What one moved coordinate of one batch shows, or a whole batch where any number is moved."""
         if self.composes_exactly(noise):
-            return _shift_pair(noise, surplus, self.largest_shift)
+            return noise.pair(surplus, self.largest_shift)
         steepest = normal_scores(noise.law(surplus), self.largest_shift, self.outside).steepest
         if not math.isfinite(steepest):
             return FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
@@ -84,7 +84,7 @@ class UserView:
         """What all the user's batches leave of delta."""
         if self.composes_exactly(noise):
             words = f"the composition of {self.noises} noises that a user moves by {self.largest_shift}, exact"
-            return (DeltaTerm("noise", self._composed(noise, epsilon, surplus), words),)
+            return (DeltaTerm("noise", noise.delta(epsilon, self.noises, surplus, self.largest_shift), words),)
         pair = self.pair(noise, surplus)
         whole = GaussianPair(math.sqrt(self.batches) * pair.shift) if isinstance(pair, GaussianPair) else pair
         return (
@@ -101,27 +101,9 @@ class UserView:
             DeltaTerm("rounding", self.rounding_failure, "two neighbours' rounded values are further apart than that"),
         )
 
-    def _composed(self, noise: BatchNoise, epsilon: float, surplus: float) -> float:
-        pair = _shift_pair(noise, surplus, self.largest_shift)
-        if epsilon >= self.noises * pair.pure_epsilon:
-            return 0.0
-        if self.noises == 1:
-            return pair.delta(epsilon)
-        return _composition(noise, surplus, self.largest_shift, self.noises).delta(epsilon)
-
     def calibrate(self, family: str, privacy: Privacy) -> BatchNoise:
         """The least noise of a family with which the user's batches together are private."""
         return _calibrated(self, family, privacy)
-
-
-@lru_cache(maxsize=32)
-def _shift_pair(noise: BatchNoise, surplus: float, shift: int) -> ShiftPair:
-    return ShiftPair(noise.law(surplus), shift)
-
-
-@lru_cache(maxsize=32)
-def _composition(noise: BatchNoise, surplus: float, shift: int, times: int) -> Composition:
-    return Composition([(_shift_pair(noise, surplus, shift), times)])
 
 
 @lru_cache(maxsize=64)

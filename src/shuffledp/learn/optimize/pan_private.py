@@ -22,7 +22,6 @@ from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.rounding import rounded_difference
-from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.views import UserView
 from shuffledp.errors import InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.estimates import VectorEstimate
@@ -37,6 +36,7 @@ from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
 from shuffledp.protocols.learner import OpenBatch
 from shuffledp.protocols.states import fingerprint_of
+from shuffledp.protocols.sums.noise import SkellamNoise
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import poisson, poisson_parts, sample_skellam

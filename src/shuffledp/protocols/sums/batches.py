@@ -20,7 +20,7 @@ from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.labels import label_bits, labelled_reports, labels_of
 from shuffledp.protocols.learner import BatchMechanism
 from shuffledp.protocols.splitting import Splitting
-from shuffledp.protocols.sums.noise import BatchNoise
+from shuffledp.protocols.sums.noise import BatchNoise, fewest_dealt
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial, coin_bits
@@ -257,13 +257,8 @@ class CoinBatch(SumBatch):
     def influence(self) -> int:
         return self.messages_max
 
-    def coins_left(self, honest: int) -> int:
-        """The coins of so many users, those with the fewest."""
-        every, more = divmod(self.coins, self.users)
-        return honest * every + max(0, honest - (self.users - more))
-
     def law(self, honest: int) -> Binomial:
-        return Binomial(self.coins_left(honest), self.probability)
+        return Binomial(fewest_dealt(self.coins, self.users, honest), self.probability)
 
     @property
     def mean(self) -> float:  # type: ignore[override]

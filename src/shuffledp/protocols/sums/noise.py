@@ -32,6 +32,8 @@ class BatchNoise(ABC):
     family: ClassVar[str]
     is_exact: ClassVar[bool] = False
     """Whether it is drawn exactly and sent in bits; otherwise it comes from tables and is sent in shares."""
+    composes_wide: ClassVar[bool] = False
+    """Whether shifts by several steps compose exactly, and not by a Gaussian pair that dominates them."""
 
     @property
     @abstractmethod
@@ -45,6 +47,18 @@ class BatchNoise(ABC):
     @abstractmethod
     def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
         """The noise of so many batches, in which `surplus` times the users counted on add theirs, less its mean."""
+
+    def dealt(self, users: int, honest: int) -> int:
+        """How many coins a batch deals out, so that any `honest` of its users toss enough; 0 where noise is shared."""
+        return 0
+
+    def surplus(self, users: int, honest: int) -> Fraction:
+        """The noise of a batch of so many users, `honest` of whom are counted on, in what these add at least."""
+        return Fraction(users, honest)
+
+    def left(self, users: int, counted: int, honest: int) -> Fraction:
+        """The noise of any `honest` of the users, in what is counted on from any `counted` of them."""
+        return Fraction(honest, counted)
 
     @abstractmethod
     def quieter(self, part: float) -> "BatchNoise":
@@ -67,7 +81,7 @@ class BatchNoise(ABC):
         pair = self.pair(surplus, shift)
         if epsilon >= batches * pair.pure_epsilon:
             return 0.0
-        return pair.delta(epsilon) if batches == 1 else _composition(pair, batches).delta(epsilon)
+        return pair.delta(epsilon) if batches == 1 else _composition(pair.noise, shift, batches).delta(epsilon)
 
 
 @lru_cache(maxsize=64)
@@ -77,8 +91,8 @@ def shift_pair(law: IntegerLaw, shift: int) -> ShiftPair:
 
 
 @lru_cache(maxsize=32)
-def _composition(pair: ShiftPair, times: int) -> Composition:
-    return Composition([(pair, times)])
+def _composition(law: IntegerLaw, shift: int, times: int) -> Composition:
+    return Composition([(shift_pair(law, shift), times)])
 
 
 @lru_cache(maxsize=32)
@@ -92,6 +106,7 @@ class LaplaceNoise(BatchNoise):
     """Discrete Laplace in Polya shares."""
 
     family: ClassVar[str] = "laplace"
+    composes_wide: ClassVar[bool] = True
     ratio: float
 
     def __post_init__(self) -> None:
@@ -169,7 +184,8 @@ class CoinNoise(BatchNoise):
         return {"coins": self.coins}
 
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
-        return Binomial(max(1, math.floor(self.coins * users / of + 1e-9)), 0.5)
+        # Whole coins, also where a division has rounded them down by a hair.
+        return Binomial(max(1, math.floor(self.coins * users / of * (1 + 1e-12) + 1e-9)), 0.5)
 
     def quieter(self, part: float) -> "CoinNoise":
         return CoinNoise(max(2, 2 * int(part * self.coins / 2)))
@@ -180,6 +196,35 @@ class CoinNoise(BatchNoise):
 
     def draws(self, part: Fraction) -> int:
         return 0
+
+    def dealt(self, users: int, honest: int) -> int:
+        """An even number of coins of which any `honest` of the users toss enough.
+
+        Where everybody is honest that is what is needed. Else any seat may be a dishonest user's: every seat gets the
+        same number, at least one, so that a batch of many users has as many coins as users.
+
+        >>> noise = CoinNoise(288)
+        >>> noise.dealt(100, 100), noise.dealt(100, 50), noise.dealt(1001, 900)
+        (288, 600, 1002)
+        """
+        total = self.coins if honest == users else users * -(-self.coins // honest)
+        return total + total % 2
+
+    def surplus(self, users: int, honest: int) -> Fraction:
+        return Fraction(self.dealt(users, honest), self.coins)
+
+    def left(self, users: int, counted: int, honest: int) -> Fraction:
+        return Fraction(fewest_dealt(self.dealt(users, counted), users, honest), self.coins)
+
+
+def fewest_dealt(coins: int, users: int, honest: int) -> int:
+    """The coins of those `honest` of the users who have the fewest, where coins are dealt out evenly by seat.
+
+    >>> fewest_dealt(20, 9, 9), fewest_dealt(20, 9, 7), fewest_dealt(3, 9, 6)
+    (20, 14, 0)
+    """
+    every, more = divmod(coins, users)
+    return honest * every + max(0, honest - (users - more))
 
 
 FAMILIES = {kind.family: kind for kind in (LaplaceNoise, CoinNoise, SkellamNoise)}

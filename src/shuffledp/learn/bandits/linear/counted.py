@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.continual.counter import Counter, CounterState
-from shuffledp.continual.noise import SkellamNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import OFFSETS, ReleaseNoise
@@ -25,6 +24,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.learner import OpenBatch
 from shuffledp.randomness import RandomBits
+from shuffledp.protocols.sums.noise import SkellamNoise
 
 # Rounding may add this part to the norm of a noise matrix; noise of a larger deviation, in steps, is slow to draw.
 _ROUNDING_COST, _WIDEST_NOISE, _COARSEST = 0.02, 15_000, 16

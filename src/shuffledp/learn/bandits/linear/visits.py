@@ -14,13 +14,13 @@ import numpy as np
 from scipy import special
 
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.continual.noise import BatchNoise
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import UserView
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.setting import check_visits
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import SummedDomain
+from shuffledp.protocols.sums.noise import BatchNoise
 
 LEAST_OFFSET_FAILURE = 1e-28
 
