@@ -26,7 +26,7 @@ from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey
-from shuffledp.service.http import BINARY
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk

@@ -16,10 +16,11 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.chores import Chores
 from shuffledp.service.clock import Clock, SystemClock
-from shuffledp.service.http import BINARY, Metrics, log
+from shuffledp.service.http import Metrics, log
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.routing import Routing, routing_of_task
-from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, Seat, ShufflerDesk
+from shuffledp.service.routing import Routing, Seat, routing_of_task
+from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
 from shuffledp.service.store.contract import ShufflerRecords, Store
 from shuffledp.service.wire import SentReport
 
