@@ -30,7 +30,6 @@ from shuffledp.service.store.contract import (
     Outbox,
     Progress,
     Release,
-    SealedBatch,
 )
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
@@ -56,16 +55,12 @@ class Mixing:
     def add_task(self, task_id: str, routing: str) -> None:
         self.routings.setdefault(task_id, routing)
 
-    def task_ids(self) -> list[str]:
-        return sorted(self.routings)
+    def tasks(self) -> dict[str, str]:
+        return self.routings
 
-    def routing(self, task_id: str) -> str | None:
-        return self.routings.get(task_id)
-
-    def next_position(self, task_id: str) -> int:
-        return self.positions[task_id]
-
-    def take_position(self, task_id: str) -> int:
+    def take_position(self, task_id: str, positions: int) -> int | None:
+        if self.positions[task_id] == positions:
+            return None
         self.positions[task_id] += 1
         return self.positions[task_id] - 1
 
@@ -126,9 +121,8 @@ class Mixing:
     def waiting(self) -> list[Key]:
         return [key for key in self.done if key not in self.sent]
 
-    def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
-        key = (task_id, batch_id)
-        return SealedBatch(*key, self.done[key]) if key in self.waiting() else None
+    def sealed(self, task_id: str, batch_id: str) -> bytes | None:
+        return self.done[task_id, batch_id] if (task_id, batch_id) in self.waiting() else None
 
     def mark_sent(self, task_id: str, batch_id: str) -> None:
         self.sent.add((task_id, batch_id))
@@ -165,11 +159,8 @@ class Reading:
     def add_task(self, task_id: str, text: str) -> None:
         self.texts.setdefault(task_id, text)
 
-    def task_ids(self) -> list[str]:
-        return sorted(self.texts)
-
-    def task_text(self, task_id: str) -> str | None:
-        return self.texts.get(task_id)
+    def tasks(self) -> dict[str, str]:
+        return self.texts
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         return self.digests.get((task_id, batch_id))

@@ -185,7 +185,7 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
     async def _checked(request: Request) -> Response:
         try:
             if operation.roles:
-                tokens.check_any(request.headers.get("authorization"), operation.roles)
+                tokens.check(request.headers.get("authorization"), *operation.roles)
             if operation.takes is not None:
                 kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind != operation.takes:

@@ -22,25 +22,25 @@ def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
     """The application that serves this analyzer."""
 
     async def show_task(request: Request) -> Response:
-        task = server.task(request.path_params["task_id"])
+        task = server.desk.task(request.path_params["task_id"])
         progress = await asyncio.to_thread(server.progress, task.id)
         return JSONResponse({"task_id": task.id, "task": task.document, **asdict(progress), "time": time.time()})
 
     async def take_batch(request: Request) -> Response:
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         # Somewhat too long is a wrong length, which says more than "too large".
-        body = await read_body(request, 2 * server.batch_bytes(task_id, batch_id))
+        body = await read_body(request, 2 * server.desk.batch_bytes(task_id, batch_id))
         new = await asyncio.to_thread(server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
 
     async def show_estimate(request: Request) -> Response:
-        task = server.task(request.path_params["task_id"])
+        task = server.desk.task(request.path_params["task_id"])
         release, progress = await asyncio.to_thread(server.latest, task.id)
         return JSONResponse(_estimate(task, release, progress))
 
     async def show_history(request: Request) -> Response:
         task_id = request.path_params["task_id"]
-        server.task(task_id)
+        server.desk.task(task_id)
         after = whole_query(request, AFTER)
         most = whole_query(request, LIMIT)
         releases = await asyncio.to_thread(server.history, task_id, after, most)

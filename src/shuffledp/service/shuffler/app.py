@@ -28,7 +28,7 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
 
     async def show_task(request: Request) -> Response:
         task_id = request.path_params["task_id"]
-        routing = server.routing(task_id)
+        routing = server.desk.routing(task_id)
         counts = await asyncio.to_thread(server.counts, task_id)
         return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
 
@@ -40,7 +40,7 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
 
     async def put_report(request: Request) -> Response:
         task_id, report_id = request.path_params["task_id"], request.path_params["report_id"]
-        longest = server.routing(task_id).longest_report_bytes
+        longest = server.desk.routing(task_id).longest_report_bytes
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
@@ -51,7 +51,7 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
 
     async def post_reports(request: Request) -> Response:
         task_id = request.path_params["task_id"]
-        longest = server.routing(task_id).longest_report_bytes + _FRAME_BYTES
+        longest = server.desk.routing(task_id).longest_report_bytes + _FRAME_BYTES
         body = await read_body(request, min(_LARGEST_UPLOAD, MOST_REPORTS_AN_UPLOAD * longest))
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:

@@ -66,10 +66,11 @@ class ShufflerDesk:
             # First the old seat is nobody's, for good; then somebody else has the place.
             records.drop_lease(task_id, ended.seat)
             position = ended.position
-        elif records.next_position(task_id) < routing.users:
-            position = records.take_position(task_id)
         else:
-            raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
+            taken = records.take_position(task_id, routing.users)
+            if taken is None:
+                raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
+            position = taken
         seat = new_seat(position, bits=self.bits)
         records.add_lease(task_id, Lease(seat, position, now + self.lease_seconds))
         return Seat(seat, self.lease_seconds, routing.batches_of(position))
