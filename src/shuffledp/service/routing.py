@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Self
@@ -200,7 +200,10 @@ class Routing:
         if not 0 <= position < self.users:
             raise ParameterError("position", position, f"must lie in 0..{self.users - 1}", "the task is full")
         number, within = divmod(position, self.slot_users)
-        return tuple(replace(batch, seat=batch.seat + within) for batch in self.slot(number).batches)
+        return tuple(
+            SeatInBatch(batch.level, batch.batch_id, batch.size, batch.seat + within, batch.messages)
+            for batch in self.slot(number).batches
+        )
 
     def report_bytes(self, position: int) -> int:
         """How long the report of this position is."""

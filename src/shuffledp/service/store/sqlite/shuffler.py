@@ -86,12 +86,11 @@ class SqliteShufflerRecords:
         return dict(self.db.execute("SELECT task_id, routing FROM tasks ORDER BY task_id").fetchall())
 
     def take_position(self, task_id: str, positions: int) -> int | None:
-        row = self.db.execute(
-            "UPDATE tasks SET next_position = next_position + 1 WHERE task_id = ? AND next_position < ? "
-            "RETURNING next_position - 1",
-            (task_id, positions),
-        ).fetchone()
-        return None if row is None else int(row[0])
+        (position,) = self.db.execute("SELECT next_position FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        if position >= positions:
+            return None
+        self.db.execute("UPDATE tasks SET next_position = ? WHERE task_id = ?", (position + 1, task_id))
+        return int(position)
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
         # People sit side by side: looked up by position, they are on few pages; and all in one row.
