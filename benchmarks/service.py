@@ -35,7 +35,8 @@ from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
-from shuffledp.service.http import BINARY, JSON, Endpoint, Metrics, build_app, read_body
+from shuffledp.service.http import Metrics, build_app, read_body
+from shuffledp.service.openapi import JSON, SHUFFLER
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
@@ -44,7 +45,7 @@ from shuffledp.service.shuffler.server import ShufflerServer, post_to
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import ENROL, Tokens
+from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
 from shuffledp.testing.service import report_of
 
@@ -65,11 +66,16 @@ def serve_bare(port: int, tokens: Tokens) -> None:
         await read_body(request, 1 << 26)
         return Response(b"{}", 201, media_type=JSON)
 
-    endpoints = [
-        Endpoint("PUT", "/v1/tasks/{task_id}/reports/{report_id}", empty, (ENROL,), BINARY),
-        Endpoint("POST", "/v1/tasks/{task_id}/reports", empty, (ENROL,), BINARY),
-    ]
-    uvicorn_server(build_app(endpoints, tokens, Metrics("bare"), {}), Address(port=port)).run()
+    class Bare:
+        metrics = Metrics("bare")
+
+        def start(self) -> None:
+            pass
+
+        stop = start
+
+    handlers = dict.fromkeys([each.name for each in SHUFFLER], empty)
+    uvicorn_server(build_app(Bare(), SHUFFLER, handlers, tokens), Address(port=port)).run()
 
 
 def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:
@@ -503,7 +509,7 @@ def sealing(folder: Path) -> list[dict]:
     seconds = time.perf_counter() - started
     kept = server._store.read(lambda records: records.sealed(task_id, batch.batch_id))
     server.stop()
-    if kept is None or len(kept.body) != len(body) or kept.body == body:
+    if kept is None or len(kept) != len(body) or kept == body:
         raise SystemExit("the batch was not sealed")
     return [figure("sealing 100,000 messages: seconds", seconds, "<=", 3, f"{len(body) / 1e6:.1f} MB, 50,000 reports")]
 

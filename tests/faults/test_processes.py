@@ -14,7 +14,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.routing import SeatInBatch
-from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload
@@ -78,7 +78,7 @@ def wait_for(truth: Callable[[], bool], words: str, seconds: float = 20.0) -> No
 
 def test_a_second_server_on_the_store_is_told_which_process_holds_it(running: Servers, task: Task) -> None:
     with pytest.raises(ParameterError, match=f"process {running.pids['shuffler']} has held it"):
-        ShufflerServer(running.store("shuffler"), post=lambda path, body: 503)
+        open_shuffler_store(running.store("shuffler"))
 
 
 def test_a_connection_that_breaks_off_leaves_nothing(running: Servers, task: Task, client: httpx.Client) -> None:

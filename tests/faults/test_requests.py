@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from shuffledp.service.analyzer.app import analyzer_app
+from shuffledp.service.routing import Seat
 from shuffledp.service.shuffler.app import shuffler_app
-from shuffledp.service.shuffler.desk import Seat
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body

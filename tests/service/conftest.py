@@ -26,13 +26,13 @@ from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey
-from shuffledp.service.http import BINARY
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
-from shuffledp.service.store.contract import BatchPart, BatchTotal, Lease, Release, SealedBatch
+from shuffledp.service.store.contract import BatchPart, BatchTotal, Lease, Release
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_upload
@@ -275,14 +275,11 @@ class ShufflerMemory:
         self.accepted: set[str] = set()
         self.open: dict[str, tuple[int, dict[int, BatchPart]]] = {}
         self.pieces: list[bytes] = []
-        self.unsent: dict[str, SealedBatch] = {}
+        self.unsent: dict[str, bytes] = {}
 
-    def next_position(self, task_id: str) -> int:
-        return self.position
-
-    def take_position(self, task_id: str) -> int:
-        self.position += 1
-        return self.position - 1
+    def take_position(self, task_id: str, positions: int) -> int | None:
+        self.position = min(self.position + 1, positions + 1)
+        return None if self.position > positions else self.position - 1
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
         return {seat: self.held[seat] for seat in seats if seat in self.held}
@@ -323,15 +320,15 @@ class ShufflerMemory:
         self.pieces = [*self.pieces, bytes(body)] if number else [bytes(body)]
 
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
-        self.unsent[batch_id] = SealedBatch(task_id, batch_id, b"".join(self.pieces))
-        assert len(self.unsent[batch_id].body) == length
+        self.unsent[batch_id] = b"".join(self.pieces)
+        assert len(self.unsent[batch_id]) == length
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
         del self.open[batch_id]
         return True
 
     def waiting_bytes(self) -> int:
-        return sum(len(batch.body) for batch in self.unsent.values())
+        return sum(len(batch) for batch in self.unsent.values())
 
 
 class AnalyzerMemory:
@@ -398,8 +395,8 @@ class Desks:
                 [piece] = shuffler.permuted_batch(front, TASK, batch_id)
                 assert shuffler.seal(front, TASK, batch_id, [piece])
                 sealed = front.unsent.pop(batch_id)
-                assert analyzer.deliver(back, TASK, batch_id, sealed.body)
-                messages = self.opened(open_here(self.key, sealed.body, self.task.id, batch_id))
+                assert analyzer.deliver(back, TASK, batch_id, sealed)
+                messages = self.opened(open_here(self.key, sealed, self.task.id, batch_id))
                 analyzer.read(back, TASK, batch_id, messages)
         released: list[Release] = back.released
         return released

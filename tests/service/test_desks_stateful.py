@@ -60,7 +60,7 @@ class PurgesBeforeSending(ShufflerServer):
         batch = self._store.read(lambda records: records.sealed(task_id, batch_id))
         self._store.write(lambda records: records.mark_sent(task_id, batch_id))
         if batch is not None:
-            self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
+            self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch)
         return True
 
 

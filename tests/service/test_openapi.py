@@ -19,8 +19,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 from shuffledp.randomness import RandomBits
-from shuffledp.service.http import BINARY
-from shuffledp.service.openapi import ARROW, analyzer_openapi, shuffler_openapi
+from shuffledp.service.openapi import ANALYZER, ARROW, BINARY, SHUFFLER, openapi_document
 from shuffledp.service.problems import KINDS, MEDIA_TYPE
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.task import Task
@@ -28,7 +27,9 @@ from shuffledp.service.tokens import ROLES
 from shuffledp.service.wire import SentReport, new_id, pack_upload, single_body
 
 SECURE = RandomBits.secure()
-DOCUMENTS = {"shuffler": shuffler_openapi(), "analyzer": analyzer_openapi()}
+DOCUMENTS = {
+    role: openapi_document(role, operations) for role, operations in (("shuffler", SHUFFLER), ("analyzer", ANALYZER))
+}
 SERVERS = tuple(DOCUMENTS)
 OPERATIONS = [
     (server, method.upper(), path)

@@ -14,7 +14,7 @@ import pytest
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey
-from shuffledp.service.http import BINARY
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import MEDIA_TYPE
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task

@@ -34,7 +34,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, binding
-from shuffledp.service.http import BINARY
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted

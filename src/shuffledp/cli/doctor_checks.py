@@ -187,10 +187,11 @@ def at_server(role: str, url: str, task: "Task | None", tokens: "Tokens | None")
     import httpx
 
     from shuffledp.randomness import RandomBits
-    from shuffledp.service.client.calls import Calls, is_loopback
+    from shuffledp.service.addresses import is_loopback
+    from shuffledp.service.client.calls import Calls
     from shuffledp.service.tokens import ENROL, HOP, READ
 
-    if url.startswith("http:") and not is_loopback(url):
+    if url.startswith("http:") and not is_loopback(httpx.URL(url).host):
         yield Check(f"{role} TLS", "fail", "the token travels in the clear", "serve with --tls-cert, and use https")
     with httpx.Client(timeout=5.0) as http:
 

@@ -5,10 +5,10 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.applications import Starlette
@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
+from shuffledp.service.openapi import COMMON, Operation, Query, openapi_document
 from shuffledp.service.problems import (
     BAD_REQUEST,
     BROKEN,
@@ -34,13 +35,12 @@ from shuffledp.service.problems import (
 from shuffledp.service.tokens import Tokens
 
 Handler = Callable[[Request], Awaitable[Response]]
-BINARY = "application/octet-stream"
-JSON = "application/json"
 
 # Whoever sends slower than this holds one of few connections: so long for a beginning, and then so many bytes a second.
 BODY_SECONDS = 60.0
 _LEAST_BYTES_A_SECOND = 16 << 10
 
+_LARGEST_TASK = 1 << 20
 _BEFORE_THE_BODY = (401, 403, 408, 413, 415)
 
 _LOG = logging.getLogger("shuffledp.service")
@@ -76,26 +76,18 @@ def log(event: str, *, level: int = logging.INFO, **facts: Any) -> None:
     _LOG.log(level, event, extra={"facts": facts})
 
 
-@dataclass(frozen=True)
 class Metrics:
-    """What Prometheus reads, by server."""
+    """What Prometheus reads of one server.
 
-    role: str
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    Args:
+        role: the server's, which all names begin with.
+    """
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "requests", self.counter("requests", "Requests answered.", "route", "status"))
-        seconds = Histogram(
-            f"shuffledp_{self.role}_request_seconds",
-            "Time to answer.",
-            ["route"],
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
-        object.__setattr__(self, "seconds", seconds)
-
-    requests: Counter = field(init=False)
-    seconds: Histogram = field(init=False)
+    def __init__(self, role: str) -> None:
+        self.role, self.registry = role, CollectorRegistry()
+        self.requests = self.counter("requests", "Requests answered.", "route", "status")
+        name = f"shuffledp_{role}_request_seconds"
+        self.seconds = Histogram(name, "Time to answer.", ["route"], buckets=_BUCKETS, registry=self.registry)
 
     def counter(self, name: str, words: str, *labels: str) -> Counter:
         """A number that only grows."""
@@ -106,16 +98,20 @@ class Metrics:
         return Gauge(f"shuffledp_{self.role}_{name}", words, labels, registry=self.registry)
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """One route: who may call it, and what with."""
+class Server(Protocol):
+    """What every server behind HTTP can do."""
 
-    method: str
-    path: str
-    handler: Handler
-    roles: tuple[str, ...] = ()
-    takes: str | None = None
-    """The media type of its body."""
+    metrics: Metrics
+
+    def start(self) -> None:
+        """Begin to work in the background."""
+
+    def stop(self) -> None:
+        """End the work in the background, and let go of the store."""
+
+    def add_task(self, text: str) -> tuple[str, bool]:
+        """Serve a task from now on; answers its id and whether it is new."""
+        ...
 
 
 def problem(refused: RefusedError) -> Response:
@@ -162,21 +158,20 @@ def text_of(body: bytes) -> str:
         raise RefusedError(BAD_REQUEST, "a task is text in UTF-8: send its file.") from None
 
 
-def whole_query(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """A whole number from the query."""
-    given = request.query_params.get(name)
+def whole_query(request: Request, query: Query) -> int:
+    """A whole number from the query, or what it is where it is left out."""
+    given = request.query_params.get(query.name)
     if given is None:
-        return default
-    if not (given.isascii() and given.isdecimal()) or len(given) > 15 or not least <= int(given) <= most:
-        raise RefusedError(
-            BAD_REQUEST, f"{name} must be a whole number in {least}..{most}: leave it out for {default}."
-        )
+        return query.default
+    if not (given.isascii() and given.isdecimal()) or len(given) > 15 or not query.least <= int(given) <= query.most:
+        words = f"{query.name} must be a whole number in {query.least}..{query.most}: leave it out for {query.default}."
+        raise RefusedError(BAD_REQUEST, words)
     return int(given)
 
 
-def _guarded(endpoint: Endpoint, tokens: Tokens, metrics: Metrics) -> Handler:
+def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Metrics) -> Handler:
     """The handler behind its checks; every refusal is a problem document."""
-    route = f"{endpoint.method} {endpoint.path}"
+    route = operation.route
     seconds = metrics.seconds.labels(route)
     counted = cache(lambda status: metrics.requests.labels(route, str(status)))
 
@@ -189,13 +184,13 @@ def _guarded(endpoint: Endpoint, tokens: Tokens, metrics: Metrics) -> Handler:
 
     async def _checked(request: Request) -> Response:
         try:
-            if endpoint.roles:
-                tokens.check_any(request.headers.get("authorization"), endpoint.roles)
-            if endpoint.takes is not None:
+            if operation.roles:
+                tokens.check(request.headers.get("authorization"), *operation.roles)
+            if operation.takes is not None:
                 kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-                if kind != endpoint.takes:
-                    raise RefusedError(WRONG_TYPE, f"the body must be {endpoint.takes}: set Content-Type.")
-            return await endpoint.handler(request)
+                if kind != operation.takes:
+                    raise RefusedError(WRONG_TYPE, f"the body must be {operation.takes}: set Content-Type.")
+            return await handler(request)
         except RefusedError as refused:
             return problem(refused)
         except ParameterError as bad:
@@ -222,21 +217,28 @@ async def _other(request: Request, error: Exception) -> Response:
 
 
 def build_app(
-    endpoints: list[Endpoint],
-    tokens: Tokens,
-    metrics: Metrics,
-    openapi: dict[str, Any],
-    *,
-    lifespan: Any = None,
-    ready: Callable[[], bool] = lambda: True,
+    server: Server, operations: tuple[Operation, ...], handlers: dict[str, Handler], tokens: Tokens
 ) -> Starlette:
-    """The application: the endpoints, and what every server has besides."""
+    """The application: a server's operations, and what every server has besides.
+
+    Args:
+        server: starts and stops with the application.
+        operations: what it answers.
+        handlers: what does each operation, by its name; how a task is added and the common ones are known here.
+        tokens: whom it lets in.
+    """
+    openapi, metrics = openapi_document(server.metrics.role, operations), server.metrics
+
+    async def create_task(request: Request) -> Response:
+        body = await read_body(request, _LARGEST_TASK)
+        task_id, new = await asyncio.to_thread(server.add_task, text_of(body))
+        return JSONResponse({"task_id": task_id}, 201 if new else 200)
 
     async def health(request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     async def readiness(request: Request) -> Response:
-        return PlainTextResponse("ready\n") if ready() else PlainTextResponse("not ready\n", 503)
+        return PlainTextResponse("ready\n")
 
     async def show_metrics(request: Request) -> Response:
         return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -244,22 +246,24 @@ def build_app(
     async def show_openapi(request: Request) -> Response:
         return JSONResponse(openapi)
 
-    common = [
-        Endpoint("GET", "/healthz", health),
-        Endpoint("GET", "/readyz", readiness),
-        Endpoint("GET", "/metrics", show_metrics),
-        Endpoint("GET", "/openapi.json", show_openapi),
-    ]
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        server.start()
+        yield
+        await asyncio.to_thread(server.stop)
+
+    common = {"health": health, "readiness": readiness, "metrics": show_metrics, "openapi": show_openapi}
+    every: dict[str, Handler] = {"createTask": create_task, **common, **handlers}
+    guarded = [(each, _guarded(each, every[each.name], tokens, metrics)) for each in (*operations, *COMMON)]
     # One route a path, so that another method on it is 405 and not 404.
-    handlers = [(e, _guarded(e, tokens, metrics)) for e in [*endpoints, *common]]
-    routes = [Route(e.path, handler, methods=[e.method]) for e, handler in handlers]
+    routes = [Route(each.path, handler, methods=[each.method]) for each, handler in guarded]
     app = _Direct(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
     # A redirect would repeat the Host that the request names, and is in no document.
     app.router.redirect_slashes = False
     app.endpoints = {}
-    for e, handler in handlers:
-        names = e.path.split("/")
-        app.endpoints.setdefault((e.method, len(names)), []).append((names, handler))
+    for each, handler in guarded:
+        names = each.path.split("/")
+        app.endpoints.setdefault((each.method, len(names)), []).append((names, handler))
     return app
 
 

@@ -1,219 +1,225 @@
-"""The OpenAPI documents of both servers; tests hold them to the routes."""
+"""What both servers answer, as data: routes, roles, bodies and refusals, and the OpenAPI documents made of them."""
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 from shuffledp.service.problems import MEDIA_TYPE
+from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ
+from shuffledp.service.wire import MOST_REPORTS_AN_UPLOAD
 
+BINARY, JSON, TEXT = "application/octet-stream", "application/json", "text/plain"
 ARROW = "application/vnd.apache.arrow.stream"
-_BINARY, _JSON = "application/octet-stream", "application/json"
 
-_TASK = {
-    "name": "task_id",
-    "in": "path",
-    "required": True,
-    "description": "SHA-256 of the task's document.",
-    "schema": {"type": "string"},
-}
-_REPORT = {
-    "name": "report_id",
-    "in": "path",
-    "required": True,
-    "description": "16 random bytes in hexadecimal, drawn by the client; the same in every retry.",
-    "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-}
-_BATCH = {
-    "name": "batch_id",
-    "in": "path",
-    "required": True,
-    "description": "Level, first slot and end slot, as in 2.0.15.",
-    "schema": {"type": "string", "pattern": r"^[0-9]+\.[0-9]+\.[0-9]+$"},
+# The parameters of paths: what they are, and the pattern that they must have.
+_PATH_PARAMETERS = {
+    "task_id": ("SHA-256 of the task's document.", None),
+    "report_id": ("16 random bytes in hexadecimal, drawn by the client; the same in every retry.", "^[0-9a-f]{32}$"),
+    "batch_id": ("Level, first slot and end slot, as in 2.0.15.", r"^[0-9]+\.[0-9]+\.[0-9]+$"),
 }
 
 
-def _query(name: str, words: str, least: int, most: int) -> dict[str, Any]:
-    schema = {"type": "integer", "minimum": least, "maximum": most}
-    return {"name": name, "in": "query", "required": False, "description": words, "schema": schema}
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A whole number in a request's query, which may be left out."""
+
+    name: str
+    words: str
+    default: int
+    least: int
+    most: int
+
+    def document(self) -> dict[str, Any]:
+        """The parameter in OpenAPI."""
+        schema = {"type": "integer", "minimum": self.least, "maximum": self.most}
+        return {"name": self.name, "in": "query", "required": False, "description": self.words, "schema": schema}
 
 
-def _answer(words: str, media: str = _JSON) -> dict[str, Any]:
-    schema = {"type": "object"} if media == _JSON else {"type": "string"}
-    return {"description": words, "content": {media: {"schema": schema}}}
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that a server does for whoever asks.
 
+    Attributes:
+        name: what clients that are generated call it.
+        route: the HTTP method and the path, with parameters in braces.
+        words: what it does.
+        answers: what each status of success means.
+        roles: whose tokens are taken; none are asked for if it is empty.
+        takes: the media type of its body.
+        refuses: the statuses of its refusals, beside those that tokens and bodies have.
+        query: what may be in the query.
+        gives: the media types of its answer.
+    """
 
-def _operation(
-    name: str,
-    words: str,
-    answers: dict[int, dict[str, Any]],
-    *,
-    role: str | None = None,
-    parameters: tuple[dict[str, Any], ...] = (),
-    takes: str | None = None,
-    refuses: tuple[int, ...] = (),
-) -> dict[str, Any]:
-    """One operation; what it may refuse with is a problem document each."""
-    refused = {*refuses, *((401, 403) if role else ()), *((408, 413, 415) if takes else ())}
-    responses = {str(status): answer for status, answer in answers.items()}
-    responses |= {
-        str(status): {
-            "description": "Refused; nothing was changed.",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    name: str
+    route: str
+    words: str
+    answers: dict[int, str]
+    roles: tuple[str, ...] = ()
+    takes: str | None = None
+    refuses: tuple[int, ...] = ()
+    query: tuple[Query, ...] = ()
+    gives: tuple[str, ...] = (JSON,)
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """The path, with parameters in braces."""
+        return self.route.partition(" ")[2]
+
+    def document(self) -> dict[str, Any]:
+        """The operation in OpenAPI; what it may refuse with is a problem document each."""
+        schemas = {media: {"schema": {"type": "object" if media == JSON else "string"}} for media in self.gives}
+        if ARROW in schemas:
+            schemas[ARROW]["schema"]["format"] = "binary"
+        problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        refused = {*self.refuses, *((401, 403) if self.roles else ()), *((408, 413, 415) if self.takes else ())}
+        operation: dict[str, Any] = {
+            "operationId": self.name,
+            "summary": self.words,
+            "responses": {
+                **{str(status): {"description": words, "content": schemas} for status, words in self.answers.items()},
+                **{
+                    str(status): {"description": "Refused; nothing was changed.", "content": problem}
+                    for status in sorted(refused)
+                },
+            },
         }
-        for status in sorted(refused)
-    }
-    operation: dict[str, Any] = {"operationId": name, "summary": words, "responses": responses}
-    if parameters:
-        operation["parameters"] = list(parameters)
-    if role:
-        operation["security"] = [{"bearer": []}]
-        operation["description"] = f"Needs a token for {role}."
-    if takes:
-        schema = {"type": "object"} if takes == _JSON else {"type": "string", "format": "binary"}
-        operation["requestBody"] = {"required": True, "content": {takes: {"schema": schema}}}
-    return operation
+        parameters = [_path_parameter(name) for name in re.findall(r"{(\w+)}", self.path)]
+        parameters += [query.document() for query in self.query]
+        if parameters:
+            operation["parameters"] = parameters
+        if self.roles:
+            operation["security"] = [{"bearer": []}]
+            operation["description"] = f"Needs a token for {' or '.join(self.roles)}."
+        if self.takes:
+            schema = {"type": "object"} if self.takes == JSON else {"type": "string", "format": "binary"}
+            operation["requestBody"] = {"required": True, "content": {self.takes: {"schema": schema}}}
+        return operation
 
 
-def _document(title: str, paths: dict[str, Any]) -> dict[str, Any]:
-    common = {
-        "/healthz": {"get": _operation("health", "Is the process alive?", {200: _answer("It is.", "text/plain")})},
-        "/readyz": {
-            "get": _operation(
-                "readiness",
-                "Does it take requests?",
-                {200: _answer("It does.", "text/plain"), 503: _answer("Not now.", "text/plain")},
-            )
-        },
-        "/metrics": {"get": _operation("metrics", "For Prometheus.", {200: _answer("Metrics.", "text/plain")})},
-        "/openapi.json": {"get": _operation("openapi", "This document.", {200: _answer("OpenAPI 3.1.")})},
-    }
+def _path_parameter(name: str) -> dict[str, Any]:
+    words, pattern = _PATH_PARAMETERS[name]
+    schema = {"type": "string"} if pattern is None else {"type": "string", "pattern": pattern}
+    return {"name": name, "in": "path", "required": True, "description": words, "schema": schema}
+
+
+_ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}
+_CREATE = Operation(
+    "createTask",
+    "POST /v1/tasks",
+    "Serve a task.",
+    {201: "It is served now.", 200: "It was served before."},
+    (ADMIN,),
+    takes=JSON,
+    refuses=(400, 503),
+)
+COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
+AFTER = Query("after", "Only later times.", 0, 0, 10**12)
+LIMIT = Query("limit", "At most so many.", 1000, 1, 100_000)
+
+COMMON = (
+    Operation("health", "GET /healthz", "Is the process alive?", {200: "It is."}, gives=(TEXT,)),
+    Operation("readiness", "GET /readyz", "Does it take requests?", {200: "It does.", 503: "Not now."}, gives=(TEXT,)),
+    Operation("metrics", "GET /metrics", "For Prometheus.", {200: "Metrics."}, gives=(TEXT,)),
+    Operation("openapi", "GET /openapi.json", "This document.", {200: "OpenAPI 3.1."}),
+)
+SHUFFLER = (
+    _CREATE,
+    Operation(
+        "showTask",
+        "GET /v1/tasks/{task_id}",
+        "Its routing and how far it is.",
+        {200: "The task."},
+        (ENROL, READ),
+        refuses=(404,),
+    ),
+    Operation(
+        "takeSeats",
+        "POST /v1/tasks/{task_id}/seats",
+        "A place in one batch of every level, for a while.",
+        {201: "Seats."},
+        (ENROL,),
+        refuses=(400, 404, 409, 429, 503),
+        query=(COUNT,),
+    ),
+    Operation(
+        "putReport",
+        "PUT /v1/tasks/{task_id}/reports/{report_id}",
+        "One report: its seat, 16 bytes, then its ciphertexts. Repeat it unchanged until it is answered.",
+        _ON_DISK,
+        (ENROL,),
+        BINARY,
+        (400, 404, 410, 422, 429, 503),
+    ),
+    Operation(
+        "postReports",
+        "POST /v1/tasks/{task_id}/reports",
+        "Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts.",
+        {200: "A status for each."},
+        (ENROL,),
+        BINARY,
+        (400, 404, 503),
+    ),
+)
+ANALYZER = (
+    _CREATE,
+    Operation(
+        "showTask",
+        "GET /v1/tasks/{task_id}",
+        "Its document and how far it is.",
+        {200: "The task."},
+        (READ,),
+        refuses=(404,),
+    ),
+    Operation(
+        "takeBatch",
+        "POST /v1/tasks/{task_id}/batches/{batch_id}",
+        "A full batch in random order. Repeat it unchanged until it is answered.",
+        _ON_DISK,
+        (HOP,),
+        BINARY,
+        (400, 404, 409, 422, 503),
+    ),
+    Operation(
+        "showEstimate",
+        "GET /v1/tasks/{task_id}/estimate",
+        "The newest estimate with its bound.",
+        {200: "The estimate, null before the first release."},
+        (READ,),
+        refuses=(404,),
+    ),
+    Operation(
+        "showHistory",
+        "GET /v1/tasks/{task_id}/history",
+        "Every estimate, oldest first; Arrow if it is accepted.",
+        {200: "Releases, oldest first."},
+        (READ,),
+        refuses=(400, 404),
+        query=(AFTER, LIMIT),
+        gives=(JSON, ARROW),
+    ),
+)
+
+
+def openapi_document(role: str, operations: tuple[Operation, ...]) -> dict[str, Any]:
+    """The OpenAPI document of a server with these operations and the common ones."""
+    words = ("type", "title", "status", "detail")
     problem = {
         "type": "object",
-        "required": ["type", "title", "status", "detail"],
-        "properties": {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-        },
+        "required": list(words),
+        "properties": {name: {"type": "integer" if name == "status" else "string"} for name in words},
     }
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": "1"},
-        "paths": paths | common,
+        "info": {"title": f"ShuffleDP {role}", "version": "1"},
+        "paths": {each.path: {each.method.lower(): each.document()} for each in (*operations, *COMMON)},
         "components": {
             "schemas": {"Problem": problem},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-_CREATED = {201: _answer("It is served now."), 200: _answer("It was served before.")}
-
-
-def shuffler_openapi() -> dict[str, Any]:
-    """What a shuffler answers."""
-    create = _operation("createTask", "Serve a task.", _CREATED, role="admin", takes=_JSON, refuses=(400, 503))
-    show = _operation(
-        "showTask",
-        "Its routing and how far it is.",
-        {200: _answer("The task.")},
-        role="enrol or read",
-        parameters=(_TASK,),
-        refuses=(404,),
-    )
-    seats = _operation(
-        "takeSeats",
-        "A place in one batch of every level, for a while.",
-        {201: _answer("Seats.")},
-        role="enrol",
-        parameters=(_TASK, _query("count", "How many.", 1, 1000)),
-        refuses=(400, 404, 409, 429, 503),
-    )
-    report = _operation(
-        "putReport",
-        "One report: its seat, 16 bytes, then its ciphertexts. Repeat it unchanged until it is answered.",
-        {201: _answer("It is on disk."), 200: _answer("It was on disk before.")},
-        role="enrol",
-        parameters=(_TASK, _REPORT),
-        takes=_BINARY,
-        refuses=(400, 404, 410, 422, 429, 503),
-    )
-    reports = _operation(
-        "postReports",
-        "Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts.",
-        {200: _answer("A status for each.")},
-        role="enrol",
-        parameters=(_TASK,),
-        takes=_BINARY,
-        refuses=(400, 404, 503),
-    )
-    return _document(
-        "ShuffleDP shuffler",
-        {
-            "/v1/tasks": {"post": create},
-            "/v1/tasks/{task_id}": {"get": show},
-            "/v1/tasks/{task_id}/seats": {"post": seats},
-            "/v1/tasks/{task_id}/reports/{report_id}": {"put": report},
-            "/v1/tasks/{task_id}/reports": {"post": reports},
-        },
-    )
-
-
-def analyzer_openapi() -> dict[str, Any]:
-    """What an analyzer answers."""
-    create = _operation("createTask", "Serve a task.", _CREATED, role="admin", takes=_JSON, refuses=(400, 503))
-    show = _operation(
-        "showTask",
-        "Its document and how far it is.",
-        {200: _answer("The task.")},
-        role="read",
-        parameters=(_TASK,),
-        refuses=(404,),
-    )
-    batch = _operation(
-        "takeBatch",
-        "A full batch in random order. Repeat it unchanged until it is answered.",
-        {201: _answer("It is on disk."), 200: _answer("It was on disk before.")},
-        role="hop",
-        parameters=(_TASK, _BATCH),
-        takes=_BINARY,
-        refuses=(400, 404, 409, 422, 503),
-    )
-    estimate = _operation(
-        "showEstimate",
-        "The newest estimate with its bound.",
-        {200: _answer("The estimate, null before the first release.")},
-        role="read",
-        parameters=(_TASK,),
-        refuses=(404,),
-    )
-    history = {
-        200: {
-            "description": "Releases, oldest first.",
-            "content": {
-                _JSON: {"schema": {"type": "object"}},
-                ARROW: {"schema": {"type": "string", "format": "binary"}},
-            },
-        }
-    }
-    releases = _operation(
-        "showHistory",
-        "Every estimate, oldest first; Arrow if it is accepted.",
-        history,
-        role="read",
-        parameters=(
-            _TASK,
-            _query("after", "Only later times.", 0, 10**12),
-            _query("limit", "At most so many.", 1, 100_000),
-        ),
-        refuses=(400, 404),
-    )
-    return _document(
-        "ShuffleDP analyzer",
-        {
-            "/v1/tasks": {"post": create},
-            "/v1/tasks/{task_id}": {"get": show},
-            "/v1/tasks/{task_id}/batches/{batch_id}": {"post": batch},
-            "/v1/tasks/{task_id}/estimate": {"get": estimate},
-            "/v1/tasks/{task_id}/history": {"get": releases},
-        },
-    )

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
@@ -12,10 +13,12 @@ from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.schedules.layout import BatchLayout
 from shuffledp.schedules.prefixes import PrefixSchedule
-from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION
+from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION, is_id
 
 # A schedule's table of slots is held in memory.
 _MOST_SLOTS = 1 << 24
+# Slots whose batches are remembered.
+_MOST_REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,58 @@ class SeatInBatch:
     size: int
     seat: int
     messages: int
+
+
+_OF_BATCH = fields(SeatInBatch)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A place in one batch of every level, for a while.
+
+    Attributes:
+        seat: its id, which nobody can guess.
+        lease_seconds: how long it waits for its report.
+        batches: the batches that it belongs to, lowest level first.
+    """
+
+    seat: str
+    lease_seconds: float
+    batches: tuple[SeatInBatch, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The seat as JSON."""
+        batches = [{each.name: getattr(batch, each.name) for each in _OF_BATCH} for batch in self.batches]
+        return {"seat": self.seat, "lease_seconds": self.lease_seconds, "batches": batches}
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The seat that a JSON document describes; whether a task has such a seat is another question."""
+        try:
+            batches = tuple(SeatInBatch(*(batch[each.name] for each in _OF_BATCH)) for batch in document["batches"])
+            seat = cls(document["seat"], float(document["lease_seconds"]), batches)
+            fits = is_id(seat.seat) and seat.lease_seconds > 0
+            fits &= all(type(getattr(batch, each.name)) is each.type for batch in batches for each in _OF_BATCH)
+        except (LookupError, TypeError, ValueError, ArithmeticError):
+            fits = False
+        if not fits:
+            raise DataError("seat", "something else", "must be a seat", "ask a shuffler of this version")
+        return seat
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """People who are in the same batches.
+
+    Attributes:
+        batches: those of the first of them; the others differ in their seats only.
+        columns: which bytes of a report each batch gets, from and to.
+        length: how long a report is.
+    """
+
+    batches: tuple[SeatInBatch, ...]
+    columns: tuple[tuple[SeatInBatch, int, int], ...]
+    length: int
 
 
 @dataclass(frozen=True)
@@ -121,21 +176,38 @@ class Routing:
             sizes[0].add(self.slot_users)
         return sizes
 
+    def slot(self, number: int) -> Slot:
+        """The batches of a slot's people; slots are remembered for a while, as people sit side by side."""
+        found = self._slots.get(number)
+        if found is None:
+            if len(self._slots) >= _MOST_REMEMBERED:
+                self._slots.clear()
+            batches = []
+            for level, first, end in self._joined(number):
+                size, seat = (end - first) * self.slot_users, (number - first) * self.slot_users
+                batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
+            ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
+            columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
+            found = self._slots[number] = Slot(tuple(batches), columns, ends[-1])
+        return found
+
+    @cached_property
+    def _slots(self) -> dict[int, Slot]:
+        return {}
+
     def batches_of(self, position: int) -> tuple[SeatInBatch, ...]:
         """The batches of the user who takes this position, lowest level first."""
         if not 0 <= position < self.users:
             raise ParameterError("position", position, f"must lie in 0..{self.users - 1}", "the task is full")
-        slot, within = divmod(position, self.slot_users)
-        found = []
-        for level, first, end in self._joined(slot):
-            size = (end - first) * self.slot_users
-            seat = (slot - first) * self.slot_users + within
-            found.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
-        return tuple(found)
+        number, within = divmod(position, self.slot_users)
+        return tuple(
+            SeatInBatch(batch.level, batch.batch_id, batch.size, batch.seat + within, batch.messages)
+            for batch in self.slot(number).batches
+        )
 
     def report_bytes(self, position: int) -> int:
         """How long the report of this position is."""
-        return sum(batch.messages for batch in self.batches_of(position)) * CIPHERTEXT_BYTES
+        return self.slot(position // self.slot_users).length
 
     @cached_property
     def longest_report_bytes(self) -> int:

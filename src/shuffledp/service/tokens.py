@@ -49,12 +49,8 @@ class Tokens:
             raise DataError("tokens", "one secret twice", "must differ for every role", "make keys again")
         return cls(dict(document))
 
-    def check(self, authorization: str | None, role: str) -> None:
-        """Refuse a request whose Authorization header does not hold the role's token; admin may do everything."""
-        self.check_any(authorization, (role,))
-
-    def check_any(self, authorization: str | None, roles: tuple[str, ...]) -> None:
-        """The same where one of several roles is enough."""
+    def check(self, authorization: str | None, *roles: str) -> None:
+        """Refuse a request whose Authorization header holds no token of these roles; admin may do everything."""
         words = " or ".join(roles)
         scheme, _, given = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not given:

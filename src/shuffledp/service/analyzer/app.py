@@ -3,8 +3,6 @@
 import asyncio
 import io
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -13,65 +11,50 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.http import BINARY, JSON, Endpoint, build_app, read_body, text_of, whole_query
-from shuffledp.service.openapi import ARROW, analyzer_openapi
+from shuffledp.service.http import Handler, build_app, read_body, whole_query
+from shuffledp.service.openapi import AFTER, ANALYZER, ARROW, LIMIT
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import ADMIN, HOP, READ, Tokens
-
-_LARGEST_TASK = 1 << 20
-_MOST_RELEASES = 100_000
+from shuffledp.service.tokens import Tokens
 
 
 def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
     """The application that serves this analyzer."""
 
-    async def create_task(request: Request) -> Response:
-        body = await read_body(request, _LARGEST_TASK)
-        task_id, new = await asyncio.to_thread(server.add_task, text_of(body))
-        return JSONResponse({"task_id": task_id}, 201 if new else 200)
-
     async def show_task(request: Request) -> Response:
-        task = server.task(request.path_params["task_id"])
+        task = server.desk.task(request.path_params["task_id"])
         progress = await asyncio.to_thread(server.progress, task.id)
         return JSONResponse({"task_id": task.id, "task": task.document, **asdict(progress), "time": time.time()})
 
     async def take_batch(request: Request) -> Response:
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         # Somewhat too long is a wrong length, which says more than "too large".
-        body = await read_body(request, 2 * server.batch_bytes(task_id, batch_id))
+        body = await read_body(request, 2 * server.desk.batch_bytes(task_id, batch_id))
         new = await asyncio.to_thread(server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
 
     async def show_estimate(request: Request) -> Response:
-        task = server.task(request.path_params["task_id"])
+        task = server.desk.task(request.path_params["task_id"])
         release, progress = await asyncio.to_thread(server.latest, task.id)
         return JSONResponse(_estimate(task, release, progress))
 
     async def show_history(request: Request) -> Response:
         task_id = request.path_params["task_id"]
-        server.task(task_id)
-        after = whole_query(request, "after", 0, 0, 10**12)
-        most = whole_query(request, "limit", 1000, 1, _MOST_RELEASES)
+        server.desk.task(task_id)
+        after = whole_query(request, AFTER)
+        most = whole_query(request, LIMIT)
         releases = await asyncio.to_thread(server.history, task_id, after, most)
         if ARROW in request.headers.get("accept", ""):
             return Response(await asyncio.to_thread(_as_arrow, releases), media_type=ARROW)
         return JSONResponse({"task_id": task_id, "releases": releases})
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        server.start()
-        yield
-        await asyncio.to_thread(server.stop)
-
-    endpoints = [
-        Endpoint("POST", "/v1/tasks", create_task, (ADMIN,), JSON),
-        Endpoint("GET", "/v1/tasks/{task_id}", show_task, (READ,)),
-        Endpoint("POST", "/v1/tasks/{task_id}/batches/{batch_id}", take_batch, (HOP,), BINARY),
-        Endpoint("GET", "/v1/tasks/{task_id}/estimate", show_estimate, (READ,)),
-        Endpoint("GET", "/v1/tasks/{task_id}/history", show_history, (READ,)),
-    ]
-    return build_app(endpoints, tokens, server.metrics, analyzer_openapi(), lifespan=lifespan)
+    handlers: dict[str, Handler] = {
+        "showTask": show_task,
+        "takeBatch": take_batch,
+        "showEstimate": show_estimate,
+        "showHistory": show_history,
+    }
+    return build_app(server, ANALYZER, handlers, tokens)
 
 
 def _estimate(task: Task, release: Release | None, progress: Progress) -> dict[str, Any]:

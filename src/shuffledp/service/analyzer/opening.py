@@ -5,6 +5,7 @@ import os
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 
 from shuffledp.service.crypto import PrivateKey, binding, open_all
 from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, unpack_messages
@@ -81,9 +82,7 @@ class Opener:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = self._start()
             parts = self._opened(body, info)
-        unpacked = unpack_messages(b"".join(plain for plain, _ in parts))
-        unopened = sum(failed for _, failed in parts)
-        return Unpacked(unpacked.payloads, unpacked.labels, unpacked.fillers, unpacked.malformed + unopened)
+        return _together(parts)
 
     def _opened(self, body: bytes, info: bytes) -> list[tuple[bytes, int]]:
         step = _AT_A_TIME * CIPHERTEXT_BYTES
@@ -92,8 +91,12 @@ class Opener:
 
 
 def open_here(key: PrivateKey, body: bytes, task_id: str, batch_id: str) -> Unpacked:
-    """The same in this process, for tests and small batches."""
+    """All messages of a batch, opened in this process: for tests and small batches."""
     _remember(key.raw)
-    plain, unopened = _open_chunk(body, binding(task_id, batch_id))
-    unpacked = unpack_messages(plain)
-    return Unpacked(unpacked.payloads, unpacked.labels, unpacked.fillers, unpacked.malformed + unopened)
+    return _together([_open_chunk(body, binding(task_id, batch_id))])
+
+
+def _together(parts: list[tuple[bytes, int]]) -> Unpacked:
+    """The messages of all chunks; ciphertexts that did not open are malformed messages."""
+    unpacked = unpack_messages(b"".join(plain for plain, _ in parts))
+    return replace(unpacked, malformed=unpacked.malformed + sum(unopened for _, unopened in parts))

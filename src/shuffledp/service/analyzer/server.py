@@ -47,9 +47,8 @@ class AnalyzerServer:
         self.opening_seconds = self.metrics.counter("opening_seconds", "Time spent opening.")
         self.released = self.metrics.counter("releases", "Estimates published.")
         self._chores = Chores("read batches", lambda: self.read_all() >= 0)
-        texts = self._store.read(lambda records: [records.task_text(each) for each in records.task_ids()])
-        for task in [Task.from_text(text or "") for text in texts]:
-            self._tasks[task.id] = task
+        for task_id, text in self._store.read(lambda records: records.tasks()).items():
+            self._tasks[task_id] = Task.from_text(text)
 
     def start(self) -> None:
         """Begin to read; what an earlier process left comes first."""
@@ -78,14 +77,6 @@ class AnalyzerServer:
         self._tasks[task.id] = task
         return task.id, new
 
-    def task(self, task_id: str) -> Task:
-        """The task, or a refusal."""
-        return self.desk.task(task_id)
-
-    def batch_bytes(self, task_id: str, batch_id: str) -> int:
-        """How long the batch must be, or a refusal."""
-        return self.desk.batch_bytes(task_id, batch_id)
-
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
         new = self._store.write(lambda records: self.desk.deliver(records, task_id, batch_id, body))
@@ -96,17 +87,17 @@ class AnalyzerServer:
 
     def progress(self, task_id: str) -> Progress:
         """How far a task has come."""
-        self.task(task_id)
+        self.desk.task(task_id)
         return self._store.read(lambda records: records.progress(task_id))
 
     def latest(self, task_id: str) -> tuple[Release | None, Progress]:
         """The newest estimate."""
-        self.task(task_id)
+        self.desk.task(task_id)
         return self._store.read(lambda records: (records.last_release(task_id), records.progress(task_id)))
 
     def history(self, task_id: str, after: int, most: int) -> list[dict[str, Any]]:
         """Estimates after a time, oldest first."""
-        self.task(task_id)
+        self.desk.task(task_id)
         found = self._store.read(lambda records: records.releases(task_id, after, most))
         return [asdict(release) for release in found]
 

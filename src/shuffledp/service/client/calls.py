@@ -6,7 +6,6 @@ not followed: they would carry the token elsewhere.
 """
 
 import email.utils
-import ipaddress
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,6 @@ from shuffledp.service.addresses import refuse_plain_http
 
 T = TypeVar("T")
 
-BINARY = "application/octet-stream"
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 20.0
 
@@ -47,15 +45,6 @@ class NotTheServersError(Exception):
     """A 2xx that the server cannot have sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A JSON answer, and how many times it was asked for."""
-
-    status: int
-    document: Mapping[str, Any]
-    tries: int
-
-
 def check_url(url: str, parameter: str, *, insist_on_tls: bool = True) -> str:
     """A server's address without a slash at its end, or an error that names the parameter."""
     try:
@@ -68,15 +57,6 @@ def check_url(url: str, parameter: str, *, insist_on_tls: bool = True) -> str:
     if insist_on_tls:
         refuse_plain_http(str(parsed), parameter)
     return str(parsed).rstrip("/")
-
-
-def is_loopback(url: str) -> bool:
-    """Whether this address never leaves the machine."""
-    host = httpx.URL(url).host
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 @dataclass
@@ -154,11 +134,15 @@ class Calls:
             retry_after = None
             try:
                 response = self.once(method, path, content, media)
+                document = _object(response)
                 if response.is_success:
-                    return read(response.status_code, _object(response)), backoff.tries + 1
-                if response.status_code not in _PASSES or response.status_code in at_once:
-                    raise refusal(response)
-                why = f"{self.url} answers {refusal(response)}".rstrip(".")
+                    if document is None:
+                        raise NotTheServersError("no JSON object")
+                    return read(response.status_code, document), backoff.tries + 1
+                refused = refusal_from(response.status_code, document)
+                if not is_passing(refused.status) or refused.status in at_once:
+                    raise refused
+                why = f"{self.url} answers {refused}".rstrip(".")
                 retry_after = _retry_after(response)
             except httpx.HTTPError as broken:
                 why = f"{self.url} cannot be reached ({type(broken).__name__}: {broken})"
@@ -171,27 +155,17 @@ class Calls:
         return self.ask("GET", path, lambda _, document: dict(document))[0]
 
 
-def _object(response: httpx.Response) -> Mapping[str, Any]:
+def _object(response: httpx.Response) -> Mapping[str, Any] | None:
+    """The JSON object that was answered, or None for anything else."""
     try:
         document = response.json()
     except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise NotTheServersError("no JSON object")
-    return document
-
-
-def refusal(response: httpx.Response) -> AnswerError:
-    """The problem document of an answer, or the little that is known without one."""
-    try:
-        document = response.json()
-    except ValueError:
-        document = None
-    return refusal_from(response.status_code, document)
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def refusal_from(status: int, document: Any) -> AnswerError:
-    """A problem document as an error."""
+    """A problem document as an error, or the little that is known without one."""
     problem = document if isinstance(document, dict) else {}
     kind, detail = problem.get("type"), problem.get("detail")
     return AnswerError(

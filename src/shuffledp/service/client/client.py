@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,10 +19,9 @@ import httpx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.errors import RandomnessError, ShuffleDPError
+from shuffledp.errors import DataError, RandomnessError, ShuffleDPError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client.calls import (
-    BINARY,
     TIMEOUT,
     AnswerError,
     Calls,
@@ -33,8 +32,9 @@ from shuffledp.service.client.calls import (
     refusal_from,
 )
 from shuffledp.service.client.making import make_reports
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
-from shuffledp.service.routing import SeatInBatch
+from shuffledp.service.routing import Seat
 from shuffledp.service.store import open_outbox
 from shuffledp.service.store.contract import Outbox
 from shuffledp.service.task import Task
@@ -43,7 +43,6 @@ from shuffledp.service.wire import (
     ID_BYTES,
     MOST_REPORTS_AN_UPLOAD,
     SentReport,
-    is_id,
     pack_upload,
     single_body,
 )
@@ -59,32 +58,20 @@ _MOST_BLOCKS_LOST = 5
 # Refused for its length, or for how long it took: the same in two halves may pass.
 _TOO_MUCH = (TOO_LARGE.status, TOO_SLOW.status)
 _NEVER_KEPT = {SEAT_GONE.name, WRONG_LENGTH.name}
-_BATCH_FIELDS = tuple(field.name for field in fields(SeatInBatch))
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What became of the reports."""
-
-    reports: int
-    """Acknowledged: the shuffler has them on disk."""
-    new: int
-    """Of these, acknowledged for the first time; the answers to the others had been lost on the way."""
-    retried: int
-    """Sent more than once: the same bytes, or new ones after a refusal."""
-    refused: int
-    """Refused, with the value no longer at hand: they reached nobody, and may be reported again."""
 
 
 @dataclass(slots=True)
-class _Tally:
-    reports: int = 0
-    new: int = 0
-    retried: int = 0
-    refused: int = 0
+class Sent:
+    """What became of the reports."""
 
-    def sent(self) -> Sent:
-        return Sent(self.reports, self.new, self.retried, self.refused)
+    reports: int = 0
+    """Acknowledged: the shuffler has them on disk."""
+    new: int = 0
+    """Of these, acknowledged for the first time; the answers to the others had been lost on the way."""
+    retried: int = 0
+    """Sent more than once: the same bytes, or new ones after a refusal."""
+    refused: int = 0
+    """Refused, with the value no longer at hand: they reached nobody, and may be reported again."""
 
 
 class ReportError(ShuffleDPError):
@@ -100,13 +87,6 @@ class ReportError(ShuffleDPError):
         self.unsent = unsent
         rest = f"; {waiting} wait in the outbox: flush sends them" if waiting else ""
         super().__init__(f"{str(cause).rstrip('.')}. {sent.reports} acknowledged{rest}; {unsent} not begun.")
-
-
-@dataclass(frozen=True, slots=True)
-class _TakenSeat:
-    seat: str
-    lease_seconds: float
-    batches: tuple[SeatInBatch, ...]
 
 
 class Client:
@@ -140,9 +120,8 @@ class Client:
         self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)
         self._lock = threading.Lock()
         self._path = f"/v1/tasks/{task.id}"
-        # What the routing says, looked up once: the first slot of a batch, and a slot's batches.
+        # What the routing says, looked up once: the first slot of a batch.
         self._first: dict[str, int] = {}
-        self._of_slot: dict[int, tuple[SeatInBatch, ...]] = {}
         longest = max(1, task.routing.longest_report_bytes)
         self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
         self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES * CIPHERTEXT_BYTES // longest))
@@ -197,16 +176,16 @@ class Client:
             ReportError: some were not acknowledged; the error says how many wait in the outbox, and how many do not.
         """
         if np.size(values) == 0:
-            return Sent(0, 0, 0, 0)
+            return Sent()
         return self._report(self._checked(values), stream, progress)
 
     def flush(self) -> Sent:
         """Send what the outbox holds, as it is; what is refused leaves it and is counted."""
         with self._lock:
-            tally = _Tally()
+            tally = Sent()
             with self._counted(tally, deque()):
                 self._flush(tally)
-            return tally.sent()
+            return tally
 
     # --- how ---------------------------------------------------------------------------------
 
@@ -214,17 +193,17 @@ class Client:
         return self.task.plan.check_values(self.task.plan.encode(values))
 
     @contextmanager
-    def _counted(self, tally: _Tally, left: Sized) -> Iterator[None]:
+    def _counted(self, tally: Sent, left: Sized) -> Iterator[None]:
         """Whatever stops the work also says how far it came."""
         try:
             yield
         except (AnswerError, UnreachableError, RefusedError) as stopped:
             waiting = self.outbox.waiting(self.task.id)
-            raise ReportError(stopped, tally.sent(), waiting, len(left)) from stopped
+            raise ReportError(stopped, tally, waiting, len(left)) from stopped
 
     def _report(self, values: Any, stream: str | None, progress: Progress | None) -> Sent:
         with self._lock:
-            tally = _Tally()
+            tally = Sent()
             left = deque(range(len(values)))
             with self._counted(tally, left):
                 if stream is not None:
@@ -238,10 +217,10 @@ class Client:
                     left.extend([row for row in again if row < len(values)])
                     left.extend(range(done, len(values)))
                 self._work_off(values, stream, left, tally, progress)
-            return tally.sent()
+            return tally
 
     def _work_off(
-        self, values: Any, stream: str | None, left: deque[int], tally: _Tally, progress: Progress | None
+        self, values: Any, stream: str | None, left: deque[int], tally: Sent, progress: Progress | None
     ) -> None:
         lost = 0
         while left:
@@ -280,7 +259,7 @@ class Client:
         elif seconds < lease / 20:
             self._block = min(self._largest_block, 2 * self._block)
 
-    def _flush(self, tally: _Tally) -> None:
+    def _flush(self, tally: Sent) -> None:
         while reports := self.outbox.first(self.task.id, MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES):
             gone: list[str] = []
             never = self._deliver(reports, tally, gone)
@@ -290,27 +269,22 @@ class Client:
 
     # --- seats -------------------------------------------------------------------------------
 
-    def _take_seats(self, count: int) -> list[_TakenSeat]:
+    def _take_seats(self, count: int) -> list[Seat]:
         seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}", _seats)
         for seat in seats[:count]:
             self._check_seat(seat)
         return seats[:count]
 
-    def _check_seat(self, seat: _TakenSeat) -> None:
+    def _check_seat(self, seat: Seat) -> None:
         """Only what the task's own routing has: in a batch that is said to be larger, everybody adds less noise."""
         if not seat.batches:
             return
-        routing = self.task.routing
-        found = routing.find(seat.batches[0].batch_id) if seat.batches[0].batch_id not in self._first else None
-        if found is not None:
-            self._first[seat.batches[0].batch_id] = found[1]
-        position = self._first.get(seat.batches[0].batch_id, routing.users) * routing.slot_users + seat.batches[0].seat
-        known = None
-        if seat.batches[0].seat >= 0 and position < routing.users:
-            slot, within = divmod(position, routing.slot_users)
-            if slot not in self._of_slot:
-                self._of_slot[slot] = routing.batches_of(slot * routing.slot_users)
-            known = tuple(replace(batch, seat=batch.seat + within) for batch in self._of_slot[slot])
+        routing, lowest = self.task.routing, seat.batches[0]
+        if lowest.batch_id not in self._first:
+            found = routing.find(lowest.batch_id)
+            self._first[lowest.batch_id] = routing.users if found is None else found[1]
+        position = self._first[lowest.batch_id] * routing.slot_users + lowest.seat
+        known = routing.batches_of(position) if lowest.seat >= 0 and position < routing.users else None
         if seat.batches != known:
             words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"
             raise AnswerError(201, "seat-unknown", f"{words} task under this id, or is not to be trusted")
@@ -321,7 +295,7 @@ class Client:
 
     # --- sending -----------------------------------------------------------------------------
 
-    def _deliver(self, reports: list[SentReport], tally: _Tally, gone: list[str]) -> AnswerError | None:
+    def _deliver(self, reports: list[SentReport], tally: Sent, gone: list[str]) -> AnswerError | None:
         """Send until each is acknowledged or refused; `gone` gets those whose seat was; answers any other refusal."""
         never: AnswerError | None = None
         again: set[str] = set()
@@ -383,30 +357,15 @@ class Client:
         return [status], tries
 
 
-def _seats(_: int, document: Mapping[str, Any]) -> list[_TakenSeat]:
+def _seats(_: int, document: Mapping[str, Any]) -> list[Seat]:
+    offered = document.get("seats")
     try:
-        seats = [
-            _TakenSeat(
-                seat["seat"],
-                float(seat["lease_seconds"]),
-                tuple(SeatInBatch(**{name: batch[name] for name in _BATCH_FIELDS}) for batch in seat["batches"]),
-            )
-            for seat in document["seats"]
-        ]
-    except (LookupError, TypeError, ValueError, ArithmeticError):
+        seats = [Seat.from_document(seat) for seat in offered] if isinstance(offered, list) else []
+    except DataError:
         raise NotTheServersError("seats that cannot be read") from None
-    if not seats or not all(map(_can_be, seats)):
+    if not seats:
         raise NotTheServersError("no seats")
     return seats
-
-
-def _can_be(seat: _TakenSeat) -> bool:
-    """Whether everything in it is of its kind; whether it is the task's is another question."""
-    numbers = [number for batch in seat.batches for number in (batch.level, batch.size, batch.seat, batch.messages)]
-    names = [batch.batch_id for batch in seat.batches]
-    if not all(type(number) is int for number in numbers) or not all(isinstance(name, str) for name in names):
-        return False
-    return is_id(seat.seat) and seat.lease_seconds > 0
 
 
 def _acknowledged(status: int, document: Mapping[str, Any]) -> int:

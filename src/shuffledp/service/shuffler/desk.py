@@ -7,8 +7,7 @@ while others report; it becomes the batch that is sent in one step, and is sent 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.clock import Clock
 from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
-from shuffledp.service.routing import Routing, SeatInBatch
+from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
@@ -25,17 +24,6 @@ LEASE_SECONDS = 60.0
 MOST_WAITING_BYTES = 1 << 30
 # Of a sealed batch in one commit: nobody waits longer than for this.
 PIECE_BYTES = 1 << 20
-# Slots whose batches are remembered: people sit side by side.
-_MOST_SLOTS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A place in one batch of every level, for a while."""
-
-    seat: str
-    lease_seconds: float
-    batches: tuple[SeatInBatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +34,6 @@ class Accepted:
 
 
 _NEW, _KNOWN = Accepted(new=True), Accepted(new=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """People who are in the same batches: those of the first of them, and what a report's bytes are for."""
-
-    batches: tuple[SeatInBatch, ...]
-    columns: tuple[tuple[SeatInBatch, int, int], ...]
-    length: int
 
 
 @dataclass(frozen=True)
@@ -68,7 +47,6 @@ class ShufflerDesk:
     most_waiting_bytes: int = MOST_WAITING_BYTES
     has_room: Callable[[], bool] = lambda: True
     """Whether the disk can take more."""
-    _slots: dict[tuple[str, int], _Slot] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def routing(self, task_id: str) -> Routing:
         """The task's routing, or a refusal."""
@@ -88,15 +66,14 @@ class ShufflerDesk:
             # First the old seat is nobody's, for good; then somebody else has the place.
             records.drop_lease(task_id, ended.seat)
             position = ended.position
-        elif records.next_position(task_id) < routing.users:
-            position = records.take_position(task_id)
         else:
-            raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
+            taken = records.take_position(task_id, routing.users)
+            if taken is None:
+                raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
+            position = taken
         seat = new_seat(position, bits=self.bits)
         records.add_lease(task_id, Lease(seat, position, now + self.lease_seconds))
-        within = position % routing.slot_users
-        batches = tuple(replace(b, seat=b.seat + within) for b in self._slot(task_id, routing, position).batches)
-        return Seat(seat, self.lease_seconds, batches)
+        return Seat(seat, self.lease_seconds, routing.batches_of(position))
 
     def accept(
         self, records: ShufflerRecords, task_id: str, reports: list[SentReport]
@@ -117,7 +94,7 @@ class ShufflerDesk:
                 answers.append(_KNOWN)
                 continue
             lease = leases.get(report.seat)
-            refused = room or self._refuse(task_id, routing, report, lease, now)
+            refused = room or _refuse(routing, report, lease, now)
             if refused is not None or lease is None:
                 answers.append(refused or _seat_gone())
                 if lease is not None and lease.ends <= now and room is None:
@@ -130,44 +107,13 @@ class ShufflerDesk:
             answers.append(_NEW)
         if kept:
             ids, seats = [report.report_id for report, _ in kept], [report.seat for report, _ in kept]
-            records.keep(task_id, ids, seats, self._parts(task_id, routing, kept))
+            records.keep(task_id, ids, seats, _parts(routing, kept))
         return answers
-
-    def _refuse(
-        self, task_id: str, routing: Routing, report: SentReport, lease: Lease | None, now: float
-    ) -> RefusedError | None:
-        """Why a new report cannot be accepted, if it cannot."""
-        if lease is None or lease.ends <= now:
-            return _seat_gone()
-        expected = self._slot(task_id, routing, lease.position).length
-        if len(report.body) == expected:
-            return None
-        return RefusedError(
-            WRONG_LENGTH, f"the report has {len(report.body)} bytes, its seat needs {expected}: send it whole."
-        )
 
     def _retire(self, records: ShufflerRecords, task_id: str, lease: Lease) -> None:
         """A clock that is set back must not let a refused report in later: its place waits under nobody's name."""
         records.drop_lease(task_id, lease.seat)
         records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
-
-    def _parts(self, task_id: str, routing: Routing, kept: list[tuple[SentReport, int]]) -> list[BatchPart]:
-        """What the reports have for each batch: in one slot all are cut at the same places."""
-        by_slot: dict[int, list[tuple[int, bytes]]] = {}
-        for report, position in kept:
-            slot, within = divmod(position, routing.slot_users)
-            by_slot.setdefault(slot, []).append((within, report.body))
-        parts = []
-        for slot, some in by_slot.items():
-            layout = self._slot(task_id, routing, slot * routing.slot_users)
-            if not layout.columns:
-                continue
-            first = min(within for within, _ in some)
-            rows = np.frombuffer(b"".join(body for _, body in some), dtype=np.uint8).reshape(len(some), layout.length)
-            for batch, start, end in layout.columns:
-                body = rows[:, start:end].tobytes()
-                parts.append(BatchPart(batch.batch_id, batch.seat + first, len(some), batch.size, body))
-        return parts
 
     # --- sealing -----------------------------------------------------------------------------
 
@@ -190,25 +136,42 @@ class ShufflerDesk:
         records.seal(task_id, batch_id, sum(map(len, pieces)))
         return records.tidy(task_id, batch_id)
 
-    def _slot(self, task_id: str, routing: Routing, position: int) -> _Slot:
-        """The batches of the first user of this position's slot: the others differ in their seats only."""
-        slot = position // routing.slot_users
-        found = self._slots.get((task_id, slot))
-        if found is None:
-            if len(self._slots) >= _MOST_SLOTS:
-                self._slots.clear()
-            batches = routing.batches_of(slot * routing.slot_users)
-            ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
-            columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
-            found = self._slots[task_id, slot] = _Slot(batches, columns, ends[-1])
-        return found
-
     def _refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:
         if not self.has_room():
             return RefusedError(NO_ROOM, "the disk is almost full: try again later.", retry_after=10)
         if records.waiting_bytes() <= self.most_waiting_bytes:
             return None
         return RefusedError(BUSY, "too many batches wait to be sent on: try again later.", retry_after=10)
+
+
+def _refuse(routing: Routing, report: SentReport, lease: Lease | None, now: float) -> RefusedError | None:
+    """Why a new report cannot be accepted, if it cannot."""
+    if lease is None or lease.ends <= now:
+        return _seat_gone()
+    expected = routing.report_bytes(lease.position)
+    if len(report.body) == expected:
+        return None
+    words = f"the report has {len(report.body)} bytes, its seat needs {expected}: send it whole."
+    return RefusedError(WRONG_LENGTH, words)
+
+
+def _parts(routing: Routing, kept: list[tuple[SentReport, int]]) -> list[BatchPart]:
+    """What the reports have for each batch: in one slot all are cut at the same places."""
+    by_slot: dict[int, list[tuple[int, bytes]]] = {}
+    for report, position in kept:
+        number, within = divmod(position, routing.slot_users)
+        by_slot.setdefault(number, []).append((within, report.body))
+    parts = []
+    for number, some in by_slot.items():
+        slot = routing.slot(number)
+        if not slot.columns:
+            continue
+        first = min(within for within, _ in some)
+        rows = np.frombuffer(b"".join(body for _, body in some), dtype=np.uint8).reshape(len(some), slot.length)
+        for batch, start, end in slot.columns:
+            body = rows[:, start:end].tobytes()
+            parts.append(BatchPart(batch.batch_id, batch.seat + first, len(some), batch.size, body))
+    return parts
 
 
 def _seat_gone() -> RefusedError:

@@ -16,10 +16,11 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.chores import Chores
 from shuffledp.service.clock import Clock, SystemClock
-from shuffledp.service.http import BINARY, Metrics, log
+from shuffledp.service.http import Metrics, log
+from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.routing import Routing, routing_of_task
-from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, Seat, ShufflerDesk
+from shuffledp.service.routing import Routing, Seat, routing_of_task
+from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
 from shuffledp.service.store.contract import ShufflerRecords, Store
 from shuffledp.service.wire import SentReport
 
@@ -87,9 +88,8 @@ class ShufflerServer:
         self._load()
 
     def _load(self) -> None:
-        known = self._store.read(lambda records: {each: records.routing(each) for each in records.task_ids()})
-        for task_id, text in known.items():
-            self._routings[task_id] = Routing.from_document(json.loads(text or "null"))
+        for task_id, text in self._store.read(lambda records: records.tasks()).items():
+            self._routings[task_id] = Routing.from_document(json.loads(text))
 
     def start(self) -> None:
         """Begin the chores; what an earlier process left is done first."""
@@ -201,15 +201,6 @@ class ShufflerServer:
         self.desk.routing(task_id)
         return asdict(self._store.read(lambda records: records.counts(task_id)))
 
-    def routing(self, task_id: str) -> Routing:
-        """A task's routing, or a refusal."""
-        return self.desk.routing(task_id)
-
-    @property
-    def longest_report_bytes(self) -> int:
-        """The length of the longest report of any task."""
-        return max((routing.longest_report_bytes for routing in self._routings.values()), default=0)
-
     # --- the chores --------------------------------------------------------------------------
 
     def _seal_and_send(self) -> bool:
@@ -298,10 +289,10 @@ class ShufflerServer:
         return not refused
 
     def _send(self, task_id: str, batch_id: str) -> bool:
-        batch = self._store.read(lambda records: records.sealed(task_id, batch_id))
-        if batch is None:
+        body = self._store.read(lambda records: records.sealed(task_id, batch_id))
+        if body is None:
             return True
-        status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch.body)
+        status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", body)
         if status not in (200, 201):
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False

@@ -59,15 +59,6 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class SealedBatch:
-    """A batch in its final random order, waiting to be sent; sending it again sends the same bytes."""
-
-    task_id: str
-    batch_id: str
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
     """How far a task has come at the shuffler; all of it is public."""
 
@@ -100,17 +91,11 @@ class ShufflerRecords(Protocol):
     def add_task(self, task_id: str, routing: str) -> None:
         """Remember a new task and its routing document; nothing happens if it is known."""
 
-    def task_ids(self) -> list[str]:
-        """The ids of all tasks."""
+    def tasks(self) -> dict[str, str]:
+        """Every task's routing document, by the task's id."""
 
-    def routing(self, task_id: str) -> str | None:
-        """A task's routing document."""
-
-    def next_position(self, task_id: str) -> int:
-        """The first position that nobody ever took."""
-
-    def take_position(self, task_id: str) -> int:
-        """Take the first position that nobody ever took, and answer it."""
+    def take_position(self, task_id: str, positions: int) -> int | None:
+        """Take the first of so many positions that nobody ever took, and answer it; None if all were taken."""
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
         """The leases of those seats that still have one."""
@@ -160,8 +145,8 @@ class ShufflerRecords(Protocol):
     def waiting(self) -> list[tuple[str, str]]:
         """Task and id of batches that are sealed, tidy, and not sent yet, oldest first."""
 
-    def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
-        """A sealed batch that was not sent yet."""
+    def sealed(self, task_id: str, batch_id: str) -> bytes | None:
+        """A batch in its final random order that was not sent yet; sending it again sends the same bytes."""
 
     def mark_sent(self, task_id: str, batch_id: str) -> None:
         """Remember that the next hop has a batch."""
@@ -223,11 +208,8 @@ class AnalyzerRecords(Protocol):
     def add_task(self, task_id: str, text: str) -> None:
         """Remember a new task and its document; nothing happens if it is known."""
 
-    def task_ids(self) -> list[str]:
-        """The ids of all tasks."""
-
-    def task_text(self, task_id: str) -> str | None:
-        """A task's document."""
+    def tasks(self) -> dict[str, str]:
+        """Every task's document, by the task's id."""
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         """The SHA-256 of a batch that was received."""

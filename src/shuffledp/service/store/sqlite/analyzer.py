@@ -35,12 +35,8 @@ class SqliteAnalyzerRecords:
     def add_task(self, task_id: str, text: str) -> None:
         self.db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, NULL)", (task_id, text))
 
-    def task_ids(self) -> list[str]:
-        return [row[0] for row in self.db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
-
-    def task_text(self, task_id: str) -> str | None:
-        row = self.db.execute("SELECT text FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
-        return None if row is None else str(row[0])
+    def tasks(self) -> dict[str, str]:
+        return dict(self.db.execute("SELECT task_id, text FROM tasks ORDER BY task_id").fetchall())
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         row = self._one("SELECT digest FROM batches WHERE task_id = ? AND batch_id = ?", task_id, batch_id)

@@ -58,13 +58,20 @@ class SqliteStore(Generic[R]):
     """
 
     def __init__(
-        self, path: Path, schema: str, *, kind: str, version: int, records: Callable[[sqlite3.Connection], R] = _ITSELF
+        self,
+        path: Path,
+        schema: str,
+        *,
+        kind: str,
+        version: int,
+        records: Callable[[sqlite3.Connection], R] = _ITSELF,
+        parameter: str = "store",
     ) -> None:
-        self.path = path
+        self.path, self._parameter = path, parameter
         self._records = records
         self._held = ExitStack()
         # The second server on one store is told which process holds it.
-        self._held.enter_context(locked(path, timeout=0.0, parameter="store"))
+        self._held.enter_context(locked(path, timeout=0.0, parameter=parameter))
         try:
             self._writer = self._connect()
             self._create(schema, f"{kind} {version}")
@@ -112,7 +119,7 @@ class SqliteStore(Generic[R]):
                 connection.execute(pragma)
         except (sqlite3.DatabaseError, OSError) as broken:
             problem = "must be a store's file in a directory that can be written"
-            raise ParameterError("store", str(self.path), problem, f"name another ({broken})") from None
+            raise ParameterError(self._parameter, str(self.path), problem, f"name another ({broken})") from None
         return connection
 
     def _create(self, schema: str, label: str) -> None:
@@ -126,14 +133,11 @@ class SqliteStore(Generic[R]):
                 return
             found = self._writer.execute("SELECT label FROM store").fetchone()[0] if ("store",) in known else "unknown"
         except sqlite3.DatabaseError as broken:
-            raise DataError("store", str(self.path), f"must be a database ({broken})", "name another file") from None
+            problem = f"must be a database ({broken})"
+            raise DataError(self._parameter, str(self.path), problem, "name another file") from None
         if found != label:
-            raise DataError(
-                "store",
-                f"a store of {found}",
-                f"must be of {label}",
-                "name another file, or use its own version",
-            )
+            way_out = "name another file, or use its own version"
+            raise DataError(self._parameter, f"a store of {found}", f"must be of {label}", way_out)
 
     # --- writing -----------------------------------------------------------------------------
 

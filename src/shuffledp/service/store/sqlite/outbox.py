@@ -1,6 +1,5 @@
 """A client's outbox in SQLite: a file, or memory for as long as the process lives."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -43,12 +42,9 @@ class SqliteOutbox(Outbox):
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._closed = False
-        self._store: SqliteStore[sqlite3.Connection] | _Memory
-        if path is None:
-            self._store = _Memory()
-            return
-        _create_for_owner(path)
-        self._store = SqliteStore(path, SCHEMA, kind=KIND, version=VERSION)
+        self._store: SqliteStore[sqlite3.Connection] | _Memory = (
+            _Memory() if path is None else SqliteStore(path, SCHEMA, kind=KIND, version=VERSION, parameter="outbox")
+        )
 
     def close(self) -> None:
         self._closed = True
@@ -129,16 +125,6 @@ class SqliteOutbox(Outbox):
         query = "SELECT row FROM reports WHERE task_id = ? AND state = ? AND stream = ? ORDER BY row"
         rows = self._write(lambda db: db.execute(query, (task_id, REFUSED, stream)).fetchall())
         return [int(row[0]) for row in rows]
-
-
-def _create_for_owner(path: Path) -> None:
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
-    except OSError as refused:
-        why = (refused.strerror or "refused").lower()
-        raise ParameterError(
-            "outbox", str(path), "must be a file that can be written", f"{why}: name another"
-        ) from None
 
 
 class _Memory:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from functools import cache
 
-from shuffledp.service.store.contract import BatchPart, Counts, Lease, SealedBatch
+from shuffledp.service.store.contract import BatchPart, Counts, Lease
 from shuffledp.service.wire import position_of
 
 KIND, VERSION = "shuffler", 2
@@ -82,19 +82,15 @@ class SqliteShufflerRecords:
     def add_task(self, task_id: str, routing: str) -> None:
         self.db.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, 0, 0)", (task_id, routing))
 
-    def task_ids(self) -> list[str]:
-        return [row[0] for row in self.db.execute("SELECT task_id FROM tasks ORDER BY task_id")]
+    def tasks(self) -> dict[str, str]:
+        return dict(self.db.execute("SELECT task_id, routing FROM tasks ORDER BY task_id").fetchall())
 
-    def routing(self, task_id: str) -> str | None:
-        row = self.db.execute("SELECT routing FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def next_position(self, task_id: str) -> int:
-        return int(self.db.execute("SELECT next_position FROM tasks WHERE task_id = ?", (task_id,)).fetchone()[0])
-
-    def take_position(self, task_id: str) -> int:
-        self.db.execute("UPDATE tasks SET next_position = next_position + 1 WHERE task_id = ?", (task_id,))
-        return self.next_position(task_id) - 1
+    def take_position(self, task_id: str, positions: int) -> int | None:
+        (position,) = self.db.execute("SELECT next_position FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        if position >= positions:
+            return None
+        self.db.execute("UPDATE tasks SET next_position = ? WHERE task_id = ?", (position + 1, task_id))
+        return int(position)
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
         # People sit side by side: looked up by position, they are on few pages; and all in one row.
@@ -192,14 +188,11 @@ class SqliteShufflerRecords:
     def waiting(self) -> list[tuple[str, str]]:
         return self._in_state(READY)
 
-    def sealed(self, task_id: str, batch_id: str) -> SealedBatch | None:
+    def sealed(self, task_id: str, batch_id: str) -> bytes | None:
         key = (task_id, batch_id)
         row = self.db.execute("SELECT state FROM sealed WHERE task_id = ? AND batch_id = ?", key).fetchone()
         if row is None or row[0] >= SENT:
             return None
-        return SealedBatch(*key, self.body(*key))
-
-    def body(self, task_id: str, batch_id: str) -> bytes:
         query = f"SELECT body FROM pieces_{self._number('sealed', task_id, batch_id)} ORDER BY piece"
         return b"".join(piece[0] for piece in self.db.execute(query))
 

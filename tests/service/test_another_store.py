@@ -1,0 +1,373 @@
+"""A second kind of store, whole in this file: servers and clients are given it, and nothing else changes."""
+
+import asyncio
+import copy
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from shuffledp.errors import ParameterError
+from shuffledp.service import store as stores
+from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.client import Client
+from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.problems import NO_ROOM, RefusedError
+from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import inspect_store, open_analyzer_store, open_outbox, open_shuffler_store
+from shuffledp.service.store.contract import (
+    BatchPart,
+    BatchTotal,
+    Counts,
+    Lease,
+    Outbox,
+    Progress,
+    Release,
+)
+from shuffledp.service.task import Task
+from shuffledp.service.tokens import Tokens
+from shuffledp.service.wire import SentReport
+from shuffledp.testing.service import OpenerHere
+
+Key = tuple[str, str]
+
+
+@dataclass
+class Mixing:
+    """What a shuffler remembers."""
+
+    routings: dict[str, str] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    held: dict[Key, Lease] = field(default_factory=dict)
+    accepted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    open: dict[Key, list[BatchPart]] = field(default_factory=lambda: defaultdict(list))
+    drafts: dict[Key, list[bytes]] = field(default_factory=dict)
+    done: dict[Key, bytes] = field(default_factory=dict)
+    sent: set[Key] = field(default_factory=set)
+
+    def add_task(self, task_id: str, routing: str) -> None:
+        self.routings.setdefault(task_id, routing)
+
+    def tasks(self) -> dict[str, str]:
+        return self.routings
+
+    def take_position(self, task_id: str, positions: int) -> int | None:
+        if self.positions[task_id] == positions:
+            return None
+        self.positions[task_id] += 1
+        return self.positions[task_id] - 1
+
+    def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        return {seat: self.held[task_id, seat] for seat in seats if (task_id, seat) in self.held}
+
+    def add_lease(self, task_id: str, lease: Lease) -> None:
+        self.held[task_id, lease.seat] = lease
+
+    def drop_lease(self, task_id: str, seat: str) -> None:
+        del self.held[task_id, seat]
+
+    def ended_lease(self, task_id: str, now: float) -> Lease | None:
+        ended = [lease for (owner, _), lease in self.held.items() if owner == task_id and lease.ends <= now]
+        return min(ended, key=lambda lease: lease.ends, default=None)
+
+    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
+        return self.accepted[task_id] & set(report_ids)
+
+    def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
+        self.accepted[task_id] |= set(report_ids)
+        for seat in seats:
+            self.drop_lease(task_id, seat)
+        for part in parts:
+            self.open[task_id, part.batch_id].append(part)
+
+    def full_batches(self) -> list[Key]:
+        return [key for key in self.open if self.is_full(*key)]
+
+    def is_full(self, task_id: str, batch_id: str) -> bool:
+        parts = self.open.get((task_id, batch_id), [])
+        return bool(parts) and sum(part.reports for part in parts) == parts[0].size
+
+    def parts(self, task_id: str, batch_id: str) -> list[bytes]:
+        return [part.body for part in self.open[task_id, batch_id]]
+
+    def has_draft(self, task_id: str, batch_id: str) -> bool:
+        return (task_id, batch_id) in self.drafts
+
+    def drop_draft(self, task_id: str, batch_id: str) -> bool:
+        self.drafts.pop((task_id, batch_id), None)
+        return True
+
+    def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
+        self.drafts.setdefault((task_id, batch_id), []).append(bytes(body))
+
+    def seal(self, task_id: str, batch_id: str, length: int) -> None:
+        del self.open[task_id, batch_id]
+        self.done[task_id, batch_id] = b"".join(self.drafts.pop((task_id, batch_id)))
+        assert len(self.done[task_id, batch_id]) == length
+
+    def tidy(self, task_id: str, batch_id: str) -> bool:
+        return True
+
+    def untidy(self) -> list[Key]:
+        return []
+
+    def waiting(self) -> list[Key]:
+        return [key for key in self.done if key not in self.sent]
+
+    def sealed(self, task_id: str, batch_id: str) -> bytes | None:
+        return self.done[task_id, batch_id] if (task_id, batch_id) in self.waiting() else None
+
+    def mark_sent(self, task_id: str, batch_id: str) -> None:
+        self.sent.add((task_id, batch_id))
+
+    def purge(self, task_id: str, batch_id: str) -> bool:
+        self.done[task_id, batch_id] = b""
+        return True
+
+    def unpurged(self) -> list[Key]:
+        return []
+
+    def waiting_bytes(self) -> int:
+        return sum(len(self.done[key]) for key in self.waiting())
+
+    def counts(self, task_id: str) -> Counts:
+        waiting = sum(owner == task_id for owner, _ in self.waiting())
+        sent = sum(owner == task_id for owner, _ in self.sent)
+        still_open = sum(owner == task_id for owner, _ in self.open)
+        leases = sum(owner == task_id for owner, _ in self.held)
+        return Counts(self.positions[task_id], leases, len(self.accepted[task_id]), still_open, waiting, sent)
+
+
+@dataclass
+class Reading:
+    """What an analyzer remembers."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    states: dict[str, Any] = field(default_factory=dict)
+    digests: dict[Key, str] = field(default_factory=dict)
+    bodies: dict[Key, bytes] = field(default_factory=dict)
+    said: dict[Key, BatchTotal] = field(default_factory=dict)
+    published: dict[str, list[Release]] = field(default_factory=lambda: defaultdict(list))
+
+    def add_task(self, task_id: str, text: str) -> None:
+        self.texts.setdefault(task_id, text)
+
+    def tasks(self) -> dict[str, str]:
+        return self.texts
+
+    def digest(self, task_id: str, batch_id: str) -> str | None:
+        return self.digests.get((task_id, batch_id))
+
+    def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
+        self.digests[task_id, batch_id], self.bodies[task_id, batch_id] = digest, body
+
+    def unread(self, most: int) -> list[Key]:
+        return list(self.bodies)[:most]
+
+    def body(self, task_id: str, batch_id: str) -> bytes | None:
+        return self.bodies.get((task_id, batch_id))
+
+    def add_total(self, task_id: str, total: BatchTotal) -> None:
+        del self.bodies[task_id, total.batch_id]
+        self.said[task_id, total.batch_id] = total
+
+    def totals(self, task_id: str, batch_ids: list[str]) -> dict[str, BatchTotal]:
+        return {name: self.said[task_id, name] for name in batch_ids if (task_id, name) in self.said}
+
+    def state(self, task_id: str) -> Any:
+        return self.states.get(task_id)
+
+    def set_state(self, task_id: str, state: Any) -> None:
+        self.states[task_id] = state
+
+    def add_release(self, task_id: str, release: Release) -> None:
+        self.published[task_id].append(release)
+
+    def last_release(self, task_id: str) -> Release | None:
+        return self.published[task_id][-1] if self.published[task_id] else None
+
+    def releases(self, task_id: str, after: int, most: int) -> list[Release]:
+        return [release for release in self.published[task_id] if release.time > after][:most]
+
+    def progress(self, task_id: str) -> Progress:
+        said = [total for (owner, _), total in self.said.items() if owner == task_id]
+        void, dropped = sum(total.void for total in said), sum(total.dropped for total in said)
+        received = sum(owner == task_id for owner, _ in self.digests)
+        return Progress(received, len(said), void, dropped, len(self.published[task_id]))
+
+
+class MemoryStore:
+    """Records in memory: a transaction works on a copy, which takes the original's place if it ends well."""
+
+    def __init__(self, records: Any) -> None:
+        self.records, self._lock, self._closed = records, threading.RLock(), False
+
+    def read(self, work: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            return work(copy.deepcopy(self.records))
+
+    def write(self, work: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            if self._closed:
+                raise RefusedError(NO_ROOM, "the store is closed: the server is about to stop.")
+            changed = copy.deepcopy(self.records)
+            answer = work(changed)
+            self.records = changed
+            return answer
+
+    def submit(self, work: Callable[[Any], Any]) -> "Future[Any]":
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self.write(work))
+        except Exception as failed:
+            future.set_exception(failed)
+        return future
+
+    def has_room(self) -> bool:
+        return True
+
+    def forget_deleted(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._closed = True
+
+
+class MemoryOutbox(Outbox):
+    """A list of reports."""
+
+    def __init__(self) -> None:
+        self.reports: list[tuple[str, SentReport]] = []
+
+    def close(self) -> None:
+        pass
+
+    def put(
+        self, task_id: str, reports: Sequence[SentReport], stream: str | None = None, rows: Sequence[int] = ()
+    ) -> None:
+        self.reports += [(task_id, report) for report in reports]
+
+    def first(self, task_id: str, most: int, most_bytes: int) -> list[SentReport]:
+        return [report for owner, report in self.reports if owner == task_id][:most]
+
+    def remove(self, report_ids: Sequence[str]) -> None:
+        self.reports = [(owner, report) for owner, report in self.reports if report.report_id not in report_ids]
+
+    refuse = remove
+
+    def waiting(self, task_id: str) -> int:
+        return len(self.first(task_id, 10**9, 0))
+
+    def rows_done(self, task_id: str, stream: str) -> int:
+        return 0
+
+    def rows_refused(self, task_id: str, stream: str) -> list[int]:
+        return []
+
+
+STORES: dict[str, MemoryStore] = {}
+
+
+def _open(kind: type, address: str) -> MemoryStore:
+    """The store of this name: a server that is started again finds what the first one left."""
+    left = STORES[address].records if address in STORES else kind()
+    STORES[address] = MemoryStore(left)
+    return STORES[address]
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The one line in the table, and the functions that it leads to."""
+    module: Any = type(sys)("memory_stores")
+    module.open_shuffler_store = lambda address: _open(Mixing, address)
+    module.open_analyzer_store = lambda address: _open(Reading, address)
+    module.open_outbox = lambda address: MemoryOutbox()
+    module.inspect_store = lambda address: (type(STORES[address].records).__name__, "ok")
+    monkeypatch.setitem(sys.modules, "memory_stores", module)
+    monkeypatch.setitem(stores.IMPLEMENTATIONS, "memory", "memory_stores")
+    yield
+    STORES.clear()
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("name", ["binary coins", "running count", "running histogram"])
+def test_a_task_runs_on_a_store_of_another_kind(
+    name: str, make_task: Callable[..., Task], key: PrivateKey, tokens: Tokens
+) -> None:
+    task = make_task(name)
+    users, half = task.routing.users, task.routing.users // 2
+
+    def start() -> tuple[ShufflerServer, AnalyzerServer]:
+        analyzer = AnalyzerServer(open_analyzer_store("memory://analyzer"), key=key, opener=OpenerHere(key))
+
+        def post(path: str, body: bytes) -> int:
+            return 201 if analyzer.deliver(path.split("/")[3], path.split("/")[5], body) else 200
+
+        return ShufflerServer(open_shuffler_store("memory://shuffler"), post=post), analyzer
+
+    sent = 0
+    for values in ([1] * half, [1] * (users - half)):
+        # Both servers are started twice: what the first ones had is there.
+        shuffler, analyzer = start()
+        shuffler.add_task(task.text)
+        analyzer.add_task(task.text)
+        transport = httpx.ASGITransport(shuffler_app(shuffler, tokens))
+        sent += _report(task, transport, tokens, values)
+        shuffler.seal_full()
+        assert shuffler.send_waiting()
+        analyzer.read_all()
+        counts, history = shuffler.counts(task.id), analyzer.history(task.id, 0, 1000)
+        shuffler.stop()
+        analyzer.stop()
+    assert sent == counts["reports"] == users and counts["batches_waiting"] == 0
+    release = history[-1]
+    truth = [0, release["time"], 0] if name == "running histogram" else release["time"]
+    worst = max(abs(a - b) for a, b in zip(_listed(release["estimate"]), _listed(truth), strict=True))
+    # Three times a bound of 95%, or 99.9% where there are four of them: secure bits, and hardly a false alarm.
+    assert release["dropped"] == release["void"] == 0 and worst <= 3 * release["bound"]
+    assert inspect_store("memory://shuffler") == ("Mixing", "ok")
+
+
+def _listed(value: Any) -> list[float]:
+    return value if isinstance(value, list) else [value]
+
+
+def _report(task: Task, transport: httpx.ASGITransport, tokens: Tokens, values: list[int]) -> int:
+    """Report through a client, which waits for an application that answers in a loop of its own."""
+
+    class Waiting(httpx.BaseTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            async def ask() -> httpx.Response:
+                async with httpx.AsyncClient(transport=transport) as client:
+                    copied = {name: request.headers.get(name, "") for name in ("authorization", "content-type")}
+                    return await client.request(request.method, request.url, content=request.read(), headers=copied)
+
+            answer = asyncio.run(ask())
+            return httpx.Response(answer.status_code, json=answer.json())
+
+    with (
+        httpx.Client(transport=Waiting()) as http,
+        Client(task, "http://localhost", tokens.secrets["enrol"], "memory://outbox", http) as client,
+    ):
+        done = client.report_many(values)
+        assert client.outbox.waiting(task.id) == 0
+        return done.new
+
+
+@pytest.mark.parametrize("opened", [open_shuffler_store, open_analyzer_store, open_outbox, inspect_store])
+def test_an_unknown_scheme_is_refused_in_a_sentence(opened: Callable[[str], Any]) -> None:
+    with pytest.raises(ParameterError, match=r"must be a file, or begin with sqlite://, got redis://here: name one"):
+        opened("redis://here")
+
+
+def test_a_path_and_an_address_name_the_same_file(tmp_path: Any) -> None:
+    path = tmp_path / "shuffler.db"
+    open_shuffler_store(path).close()
+    assert inspect_store(path) == inspect_store(f"sqlite://{path}") == ("shuffler 2", "ok")
