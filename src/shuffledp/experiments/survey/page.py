@@ -107,10 +107,10 @@ def _survey(table: Table) -> str:
 
 
 def _cells(table: Table) -> str:
-    names = list(dict.fromkeys(name for row in table.rows for name in row.cells or {}))
+    names = list(dict.fromkeys(name for row in table.rows for name in row.cells))
     if not names:
         return ""
-    body = [[row.name, *(_text((row.cells or {}).get(name)) for name in names)] for row in table.rows if row.cells]
+    body = [[row.name, *(_text(row.cells.get(name)) for name in names)] for row in table.rows if row.cells]
     return _html_table("Measured here", ["", *names], body)
 
 
@@ -204,7 +204,7 @@ def _bar_panel(table: Table, title: str, measured: str, claimed: str) -> BarPane
 
 
 def _bar(row: Row, measured: str, claimed: str) -> Bar:
-    cell, other = ((row.cells or {}).get(name) for name in (measured, claimed))
+    cell, other = (row.cells.get(name) for name in (measured, claimed))
     model = "local" if row.name.startswith("local") else "central" if row.name.startswith("trusted") else "shuffle"
     return Bar(
         name=row.name.split(":")[0],

@@ -136,14 +136,14 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     parts = []
     for bins in sizes:
         worst, _, _, messages, _ = _names(bins)
-        found = {row.name: (row.cells or {})[worst] for row in rows}
+        found = {row.name: row.cells[worst] for row in rows}
         curator, local = (found[row.name] for row in rows[-2:])
         shuffled = {name: cell for name, cell in found.items() if isinstance(cell, Measured) and " " not in name}
         assert isinstance(curator, Measured) and isinstance(local, Measured)
         if not shuffled:
             continue
         best = min(shuffled, key=lambda name: shuffled[name].value)
-        sent = next((row.cells or {})[messages] for row in rows if row.name == best)
+        sent = next(row.cells[messages] for row in rows if row.name == best)
         assert isinstance(sent, float)
         parts.append(
             f"In {bins:,} bins the worst is off by {figure(shuffled[best].value)} with {best}, which sends "

@@ -201,7 +201,7 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     """The table, and what one sees in it."""
     side = sides(setting, 1)[-1]
     worst, claimed, sent, _ = _names(1, side)
-    found = {row.name.split(":")[0]: row.cells or {} for row in rows}
+    found = {row.name.split(":")[0]: row.cells for row in rows}
     measured = {name: cells[worst].value for name, cells in found.items() if isinstance(cells.get(worst), Measured)}  # type: ignore[union-attr]
     ours = {name: value for name, value in measured.items() if name in Ranges.methods}
     best = min(ours, key=lambda name: ours[name])
