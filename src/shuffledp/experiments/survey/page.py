@@ -40,11 +40,9 @@ def page(comparison: Comparison) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>The shuffle model, measured</title><style>{_STYLE}</style></head><body>",
             "<h1>The shuffle model between the local and the central one, measured</h1>",
-            "<p>The tables of <em>Cheu 2022, Differential Privacy in the Shuffle Model: A Survey of "
-            "Separations</em> say how error "
-            "and sample size grow, up to constants. Here are the constants: every protocol below was run, "
-            "with noise that is "
-            "proved, and stands beside what the survey says of it.</p>",
+            "<p>The tables of <em>Cheu 2022, Differential Privacy in the Shuffle Model: A Survey of Separations</em> "
+            "say how error and sample size grow, up to constants. Here are the constants: every protocol below was "
+            "run, with noise that is proved, and stands beside what the survey says of it.</p>",
             f"<p>ε = {privacy.epsilon:g}, δ = {privacy.delta:g}, replacement neighbours, unless a row says otherwise. "
             '<span class="local">Local</span>: nobody is trusted and nobody shuffles. <span '
             'class="shuffle">Shuffle</span>: messages '

@@ -17,13 +17,10 @@ from shuffledp.references.local_histograms import OptimizedUnary
 NUMBER = 5
 TITLE = "Histograms in the shuffle model"
 HOW = (
-    "Every method counts the same users, most of them in few of the bins. Claimed is the bound that the plan "
-    "proves for all "
-    "bins at once with probability 95%; measured is the mean over runs of the worst bin's error, by the "
-    "method's own law, and "
-    "kept says in how many of the runs the bound held. A method that cannot take a domain says why, and one "
-    "whose messages "
-    "are too many to simulate here is shown by its plan alone."
+    "Every method counts the same users, most of them in few of the bins. Claimed is the bound that the plan proves "
+    "for all bins at once with probability 95%; measured is the mean over runs of the worst bin's error, by the "
+    "method's own law, and kept says in how many of the runs the bound held. A method that cannot take a domain says "
+    "why, and one whose messages are too many to simulate here is shown by its plan alone."
 )
 _ERROR, _MESSAGES, _BITS = "Error", "Messages per user", "Bits per message"
 _CLAIMS: dict[str, tuple[str, str, str, str]] = {

@@ -18,7 +18,8 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, Stage, StageSketch, asks_often, noise_of
+from shuffledp.learn.optimize.sgd import SgdStage
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, StageSketch, asks_often, noise_of
 
 # Steps and envelopes are looked for on grids: bounds are flat around their least value.
 _COARSE, _FINE = 40, 4000
@@ -27,15 +28,11 @@ _USUAL_GRID = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GdStage(Stage):
+class GdStage(SgdStage):
     """theta <- projection of theta - step gradient; the model is the mean of the points after each step."""
 
     kind: ClassVar[str] = "gd"
     repeats: ClassVar[bool] = True
-    step_size: float
-
-    def query(self, time: int, point: Floats, average: Floats) -> Floats:
-        return point
 
     def step(
         self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
