@@ -23,7 +23,7 @@ from shuffledp.learn.optimize import (
 )
 from shuffledp.protocols.vector_sum.shares import VectorShares
 from shuffledp.randomness import RandomBits
-from shuffledp.simulation.optimize import CohortSums, Fidelity, optimize
+from shuffledp.simulation.optimize import Fidelity, cohort_sums, optimize
 from shuffledp.testing.statistics import assert_same_law
 
 MEAN = CustomLoss(
@@ -74,7 +74,7 @@ def _estimates(name: str, fidelity: Fidelity, runs: int, less: float = 1.0) -> n
     if less < 1:
         claim = Privacy(2 * cohort.plan.privacy.epsilon, cohort.plan.privacy.delta)
         cohort = replace(cohort, plan=replace(cohort.plan, variance=less**2 * cohort.plan.variance, privacy=claim))
-    sums = CohortSums(loss, rows, None, fidelity, RandomBits.seeded(6 if fidelity == "fast" else 7))
+    sums = cohort_sums(loss, rows, None, fidelity, RandomBits.seeded(6 if fidelity == "fast" else 7))
     estimates = [sums.of(cohort) for _ in range(runs)]
     return np.array([estimate.value[0] for estimate in estimates if isinstance(estimate, VectorEstimate)])
 

@@ -36,7 +36,7 @@ Progress = Callable[[int], None]
 """Called with the number of users who have come so far."""
 
 
-def _total(written: Any) -> Total:
+def _total_from(written: Any) -> Total:
     """A sum as it was before it was written: a whole number, or a vector of them."""
     if isinstance(written, list) and all(map(is_whole, written)):
         return np.array(written, dtype=np.int64)
@@ -57,7 +57,7 @@ class CounterState(State):
     users: int = whole("whole users")
     prefixes: Mapping[int, Total] = kept(
         "whole sums of its prefixes",
-        lambda document: {int(slot): _total(total) for slot, total in document.items()},
+        lambda document: {int(slot): _total_from(total) for slot, total in document.items()},
         lambda prefixes: {str(slot): np.asarray(total).tolist() for slot, total in prefixes.items()},
     )
 

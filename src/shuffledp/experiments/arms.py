@@ -12,11 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from scipy import stats
-
-from shuffledp.errors import ParameterError
-from shuffledp.experiments.resumed import Progress, Task, measured
+from shuffledp.experiments.common import Progress, along_decades, check_asked, fitted_slope, mean_and_error
+from shuffledp.experiments.resumed import RowTask, measured
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
@@ -40,13 +37,13 @@ FIXED = (10, 30, 100, 300, 1000, 3000)
 SMALLEST, LARGEST_ALLOWED = 10_000, 10**9
 GROWTH = 1.25
 # Every user draws for every arm, which takes a minute for a million users of so many instances.
-_LONGEST_THOMPSON, _THOMPSON_INSTANCES = 10**6, 50
+_LONGEST_THOMPSON, _MOST_INSTANCES = 10**6, {"thompson": 50}
 
 Policy = Elimination | EveryRound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegretTask(Task):
+class RegretTask(RowTask):
     """One policy for one horizon; epsilon is None for those that are not private."""
 
     policy: str
@@ -65,7 +62,7 @@ class RegretTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtraTask(Task):
+class ExtraTask(RowTask):
     """Doubling batches and their twin."""
 
     arms: int
@@ -82,7 +79,7 @@ class ExtraTask(Task):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegretRow:
+class ArmsRow:
     """One policy's regret; epsilon is None for those that are not private."""
 
     policy: str
@@ -121,12 +118,12 @@ class Exponent:
 class ArmsRegret:
     """The whole experiment."""
 
-    rows: tuple[RegretRow, ...]
+    rows: tuple[ArmsRow, ...]
     extra: tuple[ExtraRow, ...]
     exponents: tuple[Exponent, ...]
     seed: int
 
-    def best_fixed(self, epsilon: float, horizon: int) -> RegretRow:
+    def best_fixed(self, epsilon: float, horizon: int) -> ArmsRow:
         """The fixed batch that was best in hindsight."""
         return min(
             (r for r in self.rows if r.policy.startswith("fixed") and (r.epsilon, r.horizon) == (epsilon, horizon)),
@@ -158,34 +155,21 @@ def policies(arms: int, horizon: int, epsilon: float | None) -> Iterator[tuple[s
     yield "local", LocalElimination(arms=arms, horizon=horizon, privacy=privacy)
 
 
-def run_regret(task: RegretTask) -> RegretRow:
+def run_regret(task: RegretTask) -> ArmsRow:
     """One policy in all instances; the same seed draws the same rewards for policies with the same stages."""
     started = time.perf_counter()
     policy = dict(policies(task.arms, task.horizon, task.epsilon))[task.policy]
     world = random_gaps(task.instances, task.arms, smallest=0.02, largest=0.5, seed=task.seed)
-    if isinstance(policy, ThompsonSampling):
-        world = ArmsWorld(world.means[:_THOMPSON_INSTANCES])
+    world = ArmsWorld(world.means[: _MOST_INSTANCES.get(task.policy)])
     regret = simulate_arms(policy, world, bits=RandomBits.seeded(task.seed), seed=task.seed).regret
-    return RegretRow(
-        policy=task.policy,
-        epsilon=task.epsilon,
-        arms=task.arms,
-        horizon=task.horizon,
+    mean, error = mean_and_error(regret)
+    return ArmsRow(
+        **task.shared(ArmsRow, "instances"),
         instances=regret.size,
-        regret_mean=float(regret.mean()),
-        regret_standard_error=float(regret.std(ddof=1) / math.sqrt(regret.size)),
+        regret_mean=mean,
+        regret_standard_error=error,
         seconds=time.perf_counter() - started,
     )
-
-
-def horizons(largest: int) -> list[int]:
-    """Two a decade, from 10,000 up to the largest.
-
-    >>> horizons(100_000)
-    [10000, 31623, 100000]
-    """
-    steps = math.floor(2 * math.log10(largest / SMALLEST) + 1e-9)
-    return [round(SMALLEST * 10 ** (step / 2)) for step in range(steps + 1)]
 
 
 def arms_regret(
@@ -206,12 +190,10 @@ def arms_regret(
     check_whole("arms", arms, 2, 1000, "try 10")
     check_whole("instances", instances, 2, 100_000, "200 are enough for a picture")
     check_whole("seed", seed, 0, 2**63, "pass for instance 1")
-    if not 10 * SMALLEST <= largest <= LARGEST_ALLOWED:
-        limits = f"must lie in {10 * SMALLEST:,}..{LARGEST_ALLOWED:,}"
-        raise ParameterError("largest", largest, limits, "try 1000000")
+    check_asked("largest", largest, 10 * SMALLEST, LARGEST_ALLOWED, way_out="try 1000000")
     tasks = [
         RegretTask(policy=name, epsilon=epsilon, arms=arms, horizon=horizon, instances=instances, seed=seed)
-        for horizon in horizons(largest)
+        for horizon in along_decades(SMALLEST, largest, 2)
         for epsilon in (None, *epsilons)
         for name, _ in policies(arms, horizon, epsilon)
     ]
@@ -223,7 +205,7 @@ def arms_regret(
     first = sum(task.weight for task in tasks)
     total = first + sum(task.weight for task in set(steps))
     told = (None, None) if progress is None else tuple(_part_of(progress, before, total) for before in (0, first))
-    rows = measured(tasks, run_regret, RegretRow, workers=workers, cache=cache, progress=told[0])
+    rows = measured(tasks, run_regret, ArmsRow, workers=workers, cache=cache, progress=told[0])
     extra = measured(steps, run_extra, ExtraRow, workers=workers, cache=cache, progress=told[1])
     points = [(against, row) for (against, _), row in zip(lines, extra, strict=True)]
     return ArmsRegret(rows=tuple(rows), extra=tuple(extra), exponents=_exponents(points), seed=seed)
@@ -248,14 +230,8 @@ def run_extra(task: ExtraTask) -> ExtraRow:
     twin = NonPrivateElimination(arms=task.arms, horizon=task.horizon, growth=2.0)
     bits = RandomBits.seeded(task.seed)
     mine, other = (simulate_arms(policy, world, bits=bits, seed=task.seed).regret for policy in (private, twin))
-    extra = mine - other
-    return ExtraRow(
-        arms=task.arms,
-        horizon=task.horizon,
-        epsilon=task.epsilon,
-        extra_mean=float(extra.mean()),
-        extra_standard_error=float(extra.std(ddof=1) / math.sqrt(extra.size)),
-    )
+    mean, error = mean_and_error(mine - other)
+    return ExtraRow(**task.shared(ExtraRow), extra_mean=mean, extra_standard_error=error)
 
 
 def _exponents(points: Sequence[tuple[str, ExtraRow]]) -> tuple[Exponent, ...]:
@@ -267,8 +243,6 @@ def _exponents(points: Sequence[tuple[str, ExtraRow]]) -> tuple[Exponent, ...]:
             "log horizon": [math.log(row.horizon) for row in rows],
             "1 / epsilon": [1 / row.epsilon for row in rows],
         }[against]
-        line = stats.linregress(np.log(x), np.log([row.extra_mean for row in rows]))
-        width = float(stats.t.ppf(0.975, len(rows) - 2) * line.stderr)
-        slope = float(line.slope)
-        found.append(Exponent(against=against, exponent=slope, low=slope - width, high=slope + width, theory=1.0))
+        fit = fitted_slope(x, [row.extra_mean for row in rows])
+        found.append(Exponent(against=against, exponent=fit.slope, low=fit.low, high=fit.high, theory=1.0))
     return tuple(found)

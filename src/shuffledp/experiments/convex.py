@@ -6,7 +6,6 @@ the noise of a run is shorter than the domain at n = 1000, which asks for a larg
 n = 1,000,000 as far as that leaves room, which asks for a small one.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,8 +14,15 @@ from typing import Any
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.counter import fitted_slope
-from shuffledp.experiments.resumed import Progress, Task, measured
+from shuffledp.experiments.common import (
+    Progress,
+    along_decades,
+    check_asked,
+    check_seed,
+    fitted_slope,
+    mean_and_error,
+)
+from shuffledp.experiments.resumed import RowTask, measured
 from shuffledp.learn.optimize import Problem, plan
 from shuffledp.privacy import Privacy
 from shuffledp.simulation.environments.convex import Kinks, SignWorld, Valleys, counted_run
@@ -29,17 +35,17 @@ _ALL_ROUNDS, _FEWEST = 100_000, 6
 _NEAR = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+@dataclass(frozen=True, slots=True)
+class ConvexCell:
     """One cell of the table: a solver, a world, and why its slope may miss the theory's."""
 
     name: str
     solver: str
     theory: float
     world: SignWorld
-    epsilon: float
-    visits: int | None
     why: str
+    epsilon: float = 1.0
+    visits: int | None = 1
 
 
 _ALL_SIZES = (
@@ -54,50 +60,18 @@ _CHANCE = (
     "for many users the planner makes steps for chance, too, which is then larger than noise, so that noise costs less"
 )
 SETTINGS = (
-    Setting(
-        name="convex",
-        solver="smoothed-agd",
-        theory=-2 / 3,
-        world=Kinks(smallest=1e-3),
-        epsilon=1.0,
-        visits=1,
-        why=_ALL_SIZES,
-    ),
-    Setting(name="convex smooth", solver="agd", theory=-4 / 5, world=Valleys(), epsilon=1.0, visits=1, why=_ALL_SIZES),
-    Setting(name="convex smooth", solver="sgd", theory=-1 / 2, world=Valleys(), epsilon=1.0, visits=1, why=_ALL_SIZES),
-    Setting(
-        name="strongly convex",
-        solver="phased-smoothed-agd",
-        theory=-4 / 3,
-        world=Kinks(ridge=5.0),
-        epsilon=1.0,
-        visits=1,
-        why=_PHASES,
-    ),
-    Setting(
-        name="strongly convex smooth",
-        solver="phased-agd",
-        theory=-2.0,
-        world=Valleys(ridge=5.0),
-        epsilon=1.0,
-        visits=1,
-        why=_PHASES,
-    ),
-    Setting(name="convex, full", solver="gd", theory=-1.0, world=Valleys(), epsilon=0.1, visits=None, why=_CHANCE),
-    Setting(
-        name="strongly convex, full",
-        solver="phased-gd",
-        theory=-2.0,
-        world=Valleys(ridge=5.0),
-        epsilon=1.0,
-        visits=None,
-        why=_PHASES,
-    ),
+    ConvexCell("convex", "smoothed-agd", -2 / 3, Kinks(smallest=1e-3), _ALL_SIZES),
+    ConvexCell("convex smooth", "agd", -4 / 5, Valleys(), _ALL_SIZES),
+    ConvexCell("convex smooth", "sgd", -1 / 2, Valleys(), _ALL_SIZES),
+    ConvexCell("strongly convex", "phased-smoothed-agd", -4 / 3, Kinks(ridge=5.0), _PHASES),
+    ConvexCell("strongly convex smooth", "phased-agd", -2.0, Valleys(ridge=5.0), _PHASES),
+    ConvexCell("convex, full", "gd", -1.0, Valleys(), _CHANCE, epsilon=0.1, visits=None),
+    ConvexCell("strongly convex, full", "phased-gd", -2.0, Valleys(ridge=5.0), _PHASES, visits=None),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvexTask(Task):
+class ConvexTask(RowTask):
     """One solver at one number of users."""
 
     setting: str
@@ -152,14 +126,7 @@ class ConvexRates:
 
     def document(self) -> dict[str, Any]:
         """The experiment as JSON."""
-        return {
-            "schema": 1,
-            "rows": [asdict(row) for row in self.rows],
-            "points": [asdict(point) for point in self.points],
-            "delta": DELTA,
-            "instances": self.instances,
-            "seed": self.seed,
-        }
+        return {"schema": 1, "delta": DELTA, **asdict(self)}
 
     def points_of(self, row: RateRow) -> list[ExcessRow]:
         """In the order of their users."""
@@ -180,14 +147,10 @@ def convex_rates(
 
     Reference: [001] Table 1.
     """
-    if not 10 * SMALLEST <= largest <= 10**7:
-        raise ParameterError("largest", largest, f"must lie in {10 * SMALLEST:,}..10,000,000", "a slope needs a decade")
-    if not 2 <= instances <= 100_000:
-        raise ParameterError("instances", instances, "must lie in 2..100,000", "40 are enough for a slope")
-    if seed < 0:
-        raise ParameterError("seed", seed, "must be >= 0", "pass for instance 1")
-    steps = math.floor(A_DECADE * math.log10(largest / SMALLEST) + 1e-9)
-    sizes = [round(SMALLEST * 10 ** (step / A_DECADE)) for step in range(steps + 1)]
+    check_asked("largest", largest, 10 * SMALLEST, 10**7, way_out="a slope needs a decade")
+    check_asked("instances", instances, 2, 100_000, way_out="40 are enough for a slope")
+    check_seed(seed)
+    sizes = along_decades(SMALLEST, largest, A_DECADE)
     chosen = [setting for setting in SETTINGS if solvers is None or setting.solver in solvers]
     tasks = [
         ConvexTask(setting=setting.name, solver=setting.solver, users=users, instances=instances, seed=seed)
@@ -207,7 +170,7 @@ def measure(task: ConvexTask) -> ExcessRow:
     return excess_at(setting, task, Privacy(setting.epsilon, DELTA))
 
 
-def excess_at(setting: Setting, task: ConvexTask, privacy: Privacy) -> ExcessRow:
+def excess_at(setting: ConvexCell, task: ConvexTask, privacy: Privacy) -> ExcessRow:
     """The same at any privacy."""
     world = setting.world
     problem = Problem.of(
@@ -228,20 +191,19 @@ def excess_at(setting: Setting, task: ConvexTask, privacy: Privacy) -> ExcessRow
             losses.append(world.excess(counted_run(solver, world, scale=scale, people=people, noise=noise)))
         # Mirrored noise takes away what is odd in it, whose mean is 0 as long as the domain's edge is not met.
         twins[run], extras[run] = losses[0], (losses[1] + losses[2]) / 2 - losses[0]
+    mean, error = mean_and_error(extras)
     return ExcessRow(
-        setting=task.setting,
-        solver=task.solver,
-        users=task.users,
+        **task.shared(ExcessRow),
         rounds=solver.rounds,
         runs=runs,
-        extra_mean=float(extras.mean()),
-        extra_standard_error=float(extras.std(ddof=1) / math.sqrt(runs)),
+        extra_mean=mean,
+        extra_standard_error=error,
         twin=float(twins.mean()),
         bound=solver.bound,
     )
 
 
-def _rate(setting: Setting, points: Sequence[ExcessRow]) -> RateRow:
+def _rate(setting: ConvexCell, points: Sequence[ExcessRow]) -> RateRow:
     lost = [point for point in points if not point.extra_mean > 0]
     if lost:
         problem = f"are too few: noise did not show at {lost[0].users:,} users with {setting.solver}"

@@ -24,17 +24,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_budget
 from shuffledp.errors import ParameterError
+from shuffledp.experiments.common import Progress, Slope, along_decades, check_asked, check_seed, fitted_slope
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.continual.horizon import gaussian_factor
-from shuffledp.simulation.environments.hard_streams import hard_stream
+from shuffledp.simulation.environments.hard_streams import hard_stream, lower_shape
 
 CONFIDENCE = 0.95
 PRIVACY = Privacy(1.0, 1e-10)
@@ -43,8 +43,6 @@ PRIVACY = Privacy(1.0, 1e-10)
 SMALLEST, LARGEST_ALLOWED, A_DECADE = 1000, 10**8, 4
 # Up to here discrete Laplace noise is calibrated by epsilon / k alone, one law for all n.
 MOST_SHUFFLERS = 8
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +59,6 @@ class ErrorRow:
     within_bound: float  # the part of all runs, on both inputs
     lower_shape: float
     log_factor: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slope:
-    """Of a logarithm against log n by least squares, with the 95% interval of a straight line's Student t.
-
-    The interval says how straight the points are, no more: a bent line's residuals are not independent.
-    """
-
-    slope: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,17 +101,6 @@ def forced_plan(users: int, shufflers: int, privacy: Privacy = PRIVACY) -> Count
         budget=layout.budget,
         confidence=CONFIDENCE,
     )
-
-
-def lower_shape(users: int, shufflers: int, epsilon: float) -> float:
-    """Rep_(n, k) of [000] Theorem 4.1: some constant times it is a lower bound for every algorithm once n is large.
-
-    >>> round(lower_shape(1_000_000, 1, 1.0), 2)
-    23.59
-    """
-    power = 1 / (2 * shufflers + 1)
-    variance = math.exp(epsilon) / (math.exp(2 * epsilon) + 1)
-    return 0.5 * math.pow(users, power) * math.pow(variance, 2 * shufflers * power)
 
 
 def log_factor(plan: CounterPlan) -> float:
@@ -181,17 +156,6 @@ def measure(users: int, shufflers: int, *, runs: int, seed: int, told: Callable[
     )
 
 
-def fitted_slope(users: Sequence[int], values: Sequence[float]) -> Slope:
-    """Of log value against log users.
-
-    >>> fitted_slope([10, 100, 1000], [2.0, 4.0, 8.0]).slope.__round__(4)
-    0.301
-    """
-    line = stats.linregress(np.log(users), np.log(values))
-    width = float(stats.t.ppf(0.975, len(users) - 2) * line.stderr)
-    return Slope(slope=float(line.slope), low=float(line.slope) - width, high=float(line.slope) + width)
-
-
 def counter_exponent(
     *,
     shufflers: Sequence[int] = (1, 2, 3),
@@ -205,8 +169,7 @@ def counter_exponent(
     Reference: [000] Theorems 3.4 and 4.1.
     """
     _check(shufflers, largest, runs, seed)
-    steps = math.floor(A_DECADE * math.log10(largest / SMALLEST) + 1e-9)
-    sizes = [round(SMALLEST * 10 ** (step / A_DECADE)) for step in range(steps + 1)]
+    sizes = along_decades(SMALLEST, largest, A_DECADE)
     done, total = 0, len(shufflers) * runs * sum(sizes)
     rows, slopes = [], []
     for used in shufflers:
@@ -221,17 +184,15 @@ def counter_exponent(
 
             points.append(measure(users, used, runs=runs, seed=seed, told=told))
         rows += points
-        slopes.append(
-            SlopeRow(
-                shufflers=used,
-                theory=1 / (2 * used + 1),
-                error=fitted_slope(sizes, [row.error_mean for row in points]),
-                ones_error=fitted_slope(sizes, [row.ones_error_mean for row in points]),
-                bound=fitted_slope(sizes, [row.bound for row in points]),
-                bound_without_log=fitted_slope(sizes, [row.bound / row.log_factor for row in points]),
-                without_log=fitted_slope(sizes, [row.error_mean / row.log_factor for row in points]),
-            )
-        )
+        of = {
+            "error": [row.error_mean for row in points],
+            "ones_error": [row.ones_error_mean for row in points],
+            "bound": [row.bound for row in points],
+            "bound_without_log": [row.bound / row.log_factor for row in points],
+            "without_log": [row.error_mean / row.log_factor for row in points],
+        }
+        fitted = {name: fitted_slope(sizes, values) for name, values in of.items()}
+        slopes.append(SlopeRow(shufflers=used, theory=1 / (2 * used + 1), **fitted))
     return CounterExponent(rows=tuple(rows), slopes=tuple(slopes), runs=runs, seed=seed)
 
 
@@ -239,10 +200,7 @@ def _check(shufflers: Sequence[int], largest: int, runs: int, seed: int) -> None
     if not shufflers or len(set(shufflers)) < len(shufflers) or not all(1 <= k <= MOST_SHUFFLERS for k in shufflers):
         listed = ",".join(map(str, shufflers))
         raise ParameterError("shufflers", listed, f"must be different numbers in 1..{MOST_SHUFFLERS}", "try 1,2,3")
-    if not 10 * SMALLEST <= largest <= LARGEST_ALLOWED:
-        limits = f"must lie in {10 * SMALLEST:,}..{LARGEST_ALLOWED:,}"
-        raise ParameterError("largest", largest, limits, "a slope needs a decade, and memory ends")
-    if runs < 2:
-        raise ParameterError("runs", runs, "must be >= 2", "100 are enough for a slope")
-    if seed < 0:
-        raise ParameterError("seed", seed, "must be >= 0", "pass for instance 1")
+    way_out = "a slope needs a decade, and memory ends"
+    check_asked("largest", largest, 10 * SMALLEST, LARGEST_ALLOWED, way_out=way_out)
+    check_asked("runs", runs, 2, way_out="100 are enough for a slope")
+    check_seed(seed)

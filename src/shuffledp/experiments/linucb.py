@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.resumed import Progress, Task, measured
+from shuffledp.experiments.common import Progress, check_asked, check_seed
+from shuffledp.experiments.resumed import RowTask, measured
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
@@ -28,7 +29,7 @@ DIMENSIONS = {1: (5,), 2: (10, 15)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureTask(Task):
+class FigureTask(RowTask):
     """One policy at one epsilon in one dimension; without privacy, epsilon is None."""
 
     policy: str
@@ -74,10 +75,7 @@ def run_task(task: FigureTask) -> RegretRow:
     curves = run_linear_bandit(policy, world, seed=task.seed)
     errors = curves.regret.std(axis=0, ddof=1) / math.sqrt(task.instances)
     return RegretRow(
-        policy=task.policy,
-        epsilon=task.epsilon,
-        dimension=task.dimension,
-        instances=task.instances,
+        **task.shared(RegretRow),
         regret_mean=curves.mean,
         regret_standard_error=curves.standard_error,
         seconds=time.perf_counter() - started,
@@ -94,10 +92,8 @@ def figure_tasks(
     """In the order of the table: plain LinUCB once for each dimension."""
     if figure not in DIMENSIONS:
         raise ParameterError("figure", figure, "must be 1 or 2", "1 has dimension 5, 2 has 10 and 15")
-    if instances < 2:
-        raise ParameterError("instances", instances, "must be >= 2", "50 are the paper's")
-    if seed < 0:
-        raise ParameterError("seed", seed, "must be >= 0", "pass for instance 1")
+    check_asked("instances", instances, 2, way_out="50 are the paper's")
+    check_seed(seed)
     return [
         FigureTask(policy=policy, epsilon=epsilon, dimension=dimension, instances=instances, users=users, seed=seed)
         for dimension in DIMENSIONS[figure]

@@ -24,9 +24,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.counter import Slope, fitted_slope
-from shuffledp.experiments.resumed import Progress, Task, measured
-from shuffledp.learn.bandits.linear.counted import CountedPolicy
+from shuffledp.experiments.common import (
+    Progress,
+    Slope,
+    along_decades,
+    check_asked,
+    check_seed,
+    fitted_slope,
+    mean_and_error,
+)
+from shuffledp.experiments.resumed import RowTask, measured
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
@@ -45,7 +52,7 @@ _TOGETHER = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthTask(Task):
+class GrowthTask(RowTask):
     """One policy for so many users, in some of the worlds."""
 
     policy: str
@@ -151,16 +158,11 @@ def regret_growth(
     progress: Progress | None = None,
 ) -> RegretGrowth:
     """Rows for two numbers of users a decade, and the slopes through them."""
-    if not 10 * SMALLEST <= largest <= LARGEST_ALLOWED:
-        limits = f"must lie in {10 * SMALLEST:,}..{LARGEST_ALLOWED:,}"
-        raise ParameterError("largest", largest, limits, "a slope needs a decade")
-    if instances < 2:
-        raise ParameterError("instances", instances, "must be >= 2", "20 are enough for a slope")
-    if seed < 0:
-        raise ParameterError("seed", seed, "must be >= 0", "pass for instance 1")
+    check_asked("largest", largest, 10 * SMALLEST, LARGEST_ALLOWED, way_out="a slope needs a decade")
+    check_asked("instances", instances, 2, way_out="20 are enough for a slope")
+    check_seed(seed)
     theories = {policy: theory_of(policy) for policy in policies}
-    steps = int(np.floor(A_DECADE * np.log10(largest / SMALLEST) + 1e-9))
-    sizes = [round(SMALLEST * 10 ** (step / A_DECADE)) for step in range(steps + 1)]
+    sizes = along_decades(SMALLEST, largest, A_DECADE)
     worlds = [min(_TOGETHER, instances - first) for first in range(0, instances, _TOGETHER)]
     tasks = [
         GrowthTask(policy=policy, users=users, worlds=count, part=part, seed=seed)
@@ -227,16 +229,17 @@ def _policy(name: str, users: int) -> LinearPolicy:
 def _row(name: str, users: int, parts: Sequence[GrowthPart], blind: float) -> GrowthRow:
     policy = _policy(name, users)
     regrets = np.concatenate([part.regrets for part in parts])
+    mean, error = mean_and_error(regrets)
     return GrowthRow(
         policy=name,
         users=users,
-        shufflers=policy.plan.shufflers_used if isinstance(policy, CountedPolicy) else 0,
+        shufflers=policy.shufflers,
         slot_users=policy.slot_users,
         instances=regrets.size,
-        regret_mean=float(regrets.mean()),
-        regret_standard_error=float(regrets.std(ddof=1) / math.sqrt(regrets.size)),
+        regret_mean=mean,
+        regret_standard_error=error,
         bound=policy.rule.regret_bound,
-        first_slot_part=min(1.0, blind * policy.slot_users / float(regrets.mean())),
+        first_slot_part=min(1.0, blind * policy.slot_users / mean),
         seconds=sum(part.seconds for part in parts),
     )
 

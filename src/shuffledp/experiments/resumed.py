@@ -5,22 +5,20 @@ import multiprocessing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shuffledp.errors import ParameterError
+from shuffledp.experiments.common import Progress
 from shuffledp.files import whole_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Progress = Callable[[int, int], None]
-"""How much is done, and of how much."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task(ABC):
+class RowTask(ABC):
     """What decides a row: numbers and words."""
 
     @property
@@ -28,9 +26,16 @@ class Task(ABC):
     def weight(self) -> int:
         """How long it takes, beside others."""
 
+    def shared(self, row: type, *but: str) -> dict[str, Any]:
+        """What decides the row, for those of its fields that are the task's own, but for some."""
+        wanted = {field.name for field in fields(row)} - set(but)
+        return {name: value for name, value in asdict(self).items() if name in wanted}
 
-T = TypeVar("T", bound=Task)
+
+T = TypeVar("T", bound=RowTask)
 R = TypeVar("R", bound="DataclassInstance")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def measured(
@@ -52,7 +57,7 @@ def measured(
     missing = sorted((task for task in different if task not in rows), key=lambda task: -task.weight)
     total = sum(task.weight for task in different)
     done = total - sum(task.weight for task in missing)
-    for task, row in _run(missing, run, workers):
+    for task, row in in_processes(missing, run, workers):
         rows[task], known[key_of(task)] = row, asdict(row)
         done += task.weight
         if cache is not None:
@@ -63,12 +68,13 @@ def measured(
     return [rows[task] for task in tasks]
 
 
-def key_of(task: Task) -> str:
+def key_of(task: RowTask) -> str:
     """What decides the row, as text."""
     return json.dumps({"task": type(task).__name__, **asdict(task)}, sort_keys=True)
 
 
-def _run(tasks: Sequence[T], run: Callable[[T], R], workers: int) -> Iterator[tuple[T, R]]:
+def in_processes(tasks: Sequence[A], run: Callable[[A], B], workers: int) -> Iterator[tuple[A, B]]:
+    """Every task with what became of it, as they are done: in this process, or in so many others."""
     if workers <= 1 or len(tasks) <= 1:
         yield from ((task, run(task)) for task in tasks)
         return

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 # More names than this cannot be read one by one.
 MOST_BARS = 60
@@ -67,7 +67,7 @@ def draw_bars(
     axes.xaxis.set_major_formatter("{x:,.0f}")
     # Where bars end is where readers look: the legend keeps to the corner that the smallest ones leave free.
     axes.legend(frameon=False, fontsize=8, loc="best" if in_order else "lower right")
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, grid=False)
     save_figure(figure, path)
 
 
@@ -102,7 +102,7 @@ def _draw_profile(
     axes.set(xlim=(-0.5, last + 0.5), ylabel="users", title=title)
     axes.axhline(0, color="0.4", linewidth=0.8)
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, grid=False)
     save_figure(figure, path)
 
 

@@ -66,8 +66,7 @@ def _draw(axes: Any, users: Sequence[int], lines: Lines, colours: dict[str, Any]
         colours[name] = drawn.get_color()
         ends[name] = points[-1]
     _name_lines(axes, ends, colours)
-    axes.grid(True, which="major", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
 
 
 def _name_lines(axes: Any, ends: Mapping[str, tuple[float, float]], colours: Mapping[str, Any]) -> None:
@@ -85,6 +84,13 @@ def _name_lines(axes: Any, ends: Mapping[str, tuple[float, float]], colours: Map
             color=colours[name],
             fontsize=9,
         )
+
+
+def tidy(axes: Any, *, grid: bool = True) -> None:
+    """No frame above and to the right, and a faint grid."""
+    if grid:
+        axes.grid(True, which="major", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def check_picture_path(path: Path) -> None:

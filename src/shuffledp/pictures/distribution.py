@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 # More points than this make a picture heavy and no clearer.
 _MOST_POINTS = 4000
@@ -42,13 +42,13 @@ def draw_distribution(
         below.axhspan(-bound, bound, alpha=0.25, linewidth=0)
         below.plot(where[shown], (height - true)[shown], linewidth=0.8)
         below.set(ylabel="estimate - truth")
-        below.spines[["top", "right"]].set_visible(False)
+        tidy(below, grid=False)
     for q, value, lower, upper in quantiles:
         axes.plot([lower, upper], [q, q], color="0.35", linewidth=3, solid_capstyle="butt", alpha=0.6)
         axes.plot([value], [q], marker="o", markersize=4, color="0.2")
         axes.annotate(f" {q:g}: {value:,.6g}", (max(value, upper), q), fontsize=8, va="top")
     axes.set(ylabel="share of users at or below", title=title, ylim=(-0.02, 1.02))
     below.set(xlabel="value")
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, grid=False)
     axes.legend(frameon=False, loc="lower right")
     save_figure(figure, path)

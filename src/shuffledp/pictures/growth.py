@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 from shuffledp.pictures.regrets import style_of
 
 
@@ -37,7 +37,6 @@ def draw_growth(path: Path, lines: Sequence[GrowthLine], title: str) -> None:
         axes.plot(users, mean[0] * (users / users[0]) ** line.theory, "--", color=colour, linewidth=1, alpha=0.8)
     axes.plot([], [], "--", color="0.4", linewidth=1, label="the worst case's slope")
     axes.set(xscale="log", yscale="log", xlabel="users", ylabel="regret", title=title)
-    axes.grid(True, which="major", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     axes.legend(frameon=False, loc="upper left", fontsize=9)
     save_figure(figure, path)

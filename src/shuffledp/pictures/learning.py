@@ -5,7 +5,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 _WARNING = "Read from people's data without noise: no guarantee covers these curves. Not for publication."
 
@@ -30,8 +30,7 @@ def _drawn(path: Path, rounds: Sequence[int], losses: Mapping[str, Sequence[floa
     if rounds[-1] > 20:
         axes.set_xscale("log")
     axes.set(xlabel="rounds", ylabel="mean loss", title=title)
-    axes.grid(True, which="major", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     axes.legend(frameon=False)
     figure.supxlabel(_WARNING, fontsize=8, color="#a00")
     return figure

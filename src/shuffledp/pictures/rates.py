@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,7 @@ def draw_rates(path: Path, panels: Mapping[str, Sequence[RateLine]], title: str,
             axes.plot(users, np.exp(middle) * users**line.theory, "--", color=colour, linewidth=1)
         axes.plot([], [], "--", color="0.4", linewidth=1.2, label="the theory's slope")
         axes.set(xscale="log", yscale="log", xlabel="users", ylabel=label, title=name)
-        axes.grid(True, which="major", alpha=0.25)
+        tidy(axes)
         axes.legend(frameon=False, fontsize=9, loc="lower left")
-        axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title)
     save_figure(figure, path)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 Line = Sequence[tuple[int, float]]
 
@@ -19,8 +19,7 @@ def draw_regret(path: Path, panels: Mapping[str, Mapping[str, Line]], title: str
             users, regret = zip(*line, strict=True)
             axes.plot(users, regret, style, color=f"C{names.index(name)}", linewidth=1.6, label=name)
         axes.set(xscale="log", yscale="log", xlabel="users", title=panel)
-        axes.grid(True, which="major", alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
     grid[0].set_ylabel("regret")
     entries = dict(zip(*reversed(grid[0].get_legend_handles_labels()), strict=True))
     for axes in grid[1:]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 # A policy has the same colour and dashes in every picture.
 _STYLES = {
@@ -61,7 +61,7 @@ def draw_regrets(path: Path, rows: Sequence[Sequence[RegretPanel]], title: str) 
             axes.set(title=panel.title, xlim=(0, max(line.times[-1] for line in panel.lines)))
             axes.set_ylim(bottom=0)
             axes.grid(True, alpha=0.25)
-            axes.spines[["top", "right"]].set_visible(False)
+            tidy(axes, grid=False)
             axes.xaxis.set_major_formatter("{x:,.0f}")
             axes.yaxis.set_major_formatter("{x:,.0f}")
             axes.locator_params(axis="x", nbins=4)

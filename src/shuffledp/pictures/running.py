@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 # More points than this make a picture heavy and no clearer.
 _MOST_POINTS = 4000
@@ -61,7 +61,7 @@ def draw_running_count(
     for panel in (axes,) if lower is None else (axes, lower):
         for edge in np.asarray(boundaries, dtype=np.float64):
             panel.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
-        panel.spines[["top", "right"]].set_visible(False)
+        tidy(panel, grid=False)
     (lower if lower is not None else axes).set(xlabel="users so far")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -97,7 +97,7 @@ def draw_schedule(path: Path, batches: Mapping[int, Sequence[tuple[int, int]]], 
     axes.autoscale_view()
     axes.set(xlabel="users", title=title, yticks=list(batches), yticklabels=[f"shuffler {level}" for level in batches])
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, grid=False)
     save_figure(figure, path)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.pictures.curves import new_figure, save_figure
+from shuffledp.pictures.curves import new_figure, save_figure, tidy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,6 @@ def draw_slopes(path: Path, lines: Sequence[SlopeLine], title: str) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.grid(True, which="major", alpha=0.25)
+    tidy(axes)
     axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
     save_figure(figure, path)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shuffledp.pictures.curves import new_figure
+from shuffledp.pictures.curves import new_figure, tidy
 
 # A model has the same colour in every picture; several lines of one model differ in their dashes.
 _COLOURS = {"local": "#c44e52", "shuffle": "#4c72b0", "central": "0.35"}
@@ -71,7 +71,7 @@ def survey_png(panels: Sequence[LinePanel | BarPanel], title: str) -> bytes:
             _draw_lines(axes, panel)
         else:
             _draw_bars(axes, panel)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes, grid=False)
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(title)

@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.learn.optimize import running
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows
-from shuffledp.learn.optimize.running import OptimizerRun as OptimizerRun
+from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
 from shuffledp.learn.optimize.solver import OptimizerState, Solver
-from shuffledp.protocols.vector_sum.base import VectorSumPlan
+from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
@@ -31,10 +30,26 @@ def optimize(
     rounds: int | None = None,
     watch: Callable[[OptimizerState], None] | None = None,
 ) -> OptimizerRun:
-    """Ask and tell until all rounds are done, or so many of them.
+    """Run a solver on data in memory: ask and tell until all rounds are done, or so many of them.
 
-    `data` are arrays with an entry a user; user i of the solver is row i, or row `order[i]`. `fidelity="exact"` is the
-    solver's twin: the same points, steps and clipping, and no noise. `watch` is shown the state after every round.
+    Args:
+        solver: what `shuffledp.learn.optimize.plan` made for the loss's problem.
+        loss: the loss whose gradients users send.
+        *data: arrays with an entry or a row a user, as the loss takes them.
+        bits: where all randomness comes from; seeded bits label the run a simulation.
+        fidelity: "fast" draws estimates from their law, "messages" makes, permutes and reads every message, "exact" is
+            the solver's twin: the same points, steps and clipping, and no noise.
+        order: user i of the solver is row `order[i]`; row i if left out.
+        state: where to go on; the beginning if left out.
+        rounds: how many rounds to run at most.
+        watch: shown the state after every round.
+
+    Returns:
+        The model, the state to go on from, and how many gradients were clipped.
+
+    Raises:
+        ParameterError: an unknown fidelity, an order that names a row twice, or too few users.
+        DataError: data that the loss cannot take; the message names the first bad row.
 
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
@@ -49,20 +64,18 @@ def optimize(
     if fidelity not in ("fast", "messages", "exact"):
         raise ParameterError("fidelity", fidelity, "must be fast, messages or exact", "fast has the same law")
     rows = loss.check_rows(solver.problem.dimension, *data)
-    sums = CohortSums(loss, rows, order, fidelity, bits)
-    return running.run_solver(solver, sums, state=state, rounds=rounds, watch=watch)
+    sums = cohort_sums(loss, rows, order, fidelity, bits)
+    return run_solver(solver, sums, state=state, rounds=rounds, watch=watch)
 
 
-class CohortSums(running.CohortSums):
+def cohort_sums(
+    loss: Loss, rows: Rows, order: NDArray[np.intp] | None, fidelity: Fidelity, bits: RandomBits
+) -> CohortSums:
     """Cohorts' sums of clipped gradients over checked rows, in the fidelity that was asked for."""
-
-    def __init__(
-        self, loss: Loss, rows: Rows, order: NDArray[np.intp] | None, fidelity: Fidelity, bits: RandomBits
-    ) -> None:
-        analyzed = _by_messages if fidelity == "messages" else None
-        super().__init__(loss, rows, bits=bits, order=order, exact=fidelity == "exact", analyzed=analyzed)
+    analyzed = _by_messages if fidelity == "messages" else None
+    return CohortSums(loss, rows, bits=bits, order=order, exact=fidelity == "exact", analyzed=analyzed)
 
 
-def _by_messages(plan: VectorSumPlan, vectors: Floats, bits: RandomBits) -> VectorEstimate:
+def _by_messages(plan: Plan, vectors: Floats, bits: RandomBits) -> VectorEstimate:
     estimate: VectorEstimate = simulate(plan, vectors, bits=bits)
     return estimate

@@ -102,24 +102,28 @@ def ask_and_tell(
     """
     clients, shuffling = bits.spawn(2)
     pool = ShufflerPool(shufflers, bits=shuffling)
-    state = learner.start()
+    state, told = learner.start(), 0
+
+    def came(more: int) -> None:
+        nonlocal told
+        if progress is not None and state.users + more > told:
+            told = state.users + more
+            progress(told)
+
     while state.users < users and (cohort := learner.ask(state)) is not None:
         count = min(cohort.users, users - state.users)
         sent = prepared(cohort, state.users, count, clients)
         closed = {}
         for batch in cohort.batches:
-            tally = _joined(pool, batch, sent, clients, progress)
+            tally = _joined(pool, batch, sent, clients, came)
             if tally is not None:
                 closed[batch.level] = batch.mechanism.read(tally)[0]
         state = learner.tell(state, count, closed)
-        if progress is not None:
-            progress(state.users)
+        came(0)
         yield state
 
 
-def _joined(
-    pool: ShufflerPool, batch: OpenBatch, prepared: Any, bits: RandomBits, progress: Progress | None
-) -> Tally | None:
+def _joined(pool: ShufflerPool, batch: OpenBatch, prepared: Any, bits: RandomBits, came: Progress) -> Tally | None:
     """The tally of a batch that the cohort fills, or None where more users are missing."""
     mechanism, users = batch.mechanism, len(prepared)
     if not batch.opens or users < mechanism.users:
@@ -129,14 +133,15 @@ def _joined(
         return None if released is None else mechanism.tally(released)
     shuffler = Shuffler(bits=pool.bits)
     tallies: list[Tally] = []
+    before = 0
     at_once = users * mechanism.messages_max <= _MESSAGES_AT_A_TIME
     for part in mechanism.parts(prepared, 0, users * mechanism.messages_max if at_once else _MESSAGES_AT_A_TIME):
         rows = _AT_A_TIME if at_once or part.messages == mechanism.messages_max else max(1, _STREAMED // part.messages)
         shuffler.open(BatchSpec(users, part.messages))
         for start in range(0, users, rows):
             shuffler.accept(part.make(slice(start, min(start + rows, users)), bits))
-            if progress is not None:
-                progress(batch.first_seat + min(start + rows, users))
+            came((users * before + min(start + rows, users) * part.messages) // mechanism.messages_max)
+        before += part.messages
         # Every part holds a message of each user: the reports are counted once.
         tallies.append(replace(mechanism.tally(shuffler.close()), reports=0 if tallies else users))
     return Tally.merge(tallies)

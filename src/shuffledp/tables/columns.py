@@ -15,15 +15,15 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.tables.opening import (
     blaming_csv,
     blaming_parquet,
-    check_file,
+    by_format,
     choose_column,
     first_text,
     is_number,
     is_numeric,
     missing,
+    npy_column,
     open_csv,
-    open_npy,
-    open_parquet,
+    parquet_column,
     read_csv_schema,
     rechunk,
     wrong_kind,
@@ -45,14 +45,12 @@ def stream_column(path: Path, column: str | None = None, *, rows: int = 1 << 18)
     """
     if rows < 1:
         raise ParameterError("rows", rows, "must be >= 1", f"{1 << 18} is a good size")
-    check_file(path)
-    name = path.name.lower()
-    if name.endswith(".npy"):
-        pieces = _open_npy(path, column, rows)
-    elif name.endswith(".parquet"):
-        pieces = _open_parquet(path, column, rows)
-    else:
-        pieces = _open_csv(path, column)
+    pieces = by_format(
+        path,
+        npy=lambda: _open_npy(path, column, rows),
+        parquet=lambda: _open_parquet(path, column, rows),
+        csv=lambda: _open_csv(path, column),
+    )
     return rechunk(pieces, rows, path)
 
 
@@ -69,13 +67,7 @@ def read_column(path: Path, column: str | None = None) -> NDArray[Any]:
 
 
 def _open_npy(path: Path, column: str | None, rows: int) -> Iterator[NDArray[Any]]:
-    values = open_npy(path, column)
-    if values.ndim != 1:
-        problem = f"{path.name} must hold one dimension"
-        raise DataError("file", f"shape {values.shape}", problem, "save one column by itself")
-    if values.dtype.names is not None:
-        column = choose_column(values.dtype.names, column, path)
-        values = values[column]
+    values, column = npy_column(path, column)
     if values.dtype.kind not in "biuf":
         raise wrong_kind(column, path, str(values.dtype))
     return _npy_pieces(values, column, rows, path)
@@ -92,11 +84,7 @@ def _npy_pieces(values: NDArray[Any], column: str | None, rows: int, path: Path)
 
 
 def _open_parquet(path: Path, column: str | None, rows: int) -> Iterator[NDArray[Any]]:
-    file = open_parquet(path)
-    with blaming_parquet(path):
-        schema = file.schema_arrow
-        name = choose_column(schema.names, column, path)
-        kind = schema.field(name).type
+    file, name, kind = parquet_column(path, column)
     if not is_numeric(kind):
         raise wrong_kind(name, path, str(kind))
     return _parquet_pieces(file, name, rows, path)

@@ -16,12 +16,14 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.tables.opening import (
     blaming_csv,
     blaming_parquet,
+    by_format,
     check_file,
     choose_column,
     first_text,
     is_number,
     is_numeric,
     missing,
+    no_matrix,
     no_rows,
     open_csv,
     open_npy,
@@ -54,12 +56,12 @@ def stream_matrix(path: Path, columns: Sequence[str] | None = None, *, rows: int
         raise ParameterError("rows", rows, "must be >= 1", "leave it out for a good size")
     check_file(path)
     _check_distinct(columns)
-    name = path.name.lower()
-    if name.endswith(".npy"):
-        return _open_npy(path, columns, rows)
-    if name.endswith(".parquet"):
-        return _open_parquet(path, columns, rows)
-    return _open_csv(path, columns, rows)
+    return by_format(
+        path,
+        npy=lambda: _open_npy(path, columns, rows),
+        parquet=lambda: _open_parquet(path, columns, rows),
+        csv=lambda: _open_csv(path, columns, rows),
+    )
 
 
 def read_matrix(path: Path, columns: Sequence[str] | None = None) -> Matrix:
@@ -108,8 +110,7 @@ def _open_npy(path: Path, columns: Sequence[str] | None, rows: int | None) -> It
         found = f"fields {', '.join(values.dtype.names)}"
         raise DataError("file", found, f"{path.name} must hold a plain array", "save named columns as Parquet")
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
-        problem = f"{path.name} must hold a matrix"
-        raise DataError("file", f"shape {values.shape}", problem, "save a row for each user, a column for each value")
+        raise no_matrix(path, values)
     if values.dtype.kind not in "biuf":
         raise wrong_kind(None, path, str(values.dtype))
     if not len(values):

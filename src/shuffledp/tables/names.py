@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from shuffledp.errors import DataError
-from shuffledp.tables.opening import blaming_parquet, check_file, open_npy, open_parquet, read_csv_schema
+from shuffledp.tables.opening import blaming_parquet, by_format, no_matrix, open_npy, open_parquet, read_csv_schema
 
 
 def column_names(path: Path) -> list[str]:
@@ -16,18 +15,19 @@ def column_names(path: Path) -> list[str]:
     ...     column_names(file)
     ['age', 'income']
     """
-    check_file(path)
-    name = path.name.lower()
-    if name.endswith(".npy"):
-        values = open_npy(path)
-        if values.ndim != 2 or values.dtype.names is not None:
-            problem = f"{path.name} must hold a matrix"
-            raise DataError(
-                "file", f"shape {values.shape}", problem, "save a row for each user, a column for each value"
-            )
-        return [str(place + 1) for place in range(values.shape[1])]
-    if name.endswith(".parquet"):
-        file = open_parquet(path)
-        with blaming_parquet(path):
-            return list(file.schema_arrow.names)
-    return read_csv_schema(path)[0]
+    return by_format(
+        path, npy=lambda: _numbers(path), parquet=lambda: _names(path), csv=lambda: read_csv_schema(path)[0]
+    )
+
+
+def _numbers(path: Path) -> list[str]:
+    values = open_npy(path)
+    if values.ndim != 2 or values.dtype.names is not None:
+        raise no_matrix(path, values)
+    return [str(place + 1) for place in range(values.shape[1])]
+
+
+def _names(path: Path) -> list[str]:
+    file = open_parquet(path)
+    with blaming_parquet(path):
+        return list(file.schema_arrow.names)

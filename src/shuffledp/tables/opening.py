@@ -6,15 +6,17 @@ told as a `DataError` that names the file, the column or the row. Rows are count
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
+
+T = TypeVar("T")
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
 _MOST_LISTED = 10
@@ -47,6 +49,13 @@ def check_file(path: Path) -> None:
         raise DataError("file", str(path), "must be readable", "check its permissions")
     if path.stat().st_size == 0:
         raise DataError("file", str(path), "must not be empty", "write a row for each user")
+
+
+def by_format(path: Path, *, npy: Callable[[], T], parquet: Callable[[], T], csv: Callable[[], T]) -> T:
+    """What the reader of this file's format gives, once the file was checked."""
+    check_file(path)
+    name = path.name.lower()
+    return npy() if name.endswith(".npy") else parquet() if name.endswith(".parquet") else csv()
 
 
 def choose_column(names: Sequence[str], column: str | None, path: Path) -> str:
@@ -106,6 +115,27 @@ def open_npy(path: Path, column: str | None = None) -> NDArray[Any]:
         if "Python objects" in str(broken):
             raise wrong_kind(column, path, "object") from broken
         raise _unreadable(path, ".npy", "save it again with numpy.save") from broken
+
+
+def npy_column(path: Path, column: str | None) -> tuple[NDArray[Any], str | None]:
+    """One column of a .npy file, and its name if it has one."""
+    values = open_npy(path, column)
+    if values.ndim != 1:
+        problem = f"{path.name} must hold one dimension"
+        raise DataError("file", f"shape {values.shape}", problem, "save one column by itself")
+    if values.dtype.names is not None:
+        column = choose_column(values.dtype.names, column, path)
+        values = values[column]
+    return values, column
+
+
+def parquet_column(path: Path, column: str | None) -> tuple[Any, str, Any]:
+    """An open Parquet file, the name of the one column meant, and its type."""
+    file = open_parquet(path)
+    with blaming_parquet(path):
+        schema = file.schema_arrow
+        name = choose_column(schema.names, column, path)
+        return file, name, schema.field(name).type
 
 
 def open_parquet(path: Path) -> Any:
@@ -240,6 +270,12 @@ def wrong_kind(column: str | None, path: Path, kind: str, text: str = "", row: i
 def no_rows(path: Path) -> DataError:
     """Blame a file for holding nobody's data."""
     return DataError("file", str(path), "must hold at least one row of data", "write a row for each user")
+
+
+def no_matrix(path: Path, values: NDArray[Any]) -> DataError:
+    """Blame a .npy file whose array has another shape than a row a user and a column a value."""
+    problem, way_out = f"{path.name} must hold a matrix", "save a row for each user, a column for each value"
+    return DataError("file", f"shape {values.shape}", problem, way_out)
 
 
 def _unreadable(path: Path, kind: str, way_out: str) -> DataError:

@@ -12,13 +12,13 @@ from shuffledp.errors import DataError
 from shuffledp.tables.opening import (
     blaming_csv,
     blaming_parquet,
-    check_file,
+    by_format,
     choose_column,
     missing,
     no_rows,
+    npy_column,
     open_csv,
-    open_npy,
-    open_parquet,
+    parquet_column,
     read_csv_schema,
     wrong_kind,
 )
@@ -53,14 +53,13 @@ def read_texts(path: Path, column: str | None = None, *, blank: str | None = Non
     import pyarrow as pa
     from pyarrow import compute
 
-    check_file(path)
-    name = path.name.lower()
-    if name.endswith(".npy"):
-        cells, column = _npy_cells(path, column)
-    elif name.endswith(".parquet"):
-        cells, column = _parquet_cells(path, column)
-    else:
-        cells, column = _csv_cells(path, column)
+    asked = column
+    cells, column = by_format(
+        path,
+        npy=lambda: _npy_cells(path, asked),
+        parquet=lambda: _parquet_cells(path, asked),
+        csv=lambda: _csv_cells(path, asked),
+    )
     if not len(cells):
         raise no_rows(path)
     if cells.null_count:
@@ -79,7 +78,7 @@ def read_texts(path: Path, column: str | None = None, *, blank: str | None = Non
     return Texts(np.array(words, dtype=np.str_), where)
 
 
-def _csv_cells(path: Path, column: str | None) -> tuple[Any, str]:
+def _csv_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
     import pyarrow as pa
 
     names, _ = read_csv_schema(path)
@@ -93,15 +92,11 @@ def _csv_cells(path: Path, column: str | None) -> tuple[Any, str]:
         return _joined(batch.column(0) for batch in reader), name
 
 
-def _parquet_cells(path: Path, column: str | None) -> tuple[Any, str]:
+def _parquet_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
     import pyarrow as pa
     from pyarrow import types
 
-    file = open_parquet(path)
-    with blaming_parquet(path):
-        schema = file.schema_arrow
-        name = choose_column(schema.names, column, path)
-        kind = schema.field(name).type
+    file, name, kind = parquet_column(path, column)
     kind = kind.value_type if types.is_dictionary(kind) else kind
     tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_temporal)
     if not (any(test(kind) for test in tests) or types.is_null(kind)):
@@ -114,13 +109,7 @@ def _parquet_cells(path: Path, column: str | None) -> tuple[Any, str]:
 def _npy_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
     import pyarrow as pa
 
-    values = open_npy(path, column)
-    if values.ndim != 1:
-        problem = f"{path.name} must hold one dimension"
-        raise DataError("file", f"shape {values.shape}", problem, "save one column by itself")
-    if values.dtype.names is not None:
-        column = choose_column(values.dtype.names, column, path)
-        values = values[column]
+    values, column = npy_column(path, column)
     if values.dtype.kind not in "biuUM":
         raise wrong_words(column, path, str(values.dtype))
     return pa.array(np.asarray(values).astype(np.str_)).cast(pa.large_string()), column

@@ -103,11 +103,12 @@ def test_another_version_and_what_was_altered_are_refused(document, tmp_path, ch
     ],
 )
 def test_a_file_with_the_right_fingerprint_and_broken_fields_is_refused(document, change: dict) -> None:
-    from shuffledp.learn.estimators.models import LinearModel, _fingerprint
+    from shuffledp.learn.estimators.models import LinearModel
+    from shuffledp.protocols.states import fingerprint_of
 
     content = {key: value for key, value in (document | change).items() if key != "fingerprint"}
     with pytest.raises(DataError, match="model must have"):
-        LinearModel.from_document(content | {"fingerprint": _fingerprint(content)})
+        LinearModel.from_document(content | {"fingerprint": fingerprint_of(content)})
 
 
 def test_what_is_no_file_or_no_json_is_refused(tmp_path, document) -> None:

@@ -1,14 +1,14 @@
 """All tables together: rows are measured by several processes and come out in the tables' order."""
 
-import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.resumed import Progress
+from shuffledp.experiments.common import Progress
+from shuffledp.experiments.resumed import in_processes
 from shuffledp.experiments.survey import table1, table2, table3, table4, table5, table6
 from shuffledp.experiments.survey.measuring import Effort, Setting
 from shuffledp.experiments.survey.results import Row, Table, document
@@ -74,7 +74,7 @@ def compare(
     rows: dict[tuple[int, int], Row] = {}
     if progress is not None:
         progress(0, len(tasks))
-    for task, row in _measured(tasks, setting, workers):
+    for task, row in in_processes(tasks, partial(_measure, setting), workers):
         rows[task] = row
         if progress is not None:
             progress(len(rows), len(tasks))
@@ -91,14 +91,5 @@ def measure_row(number: int, place: int, setting: Setting) -> Row:
     return row
 
 
-def _measured(
-    tasks: Sequence[tuple[int, int]], setting: Setting, workers: int
-) -> Iterator[tuple[tuple[int, int], Row]]:
-    if workers <= 1:
-        yield from (((number, place), measure_row(number, place, setting)) for number, place in tasks)
-        return
-    # Spawned, not forked: the command line may hold threads.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(measure_row, number, place, setting): (number, place) for number, place in tasks}
-        for finished in as_completed(running):
-            yield running[finished], finished.result()
+def _measure(setting: Setting, task: tuple[int, int]) -> Row:
+    return measure_row(*task, setting)

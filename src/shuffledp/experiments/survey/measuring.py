@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.survey.results import Exponent, Line, Measured, Model
+from shuffledp.experiments.common import fitted_slope
+from shuffledp.experiments.survey.results import FittedPower, Line, Measured, Model
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 
@@ -103,7 +104,7 @@ def quantile_of(values: ArrayLike, level: float) -> Measured:
     )
 
 
-def fitted(x: Sequence[float], points: Sequence[Measured], claimed: float | None = None) -> Exponent:
+def fitted(x: Sequence[float], points: Sequence[Measured], claimed: float | None = None) -> FittedPower:
     """Least squares on logarithms.
 
     >>> fitted([1, 10, 100], [Measured(value=v, low=v, high=v, runs=1) for v in (2.0, 20.0, 200.0)]).value.__round__(6)
@@ -111,10 +112,8 @@ def fitted(x: Sequence[float], points: Sequence[Measured], claimed: float | None
     """
     if len(x) < 3 or any(point.value <= 0 for point in points):
         raise ParameterError("points", len(x), "must be three or more, above 0", "measure more")
-    line = stats.linregress(np.log(x), np.log([point.value for point in points]))
-    width = float(stats.t.ppf(0.975, len(x) - 2) * line.stderr)
-    slope = float(line.slope)
-    return Exponent(value=slope, low=slope - width, high=slope + width, claimed=claimed)
+    fit = fitted_slope(x, [point.value for point in points])
+    return FittedPower(value=fit.slope, low=fit.low, high=fit.high, claimed=claimed)
 
 
 def line_of(

@@ -40,11 +40,9 @@ def page(comparison: Comparison) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>The shuffle model, measured</title><style>{_STYLE}</style></head><body>",
             "<h1>The shuffle model between the local and the central one, measured</h1>",
-            "<p>The tables of <em>Cheu 2022, Differential Privacy in the Shuffle Model: A Survey of "
-            "Separations</em> say how error "
-            "and sample size grow, up to constants. Here are the constants: every protocol below was run, "
-            "with noise that is "
-            "proved, and stands beside what the survey says of it.</p>",
+            "<p>The tables of <em>Cheu 2022, Differential Privacy in the Shuffle Model: A Survey of Separations</em> "
+            "say how error and sample size grow, up to constants. Here are the constants: every protocol below was "
+            "run, with noise that is proved, and stands beside what the survey says of it.</p>",
             f"<p>ε = {privacy.epsilon:g}, δ = {privacy.delta:g}, replacement neighbours, unless a row says otherwise. "
             '<span class="local">Local</span>: nobody is trusted and nobody shuffles. <span '
             'class="shuffle">Shuffle</span>: messages '
@@ -107,10 +105,10 @@ def _survey(table: Table) -> str:
 
 
 def _cells(table: Table) -> str:
-    names = list(dict.fromkeys(name for row in table.rows for name in row.cells or {}))
+    names = list(dict.fromkeys(name for row in table.rows for name in row.cells))
     if not names:
         return ""
-    body = [[row.name, *(_text((row.cells or {}).get(name)) for name in names)] for row in table.rows if row.cells]
+    body = [[row.name, *(_text(row.cells.get(name)) for name in names)] for row in table.rows if row.cells]
     return _html_table("Measured here", ["", *names], body)
 
 
@@ -204,7 +202,7 @@ def _bar_panel(table: Table, title: str, measured: str, claimed: str) -> BarPane
 
 
 def _bar(row: Row, measured: str, claimed: str) -> Bar:
-    cell, other = ((row.cells or {}).get(name) for name in (measured, claimed))
+    cell, other = (row.cells.get(name) for name in (measured, claimed))
     model = "local" if row.name.startswith("local") else "central" if row.name.startswith("trusted") else "shuffle"
     return Bar(
         name=row.name.split(":")[0],

@@ -1,7 +1,6 @@
 """What a table's measurement is: numbers with intervals, lines with fitted exponents, rows as data."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Model = Literal["local", "shuffle", "central"]
@@ -42,7 +41,7 @@ def figure(number: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponent:
+class FittedPower:
     """The slope of a straight line through logarithms, with Student's 95% interval, beside the survey's."""
 
     value: float
@@ -64,7 +63,7 @@ class Line:
     against: str
     x: tuple[float, ...]
     points: tuple[Measured, ...]
-    exponent: Exponent | None = None
+    exponent: FittedPower | None = None
     measures: str = "error"
     bounds: tuple[float, ...] = ()
     """What is proved of each point; empty where nothing is."""
@@ -87,10 +86,10 @@ class Row:
     """One row of a table: what the survey says, and what was measured here."""
 
     name: str
-    survey: Mapping[str, str]
+    survey: dict[str, str]
     """Column of the survey's table, and its O() or Omega()."""
     source: str = ""
-    cells: Mapping[str, Cell] | None = None
+    cells: dict[str, Cell] = field(default_factory=dict)
     lines: tuple[Line, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -112,45 +111,4 @@ class Table:
 
 def document(table: Table) -> dict[str, Any]:
     """A table as JSON: no NaN, no Infinity."""
-    return {
-        "number": table.number,
-        "title": table.title,
-        "how": table.how,
-        "sees": table.sees,
-        "rows": [_row(row) for row in table.rows],
-    }
-
-
-def _row(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "source": row.source,
-        "survey": dict(row.survey),
-        "cells": {name: _cell(cell) for name, cell in (row.cells or {}).items()},
-        "lines": [_line(line) for line in row.lines],
-        "notes": list(row.notes),
-    }
-
-
-def _cell(cell: Cell) -> Any:
-    return _measured(cell) if isinstance(cell, Measured) else cell
-
-
-def _measured(point: Measured) -> dict[str, Any]:
-    return {"value": point.value, "low": point.low, "high": point.high, "runs": point.runs}
-
-
-def _line(line: Line) -> dict[str, Any]:
-    exponent = line.exponent
-    return {
-        "model": line.model,
-        "name": line.name,
-        "measures": line.measures,
-        "against": line.against,
-        "x": list(line.x),
-        "points": [_measured(point) for point in line.points],
-        "bounds": list(line.bounds),
-        "exponent": None
-        if exponent is None
-        else {"value": exponent.value, "low": exponent.low, "high": exponent.high, "claimed": exponent.claimed},
-    }
+    return {name: value for name, value in asdict(table).items() if name != "bars"}

@@ -28,13 +28,10 @@ from shuffledp.references.local_histograms import OptimizedUnary
 NUMBER = 1
 TITLE = "Local and shuffle: four problems that part the two models"
 HOW = (
-    "Errors are root mean squares over runs (sums) or means of the worst bin (histograms); sample sizes are "
-    "the fewest users "
-    "with which 2/3 of the runs (uniformity) or 90% (pointer chasing) end right. The local column of the "
-    "survey is a lower "
-    "bound, a theorem about every local protocol: shown is what the best local protocol here needs. A "
-    "trusted curator's "
-    "numbers are beside both."
+    "Errors are root mean squares over runs (sums) or means of the worst bin (histograms); sample sizes are the fewest "
+    "users with which 2/3 of the runs (uniformity) or 90% (pointer chasing) end right. The local column of the survey "
+    "is a lower bound, a theorem about every local protocol: shown is what the best local protocol here needs. A "
+    "trusted curator's numbers are beside both."
 )
 
 
@@ -164,11 +161,9 @@ def uniformity_tests(setting: Setting) -> Row:
         source="[1] and [27]",
         lines=tuple(lines),
         notes=(
-            f"α = {uniformity.DISTANCE}. Measured is the core tester, whose exponent is 3/4 where noise "
-            "dominates and 1/2 "
-            "where chance does; the survey's 2/3 needs its domain compression on top, which the test with "
-            "declared errors takes "
-            "where it helps: not yet at these sizes.",
+            f"α = {uniformity.DISTANCE}. Measured is the core tester, whose exponent is 3/4 where noise dominates and "
+            "1/2 where chance does; the survey's 2/3 needs its domain compression on top, which the test with declared "
+            "errors takes where it helps: not yet at these sizes.",
             "The central model's exponent is Table 3's.",
         ),
     )
@@ -205,9 +200,8 @@ def pointer_chasing(setting: Setting) -> Row:
         source="[42] and [7]; Theorem 18",
         lines=tuple(lines),
         notes=(
-            f"The universe has 2 ℓ! elements, {universe_size(lengths[-1]):,} at ℓ = {lengths[-1]} (the "
-            "survey's (ℓ!)² is "
-            "an erratum), so that longer permutations have too many messages to be simulated.",
+            f"The universe has 2 ℓ! elements, {universe_size(lengths[-1]):,} at ℓ = {lengths[-1]} (the survey's (ℓ!)² "
+            "is an erratum), so that longer permutations have too many messages to be simulated.",
             "The fitted power in ℓ of the best shuffle method and of the curator is log ℓ! over a short range: they "
             "read the fullest of 2 ℓ! noisy bins. Empty bins stay empty by zsum, so that its users do not grow with ℓ; "
             "at these lengths it needs more all the same. "

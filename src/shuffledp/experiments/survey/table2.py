@@ -15,11 +15,10 @@ from shuffledp.protocols.binary_sum.base import BinarySumPlan
 NUMBER = 2
 TITLE = "Binary sums in the shuffle model"
 HOW = (
-    "Every method counts the same two thirds of the users. Errors are root mean squares over runs of the method's "
-    "law, beside the "
-    "standard error that the plan claims; messages are counted in reports that are really made; zero kept "
-    "means that a sum of "
-    "0 was answered by exactly 0 in every run. The exponent is of 1/ε, down to a quarter of ε, δ and users as they are."
+    "Every method counts the same two thirds of the users. Errors are root mean squares over runs of the method's law, "
+    "beside the standard error that the plan claims; messages are counted in reports that are really made; zero kept "
+    "means that a sum of 0 was answered by exactly 0 in every run. The exponent is of 1/ε, down to a quarter of ε, δ "
+    "and users as they are."
 )
 _CLAIMS: dict[str, tuple[str, str, str, str, float | None]] = {
     "rr": ("O(√log(1/δ) / ε)", "1", "one message", "[25], Theorem 10", 1.0),
@@ -120,9 +119,8 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     pure = [name for name, cells in found.items() if cells["δ"] == 0]
     sees = (
         f"The least error is that of {best}, {figure(_value(found[best]['error']))}, the largest that of {worst}, "
-        f"{figure(_value(found[worst]['error']))}. An empty count stays 0 by "
-        f"{' and '.join(keeps) or 'none'}; δ is 0 by "
-        f"{' and '.join(pure) or 'none'}."
+        f"{figure(_value(found[worst]['error']))}. An empty count stays 0 by {' and '.join(keeps) or 'none'}; δ is 0 "
+        f"by {' and '.join(pure) or 'none'}."
     )
     bars = (("error of a count", "error", "claimed error"), ("messages a user", "messages a user", "claimed messages"))
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=(*rows, unseen), sees=sees, bars=bars)

@@ -14,13 +14,10 @@ from shuffledp.references.curator import CuratorDiscreteLaplace
 NUMBER = 3
 TITLE = "Robust shuffle privacy and central privacy"
 HOW = (
-    "The shuffle column of the survey is a lower bound, a theorem about every robust protocol: shown is what "
-    "the best shuffle "
-    "protocol here needs. Plans are for half of the users honest (γ = 1/2) where the row says so; all of "
-    "them follow the "
-    "protocol in the runs. Errors are root mean squares; sample sizes are the fewest users with which 2/3 "
-    "(uniformity) or 90% "
-    "(parities) of the runs end right."
+    "The shuffle column of the survey is a lower bound, a theorem about every robust protocol: shown is what the best "
+    "shuffle protocol here needs. Plans are for half of the users honest (γ = 1/2) where the row says so; all of them "
+    "follow the protocol in the runs. Errors are root mean squares; sample sizes are the fewest users with which 2/3 "
+    "(uniformity) or 90% (parities) of the runs end right."
 )
 
 
@@ -119,9 +116,8 @@ def parity_learning(setting: Setting) -> Row:
         source="[26], [45] and [43]",
         lines=tuple(lines),
         notes=(
-            f"Parities of at most k = {parities.ORDER} of d = {bits_tried[0]} to {bits_tried[-1]} bits, all "
-            "users' labels right "
-            "(realizable); planned for all users honest.",
+            f"Parities of at most k = {parities.ORDER} of d = {bits_tried[0]} to {bits_tried[-1]} bits, all users' "
+            "labels right (realizable); planned for all users honest.",
             "The fitted powers hold logarithms: the largest of so many noisy numbers is read.",
         ),
     )

@@ -21,11 +21,10 @@ from shuffledp.simulation.environments.convex import PROBABILITY, RADIUS, SignWo
 NUMBER = 4
 TITLE = "Sequentially interactive: bandits and convex optimization"
 HOW = (
-    "Measured is what privacy costs: regret, or excess population loss, beyond that of the same policy or "
-    "solver without noise "
-    "on the same users, as the survey leaves out what there is without privacy. Bandits have gaps from 0.3 "
-    "to 0.6 and a tenth "
-    "of ε, so that noise and not chance decides; convex problems are those of the optimization paper's own table."
+    "Measured is what privacy costs: regret, or excess population loss, beyond that of the same policy or solver "
+    "without noise on the same users, as the survey leaves out what there is without privacy. Bandits have gaps from "
+    "0.3 to 0.6 and a tenth of ε, so that noise and not chance decides; convex problems are those of the optimization "
+    "paper's own table."
 )
 _ROUNDS, _SMOOTHING = 64, 10.0
 
@@ -130,9 +129,8 @@ def convex(setting: Setting, solver: str) -> Row:
         ),
         notes=(
             f"{kind.world.dimension} coordinates of all sizes. {kind.why[0].upper()}{kind.why[1:]}.",
-            "The curator's rounds are as many for every n, so that its noise costs its variance, n^-2; "
-            "O(√d/εn) is for the loss "
-            "that is the worst at that n, and above.",
+            "The curator's rounds are as many for every n, so that its noise costs its variance, n^-2; O(√d/εn) is for "
+            "the loss that is the worst at that n, and above.",
         ),
     )
 

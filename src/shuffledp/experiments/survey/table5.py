@@ -17,13 +17,10 @@ from shuffledp.references.local_histograms import OptimizedUnary
 NUMBER = 5
 TITLE = "Histograms in the shuffle model"
 HOW = (
-    "Every method counts the same users, most of them in few of the bins. Claimed is the bound that the plan "
-    "proves for all "
-    "bins at once with probability 95%; measured is the mean over runs of the worst bin's error, by the "
-    "method's own law, and "
-    "kept says in how many of the runs the bound held. A method that cannot take a domain says why, and one "
-    "whose messages "
-    "are too many to simulate here is shown by its plan alone."
+    "Every method counts the same users, most of them in few of the bins. Claimed is the bound that the plan proves "
+    "for all bins at once with probability 95%; measured is the mean over runs of the worst bin's error, by the "
+    "method's own law, and kept says in how many of the runs the bound held. A method that cannot take a domain says "
+    "why, and one whose messages are too many to simulate here is shown by its plan alone."
 )
 _ERROR, _MESSAGES, _BITS = "Error", "Messages per user", "Bits per message"
 _CLAIMS: dict[str, tuple[str, str, str, str]] = {
@@ -136,14 +133,14 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     parts = []
     for bins in sizes:
         worst, _, _, messages, _ = _names(bins)
-        found = {row.name: (row.cells or {})[worst] for row in rows}
+        found = {row.name: row.cells[worst] for row in rows}
         curator, local = (found[row.name] for row in rows[-2:])
         shuffled = {name: cell for name, cell in found.items() if isinstance(cell, Measured) and " " not in name}
         assert isinstance(curator, Measured) and isinstance(local, Measured)
         if not shuffled:
             continue
         best = min(shuffled, key=lambda name: shuffled[name].value)
-        sent = next((row.cells or {})[messages] for row in rows if row.name == best)
+        sent = next(row.cells[messages] for row in rows if row.name == best)
         assert isinstance(sent, float)
         parts.append(
             f"In {bins:,} bins the worst is off by {figure(shuffled[best].value)} with {best}, which sends "

@@ -19,13 +19,11 @@ from shuffledp.references.range_trees import best_curator_tree, best_local_tree
 NUMBER = 6
 TITLE = "Range queries in the shuffle model"
 HOW = (
-    "Users have a value below k on each of d axes. Measured is the worst of all ranges (rectangles if d = 2) "
-    "of a run, found "
-    "exactly from the prefix sums of the errors, and averaged over runs; claimed is what the plan proves for "
-    "all of them at once "
-    "with probability 95%. The survey's two techniques are formulas: their own construction with noise by "
-    "the Gaussian limit of "
-    "the exact accountant, far below their papers' constants, and a union bound over all ranges."
+    "Users have a value below k on each of d axes. Measured is the worst of all ranges (rectangles if d = 2) of a run, "
+    "found exactly from the prefix sums of the errors, and averaged over runs; claimed is what the plan proves for all "
+    "of them at once with probability 95%. The survey's two techniques are formulas: their own construction with noise "
+    "by the Gaussian limit of the exact accountant, far below their papers' constants, and a union bound over all "
+    "ranges."
 )
 _FAILURE = 0.05
 Floats = NDArray[np.float64]
@@ -201,18 +199,17 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     """The table, and what one sees in it."""
     side = sides(setting, 1)[-1]
     worst, claimed, sent, _ = _names(1, side)
-    found = {row.name.split(":")[0]: row.cells or {} for row in rows}
+    found = {row.name.split(":")[0]: row.cells for row in rows}
     measured = {name: cells[worst].value for name, cells in found.items() if isinstance(cells.get(worst), Measured)}  # type: ignore[union-attr]
     ours = {name: value for name, value in measured.items() if name in Ranges.methods}
     best = min(ours, key=lambda name: ours[name])
     sees = (
         f"Of all ranges of {side:,} values the worst is off by {figure(ours[best])} with {best}, which sends "
-        f"{figure(_number(found[best][sent]))} messages a user; by {figure(measured['trusted curator'])} "
-        "with a curator and by "
-        f"{figure(measured['local model'])} in the local model. The survey's techniques would be within "
-        f"{figure(_number(found['Hadamard'][claimed]))} with {figure(_number(found['Hadamard'][sent]))} "
-        "messages (Hadamard) and "
-        f"{figure(_number(found['Count-Min'][claimed]))} with {figure(_number(found['Count-Min'][sent]))} (Count-Min)."
+        f"{figure(_number(found[best][sent]))} messages a user; by {figure(measured['trusted curator'])} with a "
+        f"curator and by {figure(measured['local model'])} in the local model. The survey's techniques would be within "
+        f"{figure(_number(found['Hadamard'][claimed]))} with {figure(_number(found['Hadamard'][sent]))} messages "
+        f"(Hadamard) and {figure(_number(found['Count-Min'][claimed]))} with "
+        f"{figure(_number(found['Count-Min'][sent]))} (Count-Min)."
     )
     largest = [_names(axes, sides(setting, axes)[-1]) for axes in (1, 2)]
     bars = tuple((f"error of the worst range, {names[0].split(':')[0]}", names[0], names[1]) for names in largest)

@@ -1,9 +1,8 @@
 """A fitted linear model as a file: JSON with a version and a fingerprint, and a list of what no guarantee covers."""
 
-import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from scipy import special
 
 from shuffledp.errors import DataError
 from shuffledp.files import whole_file
+from shuffledp.protocols.states import fingerprint_of
 
 SCHEMA = 1
 KIND = "shuffledp-linear-model"
@@ -43,8 +43,8 @@ class LinearModel:
     classes: tuple[Any, ...] | None
     coefficients: Floats
     intercept: float
-    guarantee: Mapping[str, Any]
-    declared: Mapping[str, Any]
+    guarantee: dict[str, Any]
+    declared: dict[str, Any]
     solver: str
     users: int
     simulated: bool
@@ -72,29 +72,19 @@ class LinearModel:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of all the rest."""
-        return _fingerprint(self._content())
+        return fingerprint_of(self._content())
 
     def _content(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "kind": KIND,
-            "estimator": self.estimator,
-            "features": list(self.features),
-            "classes": None if self.classes is None else list(self.classes),
-            "coefficients": self.coefficients.tolist(),
-            "intercept": self.intercept,
-            "solver": self.solver,
-            "users": self.users,
-            "simulated": self.simulated,
-            "unprotected": list(self.unprotected),
-            "declared": dict(self.declared),
-            "guarantee": dict(self.guarantee),
+        plain = {tuple: list, np.ndarray: np.ndarray.tolist}
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"schema": SCHEMA, "kind": KIND} | {
+            name: plain.get(type(value), lambda kept: kept)(value) for name, value in found.items()
         }
 
     def document(self) -> dict[str, Any]:
         """The model as JSON."""
         content = self._content()
-        return {**content, "fingerprint": _fingerprint(content)}
+        return {**content, "fingerprint": fingerprint_of(content)}
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
@@ -104,23 +94,10 @@ class LinearModel:
         if document.get("schema") != SCHEMA:
             raise DataError("model", document.get("schema"), f"must have schema {SCHEMA}", "fit it with this version")
         content = {key: value for key, value in document.items() if key != "fingerprint"}
-        if document.get("fingerprint") != _fingerprint(content):
+        if document.get("fingerprint") != fingerprint_of(content):
             raise DataError("model", document.get("fingerprint"), "must have its own fingerprint", _WAY_OUT)
         try:
-            coefficients = np.array(content["coefficients"], dtype=np.float64)
-            model = cls(
-                estimator=str(content["estimator"]),
-                features=tuple(map(str, content["features"])),
-                classes=None if content["classes"] is None else tuple(content["classes"]),
-                coefficients=coefficients,
-                intercept=float(content["intercept"]),
-                guarantee=dict(content["guarantee"]),
-                declared=dict(content["declared"]),
-                solver=str(content["solver"]),
-                users=int(content["users"]),
-                simulated=bool(content["simulated"]),
-                unprotected=tuple(map(str, content["unprotected"])),
-            )
+            model = cls(**{name: read(content[name]) for name, read in _READ.items()})
         except (KeyError, TypeError, ValueError, OverflowError) as broken:
             raise DataError("model", str(broken), "must have all its fields", _WAY_OUT) from None
         lists = ("features", "coefficients", "unprotected")
@@ -128,9 +105,9 @@ class LinearModel:
             raise DataError("model", content["simulated"], "must have fields of their kinds", _WAY_OUT)
         if model.classes is not None and not _are_two_labels(content["classes"]):
             raise DataError("model", content["classes"], "must have two different classes, or none", _WAY_OUT)
-        numbers = np.append(coefficients, model.intercept)
-        if coefficients.shape != (len(model.features),) or not np.isfinite(numbers).all():
-            raise DataError("model", coefficients.shape, "must have a finite number a feature", _WAY_OUT)
+        numbers = np.append(model.coefficients, model.intercept)
+        if model.coefficients.shape != (len(model.features),) or not np.isfinite(numbers).all():
+            raise DataError("model", model.coefficients.shape, "must have a finite number a feature", _WAY_OUT)
         return model
 
     def save(self, path: Path | str) -> None:
@@ -138,6 +115,26 @@ class LinearModel:
         text = json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
         with whole_file(Path(path)) as file:
             file.write(text.encode())
+
+
+def _words(texts: Any) -> tuple[str, ...]:
+    return tuple(map(str, texts))
+
+
+# How each field is made from its JSON.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "estimator": str,
+    "features": _words,
+    "classes": lambda classes: None if classes is None else tuple(classes),
+    "coefficients": lambda numbers: np.array(numbers, dtype=np.float64),
+    "intercept": float,
+    "guarantee": dict,
+    "declared": dict,
+    "solver": str,
+    "users": int,
+    "simulated": bool,
+    "unprotected": _words,
+}
 
 
 def load_model(path: Path | str) -> LinearModel:
@@ -154,7 +151,3 @@ def load_model(path: Path | str) -> LinearModel:
 def _are_two_labels(classes: Any) -> bool:
     plain = isinstance(classes, list) and all(isinstance(label, str | int | float) for label in classes)
     return plain and len(classes) == 2 and classes[0] != classes[1]
-
-
-def _fingerprint(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -17,7 +17,7 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import GradientSum, Method, Sketch, Stage, batches, least, noise_of
+from shuffledp.learn.optimize.stages import GradientSum, Method, Stage, StageSketch, batches, least, noise_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +94,13 @@ class Agd(Method):
         """How much smaller these users' loss may be than the population's: nothing where each is asked once."""
         return 0.0
 
-    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         times, sizes = batches(problem, users, rounds)
         variances = self.variance(problem, sizes, self.expected_noise(problem) ** 2)
         steps = times.astype(np.float64)
         return least(times, sizes, smooth_part(problem, steps, distance) + noise_part(steps, variances, distance))
 
-    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> AgdStage:
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> AgdStage:
         rounds, plan = sketch.rounds, self.plan_noise(problem, sketch.users, sketch.rounds)
         variance = float(self.variance(problem, sketch.users, noise_of(problem, plan)))
         smoothing = envelope(problem, rounds, distance)

@@ -17,7 +17,7 @@ import numpy as np
 from shuffledp.learn.optimize.agd import Agd, AgdStage, noise_part, smooth_part
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
-from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, GradientSum, Sketch, asks_often
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, GradientSum, StageSketch, asks_often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class FullAgd(Agd):
         """How much smaller these users' loss may be than the population's, on average, anywhere on the domain."""
         return 2 * problem.lipschitz * problem.domain.largest_norm / math.sqrt(users)
 
-    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         if users < problem.smallest_batch:
             return NOTHING
         most = min(rounds, problem.visits_allowed)
@@ -57,4 +57,4 @@ class FullAgd(Agd):
         noise = noise_part(times, problem.unit_noise**2 * times / users**2, distance)
         bounds = smooth_part(problem, times, distance) + noise + self.overfit(problem, users)
         fewest = int(np.argmax(bounds <= FEWER_ROUNDS * bounds.min()))
-        return Sketch(int(times[fewest]), users, float(bounds[fewest]))
+        return StageSketch(int(times[fewest]), users, float(bounds[fewest]))

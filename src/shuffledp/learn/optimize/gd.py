@@ -18,7 +18,8 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, Sketch, Stage, asks_often, noise_of
+from shuffledp.learn.optimize.sgd import SgdStage
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, StageSketch, asks_often, noise_of
 
 # Steps and envelopes are looked for on grids: bounds are flat around their least value.
 _COARSE, _FINE = 40, 4000
@@ -27,15 +28,11 @@ _USUAL_GRID = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GdStage(Stage):
+class GdStage(SgdStage):
     """theta <- projection of theta - step gradient; the model is the mean of the points after each step."""
 
     kind: ClassVar[str] = "gd"
     repeats: ClassVar[bool] = True
-    step_size: float
-
-    def query(self, time: int, point: Floats, average: Floats) -> Floats:
-        return point
 
     def step(
         self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
@@ -54,7 +51,7 @@ class Gd(Method):
     def refusal(self, problem: Problem) -> str | None:
         return asks_often(problem)
 
-    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         most = min(rounds, problem.visits_allowed)
         if users < problem.smallest_batch:
             return NOTHING
@@ -75,9 +72,9 @@ class Gd(Method):
         fewest = int(np.argmax(enough))
         envelope = int(np.argmin(bounds[fewest].min(axis=1)))
         smoothing = float(smooth[0, envelope, 0]) if smoothed else None
-        return Sketch(int(times[fewest, 0, 0]), users, float(bounds[fewest].min()), smoothing)
+        return StageSketch(int(times[fewest, 0, 0]), users, float(bounds[fewest].min()), smoothing)
 
-    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> GdStage:
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> GdStage:
         plan = plan_sum(problem, sketch.users, sketch.rounds)
         smooth = problem.smoothness if sketch.smoothing is None else sketch.smoothing
         steps = np.geomspace(1e-5, 0.999, _FINE) / ((smooth or 0.0) + problem.ridge)

@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.privacy import Privacy
+from shuffledp.learn.guarantee import LearnerGuarantee
 
 Model = Literal["shuffle", "pan-private", "none"]
 """From the analyzer; from one intrusion into a trusted analyzer's memory and from readers of its model; from nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizationGuarantee:
+class OptimizationGuarantee(LearnerGuarantee):
     """What holds for every user: cohorts of different stages and, if users are asked once, rounds are disjoint.
 
     The terms are those of the stage that proves least; `users_per_round` and `messages_per_user` are the smallest
@@ -20,27 +19,13 @@ class OptimizationGuarantee:
     """
 
     model: Model
-    privacy: Privacy | None
     honest_fraction: float
     rounds: int
     rounds_per_user: int
     users_per_round: int
     messages_per_user: int
     pair: DominatingPair | None
-    terms: tuple[DeltaTerm, ...]
-    trusted: str
-    because: str
     theory_page: str = "docs/theory/001-convex-optimization.md"
-
-    @property
-    def delta(self) -> float:
-        """What is proved at the claim's epsilon."""
-        return sum(term.value for term in self.terms)
-
-    @property
-    def holds(self) -> bool:
-        """Whether what is proved reaches what is claimed."""
-        return self.privacy is None or self.delta <= self.privacy.delta
 
     def __str__(self) -> str:
         if self.privacy is None:
@@ -54,19 +39,10 @@ class OptimizationGuarantee:
 
     def document(self) -> dict[str, Any]:
         """The guarantee as JSON."""
+        numbers = ("model", "honest_fraction", "rounds", "rounds_per_user", "users_per_round", "messages_per_user")
         return {
-            "model": self.model,
-            "epsilon": None if self.privacy is None else self.privacy.epsilon,
-            "delta": None if self.privacy is None else self.privacy.delta,
-            "honest_fraction": self.honest_fraction,
-            "rounds": self.rounds,
-            "rounds_per_user": self.rounds_per_user,
-            "users_per_round": self.users_per_round,
-            "messages_per_user": self.messages_per_user,
+            **{name: getattr(self, name) for name in numbers},
             "pair": None if self.pair is None else self.pair.describe(),
-            "proved_delta": self.delta,
-            "terms": [{"name": term.name, "value": term.value, "why": term.why} for term in self.terms],
-            "trusted": self.trusted,
-            "because": self.because,
+            **self._proof(),
             "theory_page": self.theory_page,
         }

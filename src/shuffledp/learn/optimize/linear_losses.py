@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shuffledp.accounting.rounding import TOLERANCE
@@ -119,22 +119,17 @@ def _lengths(features: Floats) -> Floats:
     return np.asarray(largest * np.sqrt(np.einsum("ij,ij->i", shape, shape)))
 
 
-def _check_size(targets: Floats, bound: float) -> None:
-    bad = np.flatnonzero(np.abs(targets) > bound * (1 + 1e-12))
-    if bad.size:
-        row = int(bad[0])
-        wanted = f"must be at most {bound:g} in size"
-        raise DataError("targets", f"{targets[row]:g} in row {row + 1}", wanted, "clip it, or declare a larger bound")
+def _refuse_targets(targets: Floats, bad: NDArray[np.bool_], wanted: str, way_out: str) -> None:
+    """A DataError that names the first row with a bad target; nothing where none is."""
+    for row in np.flatnonzero(bad)[:1].tolist():
+        raise DataError("targets", f"{targets[row]:g} in row {row + 1}", wanted, way_out)
 
 
 class _Labelled(LinearLoss):
     """Targets are -1 or 1."""
 
     def _check_targets(self, targets: Floats) -> None:
-        bad = np.flatnonzero(np.abs(targets) != 1)
-        if bad.size:
-            row = int(bad[0])
-            raise DataError("targets", f"{targets[row]:g} in row {row + 1}", "must be -1 or 1", "map the two classes")
+        _refuse_targets(targets, np.abs(targets) != 1, "must be -1 or 1", "map the two classes")
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return float(self.feature_bound)
@@ -187,8 +182,18 @@ class HingeLoss(_Labelled):
         return np.asarray(-targets * np.clip((1 - targets * scores) / np.maximum(widths, 1e-300), 0.0, 1.0))
 
 
+class _Residual(LinearLoss):
+    """A function of score - target whose slope grows by at most 1."""
+
+    has_prox = True
+
+    @property
+    def smoothness(self) -> float | None:
+        return self.feature_bound**2
+
+
 @dataclass(frozen=True, kw_only=True)
-class SquaredLoss(LinearLoss):
+class SquaredLoss(_Residual):
     """(score - target)^2 / 2, targets in -target_bound..target_bound.
 
     >>> SquaredLoss().slopes(np.array([0.5]), np.ones(1)).tolist()
@@ -196,7 +201,6 @@ class SquaredLoss(LinearLoss):
     """
 
     name: ClassVar[str] = "squared"
-    has_prox = True
     target_bound: float = 1.0
 
     def __post_init__(self) -> None:
@@ -204,14 +208,12 @@ class SquaredLoss(LinearLoss):
         check_positive("target_bound", self.target_bound, "say how large a target can be")
 
     def _check_targets(self, targets: Floats) -> None:
-        _check_size(targets, self.target_bound)
+        large = np.abs(targets) > self.target_bound * (1 + 1e-12)
+        wanted = f"must be at most {self.target_bound:g} in size"
+        _refuse_targets(targets, large, wanted, "clip it, or declare a larger bound")
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.feature_bound * (self.feature_bound * domain.largest_norm + self.target_bound)
-
-    @property
-    def smoothness(self) -> float | None:
-        return self.feature_bound**2
 
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
         return np.asarray((scores - targets) ** 2 / 2)
@@ -224,7 +226,7 @@ class SquaredLoss(LinearLoss):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HuberLoss(LinearLoss):
+class HuberLoss(_Residual):
     """Squared up to `threshold` from the target, straight beyond.
 
     >>> HuberLoss(threshold=0.25).slopes(np.array([0.5, 0.9]), np.ones(2)).round(6).tolist()
@@ -232,7 +234,6 @@ class HuberLoss(LinearLoss):
     """
 
     name: ClassVar[str] = "huber"
-    has_prox = True
     threshold: float = 1.0
 
     def __post_init__(self) -> None:
@@ -241,10 +242,6 @@ class HuberLoss(LinearLoss):
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.feature_bound * self.threshold
-
-    @property
-    def smoothness(self) -> float | None:
-        return self.feature_bound**2
 
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
         off = np.abs(scores - targets)

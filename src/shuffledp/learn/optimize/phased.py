@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from shuffledp.learn.optimize.problem import Problem
-from shuffledp.learn.optimize.stages import Method, Sketch, Stage
+from shuffledp.learn.optimize.stages import Method, Stage, StageSketch
 
 # At most so many phases, each with so many times the users of the one before.
 _MOST_PHASES, _RATIOS = 8, (1.0, 2.0, 4.0)
@@ -37,10 +37,10 @@ class Phased(Method):
             return "needs a strongly convex loss: add a ridge"
         return self.inner.refusal(problem)
 
-    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         return self.inner.sketch(problem, users, distance, rounds)
 
-    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> Stage:
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> Stage:
         return self.inner.stage(problem, sketch, distance)
 
     def predicted_bound(self, problem: Problem) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import Method, Sketch, Stage, batches, least, noise_of
+from shuffledp.learn.optimize.stages import Method, Stage, StageSketch, batches, least, noise_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,12 @@ class Sgd(Method):
     def refusal(self, problem: Problem) -> str | None:
         return None
 
-    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         times, sizes = batches(problem, users, rounds)
         squares = _longest(problem) ** 2 + (problem.unit_noise / sizes) ** 2
         return least(times, sizes, distance * np.sqrt(squares / times))
 
-    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> SgdStage:
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> SgdStage:
         plan = plan_sum(problem, sketch.users, 1)
         length = math.sqrt(_longest(problem) ** 2 + noise_of(problem, plan) / sketch.users**2)
         return SgdStage(

@@ -129,7 +129,7 @@ class Stage(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class StageSketch:
     """A stage before its noise is known exactly."""
 
     rounds: int
@@ -138,7 +138,7 @@ class Sketch:
     smoothing: float | None = None
 
 
-NOTHING = Sketch(0, 0, math.inf)
+NOTHING = StageSketch(0, 0, math.inf)
 """Too few users for a stage."""
 
 
@@ -155,11 +155,11 @@ class Method(ABC):
         """Why the method cannot take this problem, in words; None if it can."""
 
     @abstractmethod
-    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> Sketch:
+    def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         """The least predicted bound for so many users, where the optimum is about so far from the start."""
 
     @abstractmethod
-    def stage(self, problem: Problem, sketch: Sketch, distance: float) -> Stage:
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> Stage:
         """The stage with its plan, steps and bound from the plan's exact noise."""
 
     def predicted_bound(self, problem: Problem) -> float:
@@ -191,12 +191,12 @@ def batches(problem: Problem, users: int, rounds: int) -> tuple[Whole, Whole]:
     return np.minimum(users // sizes, rounds), sizes
 
 
-def least(rounds: Whole, users: Whole, bounds: Floats) -> Sketch:
+def least(rounds: Whole, users: Whole, bounds: Floats) -> StageSketch:
     """The candidate with the least bound."""
     if bounds.size == 0:
         return NOTHING
     best = int(np.argmin(bounds))
-    return Sketch(int(rounds[best]), int(users[best]), float(bounds[best]))
+    return StageSketch(int(rounds[best]), int(users[best]), float(bounds[best]))
 
 
 def noise_of(problem: Problem, plan: GradientSum | None) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes, growing
-from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, Stage
+from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, EliminationStage
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 from shuffledp.learn.bandits.spec import check_declared, check_privacy, check_whole, declared, number, whole
 from shuffledp.privacy import Privacy
@@ -49,7 +49,7 @@ class ReferenceElimination(Elimination):
         return None
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[EliminationStage, ...]:
         return _stages(self)
 
 
@@ -63,7 +63,7 @@ class NonPrivateElimination(ReferenceElimination):
 
     policy: ClassVar[str] = "non-private"
 
-    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
+    def sample_sums(self, stage: EliminationStage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
         return ones.astype(np.float64)
 
 
@@ -83,7 +83,7 @@ class LocalElimination(ReferenceElimination):
     def spread(self) -> float:
         return 1 / (1 - 2 * self._lie) ** 2
 
-    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
+    def sample_sums(self, stage: EliminationStage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
         generator = generator_from(bits)
         answers = generator.binomial(ones, 1 - self._lie) + generator.binomial(stage.users - ones, self._lie)
         return np.asarray((answers - stage.users * self._lie) / (1 - 2 * self._lie))
@@ -105,7 +105,7 @@ class CuratorElimination(ReferenceElimination):
     def stage_noise(self) -> IntegerLaw:
         return DiscreteLaplace(math.exp(-self.privacy.epsilon))
 
-    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
+    def sample_sums(self, stage: EliminationStage, ones: NDArray[np.int64], *, bits: RandomBits) -> Floats:
         generator, stop = generator_from(bits), -math.expm1(-self.privacy.epsilon)
         return np.asarray(ones + generator.geometric(stop, ones.shape) - generator.geometric(stop, ones.shape), float)
 
@@ -182,13 +182,13 @@ class ThompsonSampling(EveryRound):
 
 
 @lru_cache(maxsize=256)
-def _stages(policy: ReferenceElimination) -> tuple[Stage, ...]:
+def _stages(policy: ReferenceElimination) -> tuple[EliminationStage, ...]:
     first = 1
     widths = _widths(policy, first)
     while widths[0][1] > 1 and 4 * first * policy.arms <= policy.horizon:
         first *= 2
         widths = _widths(policy, first)
-    return tuple(Stage(users, 1, width) for users, width in widths)
+    return tuple(EliminationStage(users, 1, width) for users, width in widths)
 
 
 def _widths(policy: ReferenceElimination, first: int) -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
-from shuffledp.learn.bandits.arms.elimination import Elimination, Stage
+from shuffledp.learn.bandits.arms.elimination import Elimination, EliminationStage
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -68,7 +68,7 @@ class Narrower(Elimination):
     part: float = 0.3
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[EliminationStage, ...]:
         return tuple(dataclasses.replace(stage, width=self.part * stage.width) for stage in self.other.stages)
 
     def sample_sums(self, stage, ones, *, bits):

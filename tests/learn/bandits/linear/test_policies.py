@@ -61,10 +61,10 @@ def test_guarantees_hold_and_are_tight(name: str, visits: int) -> None:
 @pytest.mark.parametrize("visits", [1, 4])
 def test_too_little_noise_is_refused(make: type[CountedPolicy], visits: int) -> None:
     policy = make.planned(SETTING, PRIVACY, visits=visits)  # type: ignore[attr-defined]
-    noise = policy.plan.noise
+    noise = policy.plan.batch_noise
     assert isinstance(noise, SkellamNoise)
     with pytest.raises(ShuffleDPError, match="delta"):
-        replace(policy, plan=replace(policy.plan, noise=SkellamNoise(0.64 * noise.variance)))
+        replace(policy, plan=replace(policy.plan, batch_noise=SkellamNoise(0.64 * noise.variance)))
 
 
 def test_visits_cost_what_gaussian_composition_says() -> None:
@@ -118,7 +118,7 @@ def test_draws_that_may_fail_are_counted() -> None:
     policy = ShuffleVecLinUCB.planned(SETTING, PRIVACY)
     draws = policy.releases * SETTING.joint.length
     each = counted.OFFSETS * SETTING.failure / 2 / draws
-    noise = policy.plan.noise
+    noise = policy.plan.batch_noise
     assert isinstance(noise, SkellamNoise)
     depths = policy.plan.schedule.depths[: policy.releases + 1]
     least = policy.plan.domain.step * depths * gaussian_offset(noise, each)

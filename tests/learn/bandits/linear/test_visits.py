@@ -55,7 +55,7 @@ def test_the_exact_composition_is_within_the_claim(levels: int, visits: int) -> 
     policy = ConcurrentLinUCB.with_layout(
         ONE, PRIVACY, shufflers=levels, used=levels, budget=3, users=ONE.users, visits=visits
     )
-    noise = policy.plan.noise
+    noise = policy.plan.batch_noise
     assert isinstance(noise, SkellamNoise)
     assert 0.8 * PRIVACY.delta < exact_delta(policy, noise.variance) <= policy.guarantee().delta <= PRIVACY.delta
     # The twin with a fifth less noise tells too much.

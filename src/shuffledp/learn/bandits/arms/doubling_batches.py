@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
+from shuffledp.learn.bandits.arms.elimination import EliminationStage, PrivateElimination
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 from shuffledp.learn.bandits.spec import check_whole, number
@@ -51,7 +51,7 @@ class DoublingBatches(PrivateElimination):
         return {**self._common_spec(), "first_batch": self.stages[0].batch_users, "growth": self.growth}
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[EliminationStage, ...]:
         return _stages(self)
 
 
@@ -67,12 +67,12 @@ def check_batch(name: str, batch: int | None, arms: int, horizon: int) -> int | 
 
 
 @lru_cache(maxsize=256)
-def _stages(policy: DoublingBatches) -> tuple[Stage, ...]:
+def _stages(policy: DoublingBatches) -> tuple[EliminationStage, ...]:
     if policy.constants == "paper":
         sizes = batch_sizes(policy.horizon, policy.first_batch or 2, policy.growth)
         ends = enumerate(accumulate(sizes), 1)
         widths = [paper_width(policy.privacy, policy.horizon, phase, seen) for phase, seen in ends]
-        return tuple(Stage(users, 1, width) for users, width in zip(sizes, widths, strict=True))
+        return tuple(EliminationStage(users, 1, width) for users, width in zip(sizes, widths, strict=True))
     first = policy.first_batch or 1
     if policy.first_batch is None:
         while _width_after_first(policy, first) > 1 and 4 * first * policy.arms <= policy.horizon:
@@ -81,7 +81,7 @@ def _stages(policy: DoublingBatches) -> tuple[Stage, ...]:
     for users in batch_sizes(policy.horizon, first, policy.growth):
         error = error.plus_batches(policy.batch_plan(users))
         seen += users
-        stages.append(Stage(users, 1, difference_quantile(error, _failure(policy, first)) / seen))
+        stages.append(EliminationStage(users, 1, difference_quantile(error, _failure(policy, first)) / seen))
     return tuple(stages)
 
 

@@ -50,7 +50,7 @@ _LARGEST_SUM = LARGEST_USERS * LARGEST_USERS
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class EliminationStage:
     """So many batches of so many users for each arm; then arms further behind than `width` are dropped."""
 
     batch_users: int
@@ -92,11 +92,11 @@ class Elimination(ABC):
 
     @property
     @abstractmethod
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[EliminationStage, ...]:
         """As many as any run can come to."""
 
     @abstractmethod
-    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.float64]:
+    def sample_sums(self, stage: EliminationStage, ones: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.float64]:
         """What a stage's estimates for an arm add up to, where so many of its rewards are 1: drawn by their law."""
 
 
@@ -202,7 +202,7 @@ class PrivateElimination(Elimination, Learner[ArmsState]):
         """SHA-256 of what decides the policy: a state of another one is refused."""
         return fingerprint_of([1, self.spec])
 
-    def sample_sums(self, stage: Stage, ones: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.float64]:
+    def sample_sums(self, stage: EliminationStage, ones: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.float64]:
         return self.batch_plan(stage.batch_users).sample_sums(ones, stage.batches, bits=bits)
 
     def start(self) -> ArmsState:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.doubling_batches import check_batch
-from shuffledp.learn.bandits.arms.elimination import PrivateElimination, Stage
+from shuffledp.learn.bandits.arms.elimination import EliminationStage, PrivateElimination
 from shuffledp.learn.bandits.arms.paper import paper_sigma, paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 
@@ -59,7 +59,7 @@ class FixedBatches(PrivateElimination):
         return {**self._common_spec(), "batch": self.batch_users}
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[EliminationStage, ...]:
         return _stages(self)
 
 
@@ -76,12 +76,12 @@ def comparisons(most: int) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _stages(policy: FixedBatches) -> tuple[Stage, ...]:
+def _stages(policy: FixedBatches) -> tuple[EliminationStage, ...]:
     users = policy.batch_users
     most = max(1, policy.horizon // (2 * users))
     if policy.constants == "paper":
         return tuple(
-            Stage(users, 1, paper_width(policy.privacy, policy.horizon, phase, phase * users))
+            EliminationStage(users, 1, paper_width(policy.privacy, policy.horizon, phase, phase * users))
             for phase in range(1, most + 1)
         )
     looks = comparisons(most)
@@ -89,5 +89,5 @@ def _stages(policy: FixedBatches) -> tuple[Stage, ...]:
     stages = []
     for before, phase in zip([0, *looks], looks, strict=False):
         error = ArmError(0.0).plus_batches(policy.batch_plan(users), phase)
-        stages.append(Stage(users, phase - before, difference_quantile(error, failure) / (phase * users)))
+        stages.append(EliminationStage(users, phase - before, difference_quantile(error, failure) / (phase * users)))
     return tuple(stages)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.learn.guarantee import LearnerGuarantee
 from shuffledp.privacy import Privacy
 
 Model = Literal["none", "joint", "shuffle", "local"]
@@ -11,7 +11,7 @@ Model = Literal["none", "joint", "shuffle", "local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearGuarantee:
+class LinearGuarantee(LearnerGuarantee):
     """What a policy satisfies: who is trusted, for how many visits, and every term of delta.
 
     Shuffle privacy is joint privacy, too: what all other users are shown is computed from the shuffled batches.
@@ -20,24 +20,10 @@ class LinearGuarantee:
     """
 
     model: Model
-    privacy: Privacy | None
     visits: int
-    terms: tuple[DeltaTerm, ...]
-    trusted: str
-    because: str
     local: Privacy | None = None
     """What a user's own messages satisfy before anybody shuffles or adds them; None where nothing."""
     theory_page: str = "docs/theory/002-linear-bandits.md"
-
-    @property
-    def delta(self) -> float:
-        """What is proved at the claim's epsilon."""
-        return sum(term.value for term in self.terms)
-
-    @property
-    def holds(self) -> bool:
-        """Whether what is proved reaches what is claimed."""
-        return self.privacy is None or self.delta <= self.privacy.delta
 
     @property
     def unit(self) -> str:
@@ -55,14 +41,9 @@ class LinearGuarantee:
         return {
             "model": self.model,
             "also": list(self.also),
-            "epsilon": None if self.privacy is None else self.privacy.epsilon,
-            "delta": None if self.privacy is None else self.privacy.delta,
             "visits": self.visits,
             "unit": self.unit,
             "local_epsilon": None if self.local is None else self.local.epsilon,
             "local_delta": None if self.local is None else self.local.delta,
-            "proved_delta": self.delta,
-            "terms": [{"name": term.name, "value": term.value, "why": term.why} for term in self.terms],
-            "trusted": self.trusted,
-            "because": self.because,
+            **self._proof(),
         }
