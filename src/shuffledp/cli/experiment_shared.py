@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from shuffledp.experiments.counter import Slope
+    from shuffledp.experiments.common import Slope
 
 
 class Going(TypedDict):

@@ -72,7 +72,7 @@ class Counter(Learner[CounterState]):
     True
     """
 
-    states: ClassVar[type[State]] = CounterState
+    states: ClassVar[type[State] | None] = CounterState
 
     plan: CounterPlan
 
@@ -153,7 +153,7 @@ class Counter(Learner[CounterState]):
         return np.asarray(told).tolist()
 
     def told_from(self, document: Any) -> Total:
-        return _total(document)
+        return _total_from(document)
 
     def stand_in(self, mechanism: BatchMechanism) -> Total:
         """The sum if everybody of the batch had the domain's middle."""

@@ -138,7 +138,7 @@ class Cohort:
         return {batch.level: batch for batch in self.batches if batch.first_seat + users == batch.mechanism.users}
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S")
 
 
 class Learner(ABC, Generic[S]):
@@ -177,8 +177,8 @@ class Learner(ABC, Generic[S]):
 
     # What follows is asked by whoever runs a learner over days, on people's devices: everything is kept as JSON.
 
-    states: ClassVar[type[State]] = State
-    """What its states are."""
+    states: ClassVar[type[State] | None] = None
+    """What its states are; None where they cannot be saved, as devices hold a part of them."""
 
     def resume(self, document: Any) -> S:
         """The state that `document()` of a state wrote.
@@ -186,6 +186,9 @@ class Learner(ABC, Generic[S]):
         Raises:
             ParameterError: no state, of another version, or of another learner.
         """
+        if self.states is None:
+            problem = "must have states that can be saved"
+            raise ParameterError("learner", type(self).__name__, problem, "run it in one process")
         state: Any = self.states.from_document(document)
         if state.fingerprint != self.fingerprint:
             belongs = f"must belong to the plan {self.fingerprint[:12]}"

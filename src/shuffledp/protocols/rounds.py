@@ -160,7 +160,7 @@ class RoundState(State):
 class OneRound(Learner[RoundState]):
     """One batch of everybody, asked once."""
 
-    states: ClassVar[type[State]] = RoundState
+    states: ClassVar[type[State] | None] = RoundState
 
     plan: RoundPlan
 

@@ -75,7 +75,7 @@ class LinearModel:
         return fingerprint_of(self._content())
 
     def _content(self) -> dict[str, Any]:
-        plain = {tuple: list, np.ndarray: np.ndarray.tolist}
+        plain: dict[type, Callable[[Any], Any]] = {tuple: list, np.ndarray: np.ndarray.tolist}
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"schema": SCHEMA, "kind": KIND} | {
             name: plain.get(type(value), lambda kept: kept)(value) for name, value in found.items()

@@ -64,6 +64,7 @@ class Shares(LaplaceShares, BinarySumPlan):
 def _smallest_shares(honest: int, modulus_bits: int, distance: float) -> int:
     return smallest_messages(honest, 1 << modulus_bits, distance)
 
+
 def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:
     """Balle, Bell, Gascon, Nissim 2020: worst-case smoothness with sigma = -log2(distance), n >= 19."""
     if honest < 19:

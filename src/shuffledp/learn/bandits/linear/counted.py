@@ -23,8 +23,8 @@ from shuffledp.learn.bandits.spec import check_declared, check_privacy, declared
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.learner import OpenBatch
-from shuffledp.randomness import RandomBits
 from shuffledp.protocols.sums.noise import SkellamNoise
+from shuffledp.randomness import RandomBits
 
 # Rounding may add this part to the norm of a noise matrix; noise of a larger deviation, in steps, is slow to draw.
 _ROUNDING_COST, _WIDEST_NOISE, _COARSEST = 0.02, 15_000, 16
