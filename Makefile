@@ -62,4 +62,5 @@ pictures: setup  ## draw the pictures in docs again
 	$(BIN)/python docs/pictures/draw.py
 
 clean:  ## remove what the other targets made
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist __pycache__ .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find $(CHECKED) -name __pycache__ -prune -exec rm -rf {} +
