@@ -14,7 +14,7 @@ def between_extremes(plan: Any, rows: Sequence[Mapping[str, Any]]) -> Listing:
 
     Args:
         plan: the histogram's plan that was chosen.
-        rows: a mapping for each method with its name, whether it is available, and errors and messages if they are known.
+        rows: each method's name, whether it is available, and its errors and messages if they are known.
     """
     reference, root = plan.reference(), math.sqrt(plan.bins)
 
