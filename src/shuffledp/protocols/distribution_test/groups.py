@@ -56,17 +56,17 @@ class Groups:
 
     @property
     def splits(self) -> int:
-        """Parts of each cell."""
+        """How many equal parts each cell is split into."""
         return self.groups // math.gcd(self.cells, self.groups)
 
     @property
     def parts(self) -> int:
-        """Parts of all cells."""
+        """How many parts all cells are split into."""
         return self.cells * self.splits
 
     @property
     def parts_per_group(self) -> int:
-        """The same for every group."""
+        """How many parts of cells each group has."""
         return self.parts // self.groups
 
     def assign(self, cells: Codes, *, bits: RandomBits) -> Codes:

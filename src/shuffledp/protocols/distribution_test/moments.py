@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Of one statistic: signal * D on average, variance at most level + slope D + steep D^(3/2)."""
+    """A statistic whose mean is signal * D and whose variance is at most level + slope D + steep D^(3/2)."""
 
     signal: float
     level: float
@@ -24,7 +24,7 @@ class Moments:
         return math.sqrt(self.level)
 
     def variance(self, distance_squared: float) -> float:
-        """At most, where D is this."""
+        """The largest variance that the statistic can have where D is this."""
         return self.level + self.slope * distance_squared + self.steep * distance_squared * math.sqrt(distance_squared)
 
     def miss(self, score: float, distance_squared: float) -> float:
@@ -43,7 +43,7 @@ class Moments:
 
 
 def balls_moments(users: int, decoys: int, bins: int) -> Moments:
-    """Of sum_j s_j (s_j - 1) - N (N - 1) / bins, where s counts N messages: the users' own and uniform decoys."""
+    """The moments of sum_j s_j (s_j - 1) - N (N - 1) / bins, where s counts N messages, users' own and decoys."""
     n, f, share = float(users), float(decoys), 1 / bins
     pairs, messages = n * (n - 1), n + f
     return Moments(
@@ -55,7 +55,7 @@ def balls_moments(users: int, decoys: int, bins: int) -> Moments:
 
 
 def rows_moments(users: int, kept: float, spurious: float, bins: int) -> Moments:
-    """Of sum_j [N_j (N_j - 1) - 2 (n - 1) h N_j + n (n - 1) h^2], where N sums rows of bits.
+    """The moments of sum_j [N_j (N_j - 1) - 2 (n - 1) h N_j + n (n - 1) h^2], where N sums rows of bits.
 
     A bit is 1 with probability `kept` at a user's own bin and `spurious` elsewhere; h is a column's mean where users
     are uniform.
@@ -83,7 +83,7 @@ def rows_moments(users: int, kept: float, spurious: float, bins: int) -> Moments
 
 
 def poissonised_variance(mean_users: float, bins: int, noise_variance: float, square_variance: float) -> float:
-    """Of Z = (d/m) sum_j [(c_j - m/d)^2 - c_j] - (d^2/m) s2, for Poisson(m) uniform users and symmetric noise.
+    """The variance of Z = (d/m) sum_j [(c_j - m/d)^2 - c_j] - (d^2/m) s2, for Poisson(m) uniform users and noise.
 
     The noise is independent in each bin; s2 is the noise's variance and `square_variance` that of its square.
 
@@ -97,7 +97,7 @@ def poissonised_variance(mean_users: float, bins: int, noise_variance: float, sq
 
 
 def fixed_users_variance(users: int, bins: int, noise_variance: float, square_variance: float) -> float:
-    """Of sum_j (c_j - n/d)^2 - n (1 - 1/d) - d s2, for n uniform users and independent symmetric noise in each bin.
+    """The variance of sum_j (c_j - n/d)^2 - n (1 - 1/d) - d s2, for n uniform users and symmetric noise in each bin.
 
     With a fixed number of users the term - c_j of the Poisson form would only add the noises' sum, and is left out.
     """

@@ -87,7 +87,7 @@ class RowsTest(DistributionTest):
 
     @property
     def words(self) -> int:
-        """Messages of a row."""
+        """How many messages of 64 bits a row is sent as."""
         return -(-self.bins // WORD)
 
     @property

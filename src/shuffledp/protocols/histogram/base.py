@@ -77,7 +77,7 @@ class HistogramPlan(CountedPlan):
 
     @property
     def paper_standard_error(self) -> float | None:
-        """Of the method with its paper's own constants; None where the paper gives none."""
+        """The standard error with the paper's own constants; None where the paper gives none."""
         return None
 
     def reference(self) -> dict[str, float | None]:
@@ -133,7 +133,7 @@ class HistogramPlan(CountedPlan):
         return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
 
     def counts(self, codes: Codes) -> Codes:
-        """How many have each code."""
+        """How many users have each code."""
         return np.asarray(np.bincount(codes, minlength=self.bins), dtype=np.int64)
 
     def true_value(self, values: ArrayLike) -> Floats:

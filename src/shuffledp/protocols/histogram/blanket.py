@@ -148,6 +148,6 @@ class BlanketPlan(HistogramPlan):
         return {"probability": part * self.probability}
 
     def _sizes(self, users: int, bits: RandomBits) -> NDArray[np.int64]:
-        """Messages of each user."""
+        """How many messages each user sends: its own and the random ones that its coins say."""
         extra = bernoulli(self.probability, users * self.coins, bits=bits).reshape(users, self.coins)
         return np.asarray(1 + extra.sum(axis=1, dtype=np.int64))

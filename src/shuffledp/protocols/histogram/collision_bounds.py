@@ -60,7 +60,7 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
 
 
 def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
-    """The same where a bin is a column of `cells` bits, `users` of which may be ones, and each bit may be flipped.
+    """No bin is further off, with CONFIDENCE, before the estimate's scale: for columns of bits that may be flipped.
 
     A bin that c users are in has the error U - V - (cells - 2c) flip with U ~ Bin(cells - c, flip), V ~ Bin(c, flip).
 

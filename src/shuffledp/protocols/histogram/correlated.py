@@ -214,7 +214,7 @@ class HistogramCorrelated(HistogramPlan):
         return np.asarray((seen[1::2] - seen[::2]).astype(np.float64))
 
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        """As if all noise, whose sum has a law of its own, came as plus ones."""
+        """Plus and minus ones as if all noise, whose sum has a law of its own, came as plus ones."""
         noise = sample_polya_difference(Fraction(self.users, self.honest_users), self.ratio, self.bins, bits=bits)
         return np.stack((np.zeros(self.bins, dtype=np.int64), self.counts(codes) + noise), axis=1).reshape(-1)
 

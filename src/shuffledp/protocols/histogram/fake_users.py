@@ -90,7 +90,7 @@ class FakeUsers(HistogramPlan):
 
     @property
     def _cells(self) -> int:
-        """Bits of a user."""
+        """How many bits a user's rows have, its own and the fake ones."""
         return (self.fake_rows + 1) * self.bins
 
     def _error(self, flip: float) -> float:

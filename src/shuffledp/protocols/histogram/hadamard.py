@@ -88,7 +88,7 @@ class Hadamard(HashedBlanketPlan):
 
     @property
     def paper_bits_per_message(self) -> int:
-        """Of the paper's tuples of ceil(log2 users) columns, none of them the first."""
+        """Bits of a message in the paper: a tuple of ceil(log2 users) columns, none of them the first."""
         return math.ceil(math.log2(max(2, self.users))) * self.bins.bit_length()
 
     @property

@@ -52,7 +52,7 @@ class HashedBlanketPlan(BlanketPlan):
         """How many messages fit each category, and how many are messages at all."""
 
     def _standard_errors(self, counts: NDArray[np.float64], blanket: float) -> NDArray[np.float64]:
-        """Of bins with these counts: random messages, and own messages of all others, independent of each other."""
+        """Standard errors of bins with these counts, from random messages and, independently, all others' own."""
         others = (self.users - counts) * self.collision * (1 - self.collision)
         return np.sqrt(blanket * (1 - self.hit) + others) / (1 - self.collision)
 

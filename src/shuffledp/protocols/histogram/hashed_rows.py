@@ -97,7 +97,7 @@ class HashedRowsPlan(HistogramPlan):
 
     @property
     def hashes(self) -> PublicHashes:
-        """The public functions."""
+        """The public hash functions, one a row, that put a category into a column."""
         return PublicHashes(self.hash_seed, self.rows, self.columns)
 
     def _check_noise(self) -> None:

@@ -129,7 +129,7 @@ class RangesPlan(CountedPlan):
 
     @property
     def trees(self) -> tuple[IntervalTree, ...]:
-        """One an axis."""
+        """The tree over the values of each axis."""
         return _trees(self.axes, self.branching)
 
     @property

@@ -34,18 +34,18 @@ class DecoyWeights:
 
     @classmethod
     def of(cls, coins: int, probability: float, weights: Floats) -> "DecoyWeights":
-        """From the weight of every node."""
+        """The level whose nodes have these weights, one a node."""
         distinct, times = np.unique(weights.reshape(-1), return_counts=True)
         return cls(coins, probability, distinct, times / weights.size)
 
     @property
     def centred(self) -> Floats:
-        """Less their mean."""
+        """The weights less their mean over the nodes."""
         return self.weights - float(self.shares @ self.weights)
 
     @property
     def variance(self) -> float:
-        """Of this level's part of the error."""
+        """The variance of this level's part of the error."""
         return self.coins * self.probability * float(self.shares @ self.centred**2)
 
     def log_moment(self, theta: float) -> float:

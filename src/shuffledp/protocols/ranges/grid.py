@@ -40,7 +40,7 @@ def _squares(size: int, branching: int, variances: tuple[float, ...]) -> TreeSqu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AxisWeights:
-    """Of many functionals of one axis, level by level from 0: squares and sums of weights, and the largest weight."""
+    """Weights of many functionals of one axis: their squares and sums at each level from 0, and the largest of all."""
 
     squares: Floats
     sums: Floats
@@ -57,7 +57,7 @@ class _AxisWeights:
 
 
 def _variances(means: Floats, nodes: Floats, first: _AxisWeights, second: _AxisWeights) -> Floats:
-    """Of all products of a functional of either axis: weights are products, and decoys are centred in every level."""
+    """Variances of all products of a functional of either axis, whose decoys are centred in every level."""
     uncentred = first.squares.T @ means @ second.squares
     return np.maximum(uncentred - (first.sums**2).T @ (means / nodes) @ second.sums**2, 0.0)
 
@@ -169,7 +169,7 @@ class Grid(RangesPlan):
         return f"count {self.users:,} users in all rectangles of {' x '.join(str(axis) for axis in self.axes)}"
 
     def reference(self) -> dict[str, float | None]:
-        """Of single cells: a plain histogram is the best that a curator and the local model can do for one."""
+        """Errors of single cells: a plain histogram is the best that a curator and the local model can do for one."""
         levels = len(self.levels)
         paper = paper_blanket(Privacy(self.privacy.epsilon / levels, self.privacy.delta / levels))
         return {

@@ -177,7 +177,7 @@ class Dyadic(Tree):
 
     @classmethod
     def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:
-        """As a tree of branching 2."""
+        """The least noise for a tree in which every node is split into halves."""
         if branching not in (None, 2):
             raise ParameterError("branching", branching, "must be 2 in a dyadic tree", "choose --method tree")
         # Named, because a dataclass with slots is made again and an implied class would be the first one.
