@@ -36,13 +36,9 @@ def doctor(
     given = (("shuffler", shuffler), ("analyzer", analyzer))
     servers = [(role, check_url(url, role, insist_on_tls=False)) for role, url in given if url]
     checks: list[Check] = list(look.at_versions())
-    tokens = task = None
-    if keys is not None:
-        found, tokens = look.at_keys(keys)
-        checks += found
-    if task_file is not None:
-        found, task = look.at_task(task_file, keys)
-        checks += found
+    of_keys, tokens = ([], None) if keys is None else look.at_keys(keys)
+    of_task, task = ([], None) if task_file is None else look.at_task(task_file, keys)
+    checks += [*of_keys, *of_task]
     for path in store or []:
         checks += look.at_store(path)
     for role, url in servers:

@@ -189,14 +189,26 @@ def _check_header(file: Path, column: str | None, categories: "Categories") -> N
 
 
 def occurring(file: Path, column: str | None, domain: str, other: str | None, *, public: bool) -> "Categories":
-    """What occurs in a file's own column, as its domain: refused unless that is no secret."""
+    """What occurs in a file's own column, as its domain: a range of whole numbers or dates, or names in order.
+
+    Raises:
+        ParameterError: nobody said that what occurs is no secret.
+    """
     from shuffledp.errors import ParameterError
+    from shuffledp.protocols.domains.categories import Dates, Integers, Names
+    from shuffledp.tables.texts import read_texts
 
     if not public:
         raise ParameterError("domain", domain, f"must not be read from the data: {_SECRET}", _PUBLIC)
     if other is not None:
         raise ParameterError("other", other, "has nothing to hold beside a domain of all data", "leave it out")
-    return _occurring(file, column)
+    words = sorted(str(word) for word in read_texts(file, column).distinct)
+    if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", word, re.ASCII) for word in words):
+        numbers = [int(word) for word in words]
+        return Integers(min(numbers), max(numbers))
+    if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
+        return Dates(words[0], words[-1])
+    return Names(tuple(words))
 
 
 def refuse_data(domain: str | None, file: Path) -> None:
@@ -219,20 +231,6 @@ def is_same_file(one: Path, another: Path) -> bool:
         return one.samefile(another)
     except (OSError, ValueError):
         return False
-
-
-def _occurring(file: Path, column: str | None) -> "Categories":
-    """What occurs in a column: a range of whole numbers or dates, or names in order."""
-    from shuffledp.protocols.domains.categories import Dates, Integers, Names
-    from shuffledp.tables.texts import read_texts
-
-    words = sorted(str(word) for word in read_texts(file, column).distinct)
-    if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", word, re.ASCII) for word in words):
-        numbers = [int(word) for word in words]
-        return Integers(min(numbers), max(numbers))
-    if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
-        return Dates(words[0], words[-1])
-    return Names(tuple(words))
 
 
 def probabilities_in(file: Path, categories: "Categories") -> list[float]:

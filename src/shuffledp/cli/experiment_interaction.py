@@ -14,6 +14,8 @@ Users = Annotated[int, typer.Option("--users", help="How many people take part; 
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The privacy target; smaller is safer.", metavar="E")]
 Delta = Annotated[float, typer.Option("--delta", help="At which a coalition's epsilon is told.", metavar="D")]
 
+_RUN = ("pairs", "keys_agree", "messages_round_1", "messages_round_2", "truth", "error", "seconds")
+
 
 def experiment_secure_sum(
     users: Users = 20,
@@ -55,20 +57,11 @@ def _document(plan: Any, run: "MaskedSumRun", seed: int) -> dict[str, Any]:
         "repetitions": plan.repetitions,
         "key_bits": plan.modulus_bits,
         "failure_probability": float(plan.agreement.failure),
-        "pairs": run.pairs,
-        "keys_agree": run.keys_agree,
         "fewest_secret_bits": run.fewest_key_bits,
-        "messages_round_1": run.messages_round_1,
-        "messages_round_2": run.messages_round_2,
+        **{name: getattr(run, name) for name in _RUN},
         "estimate": run.estimate.value,
-        "standard_error": run.estimate.standard_error,
-        "bound": run.estimate.bound,
-        "confidence": run.estimate.confidence,
-        "truth": run.truth,
-        "error": run.error,
+        **{name: getattr(run.estimate, name) for name in ("standard_error", "bound", "confidence", "simulated")},
         "collusions": collusions_of(plan),
-        "simulated": run.estimate.simulated,
-        "seconds": run.seconds,
         "seed": seed,
     }
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Task = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
 
+# What the next commands say in their own way, or not at all.
+_NOT_SAID_AGAIN = ("file", "solver", "interactive", "seed", "out", "report", "as_json")
 # The first of a task is what auto takes.
 _ESTIMATORS: dict[str, dict[str, str]] = {
     "classification": {"logistic": "ShuffleLogisticRegression", "svc": "ShuffleLinearSVC"},
@@ -65,6 +67,7 @@ Report = Annotated[
 
 
 def fit(
+    context: typer.Context,
     file: options.File,
     target: Target,
     task: TaskKind = "classification",
@@ -143,26 +146,9 @@ def fit(
         print_json(document)
         return
     show(facts(f"A private {task} model", fit_facts(document)))
-    asked = {
-        "target": target,
-        "task": task,
-        "estimator": None if estimator == "auto" else estimator,
-        "features": features,
-        "bounds": bounds,
-        "target-bounds": target_bounds,
-        "classes": classes,
-        "feature-norm": feature_norm,
-        "gradient-bound": gradient_bound,
-        "radius": radius,
-        "alpha": alpha,
-        "rounds-allowed": rounds_allowed,
-        "honest-fraction": honest_fraction,
-        "holdout": holdout,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-    }
+    said = {name.replace("_", "-"): value for name, value in context.params.items() if name not in _NOT_SAID_AGAIN}
     once_more = {"solver": None if solver == "auto" else solver, "interactive": interactive or None}
-    next_steps(fit_next(document, file, asked, once_more, model.solver_.problem))
+    next_steps(fit_next(document, file, said, once_more, model.solver_.problem))
 
 
 def _class(asked: Estimator, task: Task) -> Any:

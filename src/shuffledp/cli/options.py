@@ -118,6 +118,10 @@ DOMAIN: dict[str, Any] = {
     "public_seed": _text(
         "public_seed", "distribution-test: the public coins of compressed, drawn before the data.", "S", int
     ),
+    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
+    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
+    "alphabet": _text("alphabet", "heavy-hitters: symbols that strings are made of; printable ASCII.", "ABC"),
+    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "values": Annotated[
         Literal["bits", "reals", "vectors", "categories"] | None,
         typer.Option("--values", help="counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default."),
