@@ -43,6 +43,7 @@ NAMED_TWICE = frozenset(
         "Part",
         "Records",
         "RegretRow",
+        "Row",
         "Sent",
         "Setting",
         "Sketch",

@@ -1,14 +1,19 @@
 """Every verb takes every plan of the catalogue, by file and by options; what makes no sense is said in a sentence."""
 
 import json
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from shuffledp import cli
+from shuffledp.protocols.binary_sum.coins import Coins
 from shuffledp.protocols.catalogue import PROTOCOLS, load_plan
+from shuffledp.protocols.family import DomainParameter, Family
+from shuffledp.protocols.fields import domain
+from shuffledp.protocols.request import Request
 
 TARGET = ["--epsilon", "2", "--delta", "1e-2"]
 VALUES = {
@@ -114,3 +119,36 @@ def test_what_makes_no_sense_is_said(asked, tmp_path: Path) -> None:
     assert error["parameter"] == "protocol" and "counter" in error["message"]
     error = asked("plan", "counter", *USERS, *TARGET, "--shufflers", 2, "--constants", "paper", code=2)["error"]
     assert "constants" in error["message"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dice(Coins):
+    """A protocol of another package: bits, with something of its own to be said."""
+
+    protocol: ClassVar[str] = "dice"
+    sides: int = domain()
+
+    @classmethod
+    def for_request(cls, request: Request, *, sides: int) -> "Dice":
+        coins = Coins.for_request(request)
+        return cls(**{each.name: getattr(coins, each.name) for each in fields(coins)}, sides=sides)
+
+
+@pytest.fixture
+def dice():
+    parameter = DomainParameter("sides", int, "add --sides", "must be given")
+    PROTOCOLS.join(Family.of("dice", "How many dice show a one.", Dice, domain=(parameter,)))
+    yield
+    PROTOCOLS.leave("dice")
+
+
+def test_a_family_of_another_package_appears_by_itself(asked, capsys, tmp_path: Path, dice) -> None:
+    plan, words = tmp_path / "plan.json", ["plan", "dice", *USERS, *TARGET]
+    assert asked(*words, code=2)["error"]["parameter"] == "sides"
+    made = asked(*words, "--sides", 6, "-o", plan)
+    assert made["protocol"] == "dice" and made["sides"] == 6
+    for verb in (["explain"], ["simulate", "--synthetic", "--fast", "--seed", 1], ["audit", "--trials", 100]):
+        assert asked(*verb, "--plan", plan)["fingerprint"] == made["fingerprint"]
+    with pytest.raises(SystemExit):
+        cli.main(["plan", "--help"])
+    assert "How many dice show a one" in capsys.readouterr().out

@@ -24,7 +24,7 @@ from shuffledp.cli.protocols import protocols
 from shuffledp.cli.quantile import quantile
 from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
-from shuffledp.cli.simulate import simulate_command
+from shuffledp.cli.simulate import simulate
 from shuffledp.cli.task import task_app
 from shuffledp.cli.uniformity import uniformity
 
@@ -45,23 +45,12 @@ app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(serve_app, name="serve")
-app.command("demo")(demo)
-app.command("simulate")(simulate_command)
-app.command("histogram")(histogram)
-app.command("count")(count)
-app.command("fit")(fit)
-app.command("quantile")(quantile)
-app.command("heavy-hitters")(heavy_hitters)
-app.command("explain")(explain)
-app.command("protocols")(protocols)
-app.command("compare")(compare)
-app.command("audit")(audit)
-app.command("amplify")(amplify)
-app.command("keys")(keys)
 app.add_typer(task_app, name="task")
-app.command("report")(report)
-app.command("estimate")(estimate)
-app.command("doctor")(doctor)
+for command in (
+    *(demo, simulate, histogram, count, fit, quantile, heavy_hitters, explain, protocols, compare, audit, amplify),
+    *(keys, report, estimate, doctor),
+):
+    app.command(command.__name__.replace("_", "-"))(command)
 app.command("test-uniform")(uniformity)
 
 

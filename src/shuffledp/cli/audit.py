@@ -9,6 +9,7 @@ from shuffledp.cli.output import facts, heading, print_json, show
 from shuffledp.cli.progress import of_how_much
 
 REFUTED = 3
+_FOUND = ("verdict", "epsilon_claimed", "epsilon_lower_bound", "epsilon_exact", "delta", "trials", "confidence")
 
 HonestFraction = Annotated[
     float | None, typer.Option("--honest-fraction", help="Only this part of the users reports.", metavar="G")
@@ -51,13 +52,7 @@ def audit(
         print_json(
             {
                 **named,
-                "verdict": result.verdict,
-                "epsilon_claimed": result.epsilon_claimed,
-                "epsilon_lower_bound": result.epsilon_lower_bound,
-                "epsilon_exact": result.epsilon_exact,
-                "delta": result.delta,
-                "trials": result.trials,
-                "confidence": result.confidence,
+                **{name: getattr(result, name) for name in _FOUND},
                 "sabotage": sabotage,
                 "honest_fraction": plan.honest_fraction if honest_fraction is None else honest_fraction,
                 "event_probabilities": [finding.event_probability, finding.other_probability],

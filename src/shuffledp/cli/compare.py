@@ -21,7 +21,6 @@ Tables = Annotated[
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The privacy target of every row.", metavar="E")]
 Delta = Annotated[float, typer.Option("--delta", help="The probability left over.", metavar="D")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other data and noise.", metavar="S")]
 
 
 def compare(
@@ -31,7 +30,7 @@ def compare(
     table: Tables = None,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
-    seed: Seed = 1,
+    seed: options.FixedSeed = 1,
     as_json: options.AsJson = False,
 ) -> None:
     """The survey's tables, measured: local, shuffle and central side by side, on a page with pictures."""

@@ -15,8 +15,6 @@ FAILED = 3
 
 Keys = Annotated[Path | None, typer.Option("--keys", help="A folder of keys.", metavar="FOLDER")]
 TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
-ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 Stores = Annotated[
     list[Path] | None, typer.Option("--store", help="A server's database, or an outbox; repeat it.", metavar="FILE")
 ]
@@ -25,8 +23,8 @@ Stores = Annotated[
 def doctor(
     keys: Keys = None,
     task_file: TaskFile = None,
-    shuffler: ShufflerUrl = None,
-    analyzer: AnalyzerUrl = None,
+    shuffler: options.ShufflerUrl = None,
+    analyzer: options.AnalyzerUrl = None,
     store: Stores = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -38,13 +36,9 @@ def doctor(
     given = (("shuffler", shuffler), ("analyzer", analyzer))
     servers = [(role, check_url(url, role, insist_on_tls=False)) for role, url in given if url]
     checks: list[Check] = list(look.at_versions())
-    tokens = task = None
-    if keys is not None:
-        found, tokens = look.at_keys(keys)
-        checks += found
-    if task_file is not None:
-        found, task = look.at_task(task_file, keys)
-        checks += found
+    of_keys, tokens = ([], None) if keys is None else look.at_keys(keys)
+    of_task, task = ([], None) if task_file is None else look.at_task(task_file, keys)
+    checks += [*of_keys, *of_task]
     for path in store or []:
         checks += look.at_store(path)
     for role, url in servers:

@@ -1,6 +1,7 @@
 """What `shuffledp doctor` looks at. Nothing is changed, no seat is taken, no secret is shown."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,9 +25,6 @@ class Check(NamedTuple):
     to_do: str = ""
 
 
-# --- this machine --------------------------------------------------------------------------------
-
-
 def at_versions() -> Iterator[Check]:
     """What this machine runs."""
     import platform
@@ -37,13 +35,10 @@ def at_versions() -> Iterator[Check]:
     from shuffledp import __version__
     from shuffledp.service.wire import VERSION
 
-    python = platform.python_version()
-    status = "ok" if sys.version_info >= (3, 11) else "fail"
-    yield Check("python", status, python, "" if status == "ok" else "use 3.11 or newer")
+    yield _verdict("python", sys.version_info >= (3, 11), platform.python_version(), "use 3.11 or newer")
     yield Check("shuffledp", "ok", f"{__version__}, protocol version {VERSION}")
     # RETURNING and UPSERT, both in use, are in 3.35.
-    status = "ok" if sqlite3.sqlite_version_info >= (3, 35) else "fail"
-    yield Check("sqlite", status, sqlite3.sqlite_version, "" if status == "ok" else "use 3.35 or newer")
+    yield _verdict("sqlite", sqlite3.sqlite_version_info >= (3, 35), sqlite3.sqlite_version, "use 3.35 or newer")
     try:
         found = version("cryptography")
         from cryptography.hazmat.primitives import hpke
@@ -53,12 +48,8 @@ def at_versions() -> Iterator[Check]:
         yield Check("cryptography", "fail", "no HPKE", "install cryptography>=49")
 
 
-# --- keys and task -------------------------------------------------------------------------------
-
-
 def at_keys(folder: Path) -> "tuple[list[Check], Tokens | None]":
     """Each file by itself, and whether they fit together; answers the tokens, too."""
-    from shuffledp.errors import ShuffleDPError
     from shuffledp.service.keys import (
         PRIVATE,
         TOKENS,
@@ -74,77 +65,70 @@ def at_keys(folder: Path) -> "tuple[list[Check], Tokens | None]":
     found: list[Check] = []
     private = public = tokens = None
     if (folder / PRIVATE).exists():
-        try:
+        with _noting(found, "private key"):
             private = load_private_key(folder)
             found.append(Check("private key", "ok", str(folder / PRIVATE)))
-        except ShuffleDPError as wrong:
-            found.append(_failed("private key", wrong))
     else:
         found.append(Check("private key", "ok", "not here, as it should be everywhere but on the analyzer"))
-    try:
+    with _noting(found, "public key"):
         public = load_public_key(folder)
         fits = private is None or private.public == public
-        to_do = "" if fits else "the two are of different pairs: restore the folder, or make new keys"
-        found.append(Check("public key", "ok" if fits else "fail", public.text, to_do))
-    except ShuffleDPError as wrong:
-        found.append(_failed("public key", wrong))
-    try:
+        to_do = "the two are of different pairs: restore the folder, or make new keys"
+        found.append(_verdict("public key", fits, public.text, to_do))
+    with _noting(found, "tokens"):
         tokens = load_tokens(folder)
         check_private(folder / TOKENS, "tokens")
         missing = [role for role in ROLES if role not in tokens.secrets]
-        words = f"for {', '.join(tokens.secrets)}"
         to_do = f"none for {', '.join(missing)}" if missing else ""
-        found.append(Check("tokens", "warn" if missing else "ok", words, to_do))
-    except ShuffleDPError as wrong:
-        found.append(_failed("tokens", wrong))
+        found.append(Check("tokens", "warn" if missing else "ok", f"for {', '.join(tokens.secrets)}", to_do))
     for role in ROLES:
         file = folder / token_name(role)
         if not file.exists():
             continue
-        try:
+        with _noting(found, f"{role} token"):
             check_private(file, "token")
             same = tokens is None or tokens.secrets.get(role) == load_token(file)
-            to_do = "" if same else f"{TOKENS} has another: the servers would refuse it"
-            found.append(Check(f"{role} token", "ok" if same else "fail", str(file), to_do))
-        except ShuffleDPError as wrong:
-            found.append(_failed(f"{role} token", wrong))
+            to_do = f"{TOKENS} has another: the servers would refuse it"
+            found.append(_verdict(f"{role} token", same, str(file), to_do))
     return found, tokens
 
 
 def at_task(file: Path, keys: Path | None) -> "tuple[list[Check], Task | None]":
     """The task's file, and whether its key is the folder's; answers the task, too."""
-    from shuffledp.errors import ShuffleDPError
     from shuffledp.service.keys import load_public_key
     from shuffledp.service.task import Task
 
     found: list[Check] = []
-    try:
+    task = None
+    with _noting(found, "task"):
         task = Task.load(file)
-    except ShuffleDPError as wrong:
-        found.append(_failed("task", wrong))
-        return found, None
-    found.append(Check("task", "ok", task.id))
-    advice = "choose a method of bits or coins for people you do not know"
-    found += [Check("task's method", "warn", warning, advice) for warning in task.warnings]
-    if keys is not None:
-        try:
-            same = load_public_key(keys) == task.public_key
-            to_do = "" if same else "the analyzer with these keys cannot read it: create the task again"
-            found.append(Check("task's key", "ok" if same else "fail", task.public_key.text, to_do))
-        except ShuffleDPError as wrong:
-            found.append(_failed("task's key", wrong))
+        found.append(Check("task", "ok", task.id))
+        advice = "choose a method of bits or coins for people you do not know"
+        found += [Check("task's method", "warn", warning, advice) for warning in task.warnings]
+        if keys is not None:
+            with _noting(found, "task's key"):
+                same = load_public_key(keys) == task.public_key
+                to_do = "the analyzer with these keys cannot read it: create the task again"
+                found.append(_verdict("task's key", same, task.public_key.text, to_do))
     return found, task
 
 
-def _failed(name: str, wrong: Exception) -> Check:
-    from shuffledp.errors import ParameterError
-
-    if isinstance(wrong, ParameterError):
-        return Check(name, "fail", f"{wrong.value} {wrong.problem}", wrong.way_out)
-    return Check(name, "fail", str(wrong))
+def _verdict(name: str, good: bool, found: str, to_do: str) -> Check:
+    """What was looked at is as it should be, or it is said what to do."""
+    return Check(name, "ok", found) if good else Check(name, "fail", found, to_do)
 
 
-# --- stores --------------------------------------------------------------------------------------
+@contextmanager
+def _noting(found: list[Check], name: str) -> Iterator[None]:
+    """What is refused while this is looked at is a finding, not the end."""
+    from shuffledp.errors import ParameterError, ShuffleDPError
+
+    try:
+        yield
+    except ParameterError as wrong:
+        found.append(Check(name, "fail", f"{wrong.value} {wrong.problem}", wrong.way_out))
+    except ShuffleDPError as wrong:
+        found.append(Check(name, "fail", str(wrong)))
 
 
 def at_store(path: Path) -> Iterator[Check]:
@@ -189,7 +173,7 @@ def _kind(name: str, path: Path) -> Check:
     known = _labels()
     if label not in known:
         return Check(name, "fail", f"is a {label} store", f"this version reads {', '.join(known)}")
-    return Check(name, "ok" if sound == "ok" else "fail", f"{label}, {sound}", "" if sound == "ok" else "restore it")
+    return _verdict(name, sound == "ok", f"{label}, {sound}", "restore it")
 
 
 def _labels() -> list[str]:
@@ -216,9 +200,6 @@ def _holder(path: Path) -> str:
     return "by nobody"
 
 
-# --- servers -------------------------------------------------------------------------------------
-
-
 def at_server(role: str, url: str, task: "Task | None", tokens: "Tokens | None") -> Iterator[Check]:
     """Whether a server is there, whom it lets in, what it has of the task, and what time it is there."""
     import httpx
@@ -242,10 +223,10 @@ def at_server(role: str, url: str, task: "Task | None", tokens: "Tokens | None")
             yield Check(role, "fail", found, "is it running, and is the address right?")
             return
         alive = health.is_success and health.text.strip() == "ok"
-        to_do = "" if alive else "something else answers there: check the address and the port"
-        yield Check(role, "ok" if alive else "fail", f"{url} answers {health.status_code}", to_do)
-        to_do = "" if ready.is_success else "it is starting, or its store cannot be written: see its log"
-        yield Check(f"{role} ready", "ok" if ready.is_success else "fail", f"{ready.status_code}", to_do)
+        to_do = "something else answers there: check the address and the port"
+        yield _verdict(role, alive, f"{url} answers {health.status_code}", to_do)
+        to_do = "it is starting, or its store cannot be written: see its log"
+        yield _verdict(f"{role} ready", ready.is_success, f"{ready.status_code}", to_do)
         if task is None:
             return
         path = f"/v1/tasks/{task.id}"
@@ -268,11 +249,11 @@ def _refused(calls: "Calls", role: str, path: str, who: str, expected: int) -> I
     except httpx.HTTPError as broken:
         yield Check(f"{role} refuses {who}", "fail", type(broken).__name__, "try again")
         return
-    fits = status == expected or status in (401, 403)
-    to_do = "" if fits else "it must not answer: is it a server of shuffledp with its tokens?"
-    if status == 401 and expected == 403:
-        fits, to_do = False, "it does not know this token: it runs with another tokens.json"
-    yield Check(f"{role} refuses {who}", "ok" if fits else "fail", str(status), to_do)
+    unknown = status == 401 and expected == 403
+    to_do = "it must not answer: is it a server of shuffledp with its tokens?"
+    if unknown:
+        to_do = "it does not know this token: it runs with another tokens.json"
+    yield _verdict(f"{role} refuses {who}", status in (401, 403) and not unknown, str(status), to_do)
 
 
 def _served(calls: "Calls", role: str, token: str, path: str, task: "Task") -> Iterator[Check]:
@@ -300,13 +281,12 @@ def _served(calls: "Calls", role: str, token: str, path: str, task: "Task") -> I
     else:
         same = document.get("task") == task.document
         found = f"{document.get('batches_read', '?')} batches read, {document.get('batches_void', '?')} void"
-    to_do = "" if same else "it has another document under this id: send it the task's file again"
-    yield Check(f"{role} serves the task", "ok" if same else "fail", f"token for {token}; {found}", to_do)
+    to_do = "it has another document under this id: send it the task's file again"
+    yield _verdict(f"{role} serves the task", same, f"token for {token}; {found}", to_do)
     there = document.get("time")
     if not isinstance(there, int | float):
         yield Check(f"{role} clock", "fail", "the server does not say its time", "is its version this one?")
         return
     # The server looked at its clock somewhere between question and answer.
     skew = max(asked - there, there - answered, 0.0)
-    status = "ok" if skew <= LARGEST_SKEW else "fail"
-    yield Check(f"{role} clock", status, f"off by {skew:.1f} s", "" if status == "ok" else "set both clocks by NTP")
+    yield _verdict(f"{role} clock", skew <= LARGEST_SKEW, f"off by {skew:.1f} s", "set both clocks by NTP")

@@ -12,70 +12,21 @@ if TYPE_CHECKING:
 FROM_DATA = "data"
 _SECRET = "which categories occur may itself be somebody's secret"
 _PUBLIC = "list what may occur, or add --domain-is-public if what occurs is no secret"
-_RANGE = re.compile(r"\s*(-?\d+)\s*:\s*(-?\d+)\s*")
-_DATES = re.compile(r"\s*(\d{4}-\d{2}-\d{2})\s*:\s*(\d{4}-\d{2}-\d{2})\s*")
 
 
 def parse_domain(text: str, other: str | None = None) -> "Categories":
     """The domain that a text describes: names, a range of numbers or dates, a file of names, or cells for hashes.
 
-    >>> parse_domain("red, green").names(), parse_domain("18:99").size, parse_domain("2026-01-01:2026-01-31").size
-    (['red', 'green'], 82, 31)
-    >>> parse_domain("hash:1000:2026").document()
-    {'kind': 'hashed', 'cells': 1000, 'salt': '2026'}
-    >>> parse_domain("red,green", other="another").encode(["blue"]).tolist()
-    [2]
+    >>> parse_domain("red, green").names(), parse_domain("18:99").size
+    (['red', 'green'], 82)
     """
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.categories import Dates, Integers
-
-    if text.startswith("hash:"):
-        found: Categories = _hashed(text)
-    elif numbers := _RANGE.fullmatch(text):
-        _check_order(text, int(numbers[1]), int(numbers[2]))
-        found = Integers(int(numbers[1]), int(numbers[2]))
-    elif days := _DATES.fullmatch(text):
-        _check_order(text, days[1], days[2])
-        found = Dates(days[1], days[2])
-    else:
-        return _names(text, other)
-    if other is not None:
-        problem = f"can only be given for a list of names, not for {found.kind}"
-        raise ParameterError("other", other, problem, "leave it out" if found.is_open else "widen the domain")
-    return found
-
-
-def _check_order(text: str, low: Any, high: Any) -> None:
-    from shuffledp.errors import ParameterError
-
-    if low > high:
-        raise ParameterError("domain", text, "must not end before it begins", "write LOW:HIGH, both are in it")
-
-
-def _hashed(text: str) -> "Categories":
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.categories import Hashed
-
-    cells, _, salt = text.removeprefix("hash:").partition(":")
-    if not re.fullmatch(r"\d{1,18}", cells, re.ASCII):
-        raise ParameterError("domain", text, "must say how many cells", "write hash:1000 or hash:1000:SALT")
-    return Hashed(int(cells), salt)
-
-
-def _names(text: str, other: str | None) -> "Categories":
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.categories import Names
+    from shuffledp.protocols.domains.categories import parse_categories
 
     if text == FROM_DATA:
         problem = f"cannot be read from data here ({_SECRET})"
         raise ParameterError("domain", text, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
-    names = parse_names(text, "domain")
-    if other is not None and other not in names:
-        names = (*names, other)
-    if len(names) == 1:
-        problem = "must have at least two categories, or be the path of a file with one name a line"
-        raise ParameterError("domain", text, problem, "write a,b,c or LOW:HIGH, or check the path")
-    return Names(names, other)
+    return parse_categories(text, other, lambda listed: parse_names(listed, "domain"))
 
 
 def parse_names(text: str, parameter: str) -> tuple[str, ...]:
@@ -84,7 +35,7 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
     >>> parse_names("red, green,blue", "names")
     ('red', 'green', 'blue')
     """
-    from shuffledp.errors import ParameterError
+    from shuffledp.protocols.domains.categories import split_names
 
     path = Path(text)
     try:
@@ -93,11 +44,7 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
         is_file = False
     if is_file:
         return _names_in(path, parameter)
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        problem = "must have a name between any two commas" if "," in text else "must not be empty"
-        raise ParameterError(parameter, repr(text), problem, "write a,b,c")
-    return names
+    return split_names(text, parameter)
 
 
 def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
@@ -151,29 +98,24 @@ def asked_categories(domain: str | None, count: int | None, other: str | None) -
 
 
 def asked_axes(text: str | None, steps: int | None) -> "tuple[Axis, ...]":
-    """The axes that --domain and --steps describe; one read from the data is refused.
-
-    >>> asked_axes("0:9x0.5:1.5", 4)
-    (Axis(low=0, high=9, steps=4), Axis(low=0.5, high=1.5, steps=4))
-    """
+    """The axes that --domain and --steps describe; one read from the data is refused."""
     from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.axes import Axis, as_axes
+    from shuffledp.protocols.domains.axes import parse_axes
 
     if text is None or text == FROM_DATA:
         problem = "must be given: the least and the largest value in the data would be an answer without noise"
         raise ParameterError("domain", text, problem, "add --domain LOW:HIGH with limits known beforehand")
-    axes = []
-    for part in text.split("x"):
-        try:
-            low, high = (int(end) if end.strip().lstrip("+-").isdigit() else float(end) for end in part.split(":"))
-        except ValueError:
-            raise ParameterError("domain", text, "must be LOW:HIGH", "two axes are LOW:HIGHxLOW:HIGH") from None
-        axes.append(Axis(low, high, steps))
-    return as_axes(axes)
+    return parse_axes(text, steps)
 
 
 def read_values(
-    file: Path, column: str | None, columns: str | None, *, named: "Categories | None", in_rows: bool
+    file: Path,
+    column: str | None,
+    columns: str | None,
+    *,
+    named: "Categories | None",
+    in_rows: bool,
+    words: bool = False,
 ) -> Any:
     """The values of a file: codes where categories are named, a matrix where values are rows, or else a column.
 
@@ -183,6 +125,7 @@ def read_values(
         columns: the names of several, with commas between; all if left out.
         named: the categories that the column's values are looked up in.
         in_rows: whether a person's value has several numbers.
+        words: whether a column without named categories is text.
     """
     from shuffledp.errors import ParameterError
 
@@ -196,6 +139,11 @@ def read_values(
         raise ParameterError("columns", columns, "are for vectors; a value here is in one", "use --column")
     if named is not None:
         return read_codes(file, column, named)
+    if words:
+        from shuffledp.tables.texts import read_texts
+
+        texts = read_texts(file, column)
+        return texts.distinct[texts.where]
     from shuffledp.tables.columns import read_column
 
     return read_column(file, column)
@@ -253,14 +201,26 @@ def _check_header(file: Path, column: str | None, categories: "Categories") -> N
 
 
 def occurring(file: Path, column: str | None, domain: str, other: str | None, *, public: bool) -> "Categories":
-    """What occurs in a file's own column, as its domain: refused unless that is no secret."""
+    """What occurs in a file's own column, as its domain: a range of whole numbers or dates, or names in order.
+
+    Raises:
+        ParameterError: nobody said that what occurs is no secret.
+    """
     from shuffledp.errors import ParameterError
+    from shuffledp.protocols.domains.categories import Dates, Integers, Names
+    from shuffledp.tables.texts import read_texts
 
     if not public:
         raise ParameterError("domain", domain, f"must not be read from the data: {_SECRET}", _PUBLIC)
     if other is not None:
         raise ParameterError("other", other, "has nothing to hold beside a domain of all data", "leave it out")
-    return _occurring(file, column)
+    words = sorted(str(word) for word in read_texts(file, column).distinct)
+    if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", word, re.ASCII) for word in words):
+        numbers = [int(word) for word in words]
+        return Integers(min(numbers), max(numbers))
+    if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
+        return Dates(words[0], words[-1])
+    return Names(tuple(words))
 
 
 def refuse_data(domain: str | None, file: Path) -> None:
@@ -283,20 +243,6 @@ def is_same_file(one: Path, another: Path) -> bool:
         return one.samefile(another)
     except (OSError, ValueError):
         return False
-
-
-def _occurring(file: Path, column: str | None) -> "Categories":
-    """What occurs in a column: a range of whole numbers or dates, or names in order."""
-    from shuffledp.protocols.domains.categories import Dates, Integers, Names
-    from shuffledp.tables.texts import read_texts
-
-    words = sorted(str(word) for word in read_texts(file, column).distinct)
-    if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", word, re.ASCII) for word in words):
-        numbers = [int(word) for word in words]
-        return Integers(min(numbers), max(numbers))
-    if all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", word, re.ASCII) for word in words):
-        return Dates(words[0], words[-1])
-    return Names(tuple(words))
 
 
 def probabilities_in(file: Path, categories: "Categories") -> list[float]:

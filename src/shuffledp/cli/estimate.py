@@ -13,21 +13,19 @@ if TYPE_CHECKING:
     from shuffledp.protocols.presentation import Presentation
     from shuffledp.service.task import Task
 
-TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 AnalyzerUrl = Annotated[str, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for read.", metavar="FILE")]
 History = Annotated[bool, typer.Option("--history", help="Every estimate so far, not only the newest.")]
-Patience = Annotated[float, typer.Option("--patience", help="Seconds to try again for.", metavar="S")]
 
 _AT_A_TIME = 1000
 
 
 def estimate(
-    task_file: TaskFile,
+    task_file: options.TaskFile,
     analyzer: AnalyzerUrl,
     token_file: TokenFile,
     history: History = False,
-    patience: Patience = 5.0,
+    patience: options.Patience = 5.0,
     as_json: options.AsJson = False,
 ) -> None:
     """The newest estimate of a task, with its error and what it cost; or all of them."""

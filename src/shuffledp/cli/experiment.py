@@ -11,12 +11,12 @@ from shuffledp.cli.experiment_convex import experiment_convex
 from shuffledp.cli.experiment_interaction import experiment_secure_sum
 from shuffledp.cli.experiment_pointers import experiment_pointers
 from shuffledp.cli.experiment_scaling import experiment_scaling
+from shuffledp.cli.experiment_shared import going_on, slope_document, whole_numbers
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
-from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
-    from shuffledp.experiments.counter import CounterExponent, Slope
+    from shuffledp.experiments.counter import CounterExponent
     from shuffledp.experiments.linucb import RegretRow
 
 experiment_app = typer.Typer(help="Measure again what the papers say.")
@@ -28,7 +28,6 @@ experiment_app.command("pointer-chasing")(experiment_pointers)
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other noise and inputs.", metavar="S")]
 Figure = Annotated[
     int | None, typer.Option("--figure", help="Of the paper: 1 (dimension 5) or 2 (10 and 15).", metavar="F")
 ]
@@ -41,7 +40,6 @@ Most = Annotated[
     int | None,
     typer.Option("--largest", help="With --scaling, the most users; two sizes a decade from 1000.", metavar="N"),
 ]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
 _MEASURED = (
@@ -50,28 +48,20 @@ _MEASURED = (
 )
 
 
-@experiment_app.callback()
-def experiment() -> None:
-    """Measure again what the papers say."""
-
-
 @experiment_app.command("counter")
 def experiment_counter(
     shufflers: Shufflers = "1,2,3",
     largest: Largest = 1_000_000,
     runs: Runs = 100,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """How the error of a running count grows with its users, beside the theory's n^(1/(2k+1)) for k shufflers."""
     from shuffledp.experiments.counter import counter_exponent
 
-    numbers = _numbers(shufflers)
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
-
-        check_picture(picture)
+    numbers = whole_numbers(shufflers, "shufflers", "1,2,3")
+    going_on(picture)
     with of_how_much("counting", shown=not as_json) as progress:
         result = counter_exponent(shufflers=numbers, largest=largest, runs=runs, seed=seed, progress=progress)
     if picture is not None:
@@ -98,8 +88,8 @@ def experiment_linucb(
     scaling: Scaling = False,
     largest: Most = None,
     instances: Instances = None,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""
@@ -193,30 +183,18 @@ def _draw_regrets(rows: "list[RegretRow]", picture: Path, instances: int) -> Non
     draw_regrets(picture, panels, f"LinUCB in every trust model: {instances} worlds, bands of two standard errors")
 
 
-def _numbers(words: str) -> list[int]:
-    from shuffledp.errors import ParameterError
-
-    try:
-        return [int(word) for word in words.split(",")]
-    except ValueError:
-        raise ParameterError("shufflers", words, "must be whole numbers with commas between", "try 1,2,3") from None
-
-
 def _document(result: "CounterExponent") -> dict[str, Any]:
-    def fit(name: str, slope: "Slope") -> dict[str, float]:
-        return {name: slope.slope, f"{name}_low": slope.low, f"{name}_high": slope.high}
-
     return {
         "schema": 1,
         "rows": [{name: getattr(row, name) for name in _MEASURED} for row in result.rows],
         "slopes": [
             {
                 "shufflers": row.shufflers,
-                **fit("slope", row.error),
-                **fit("ones_slope", row.ones_error),
-                **fit("bound_slope", row.bound),
-                **fit("slope_without_log", row.without_log),
-                **fit("bound_slope_without_log", row.bound_without_log),
+                **slope_document("slope", row.error),
+                **slope_document("ones_slope", row.ones_error),
+                **slope_document("bound_slope", row.bound),
+                **slope_document("slope_without_log", row.without_log),
+                **slope_document("bound_slope_without_log", row.bound_without_log),
                 "theory": row.theory,
             }
             for row in result.slopes

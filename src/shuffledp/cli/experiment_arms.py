@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_shared import going_on
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
-from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.arms import ArmsRegret
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 Arms = Annotated[int, typer.Option("--arms", help="Arms to choose among.", metavar="K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; two sizes a decade from 10000.", metavar="T")]
 Instances = Annotated[int, typer.Option("--instances", help="Random worlds at each point.", metavar="N")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other worlds, rewards and noise.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
 def experiment_arms(
     arms: Arms = 10,
     largest: Largest = 1_000_000,
     instances: Instances = 200,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Regret of private arm elimination, with batches that double and fixed ones, beside its references.

@@ -6,24 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_shared import going_on
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
-from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
     from shuffledp.experiments.convex import ConvexRates
 
 Largest = Annotated[int, typer.Option("--largest", help="The most users; two sizes a decade from 1000.", metavar="N")]
 Instances = Annotated[int, typer.Option("--instances", help="Runs at each point.", metavar="I")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other users and noise.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 
 
 def experiment_convex(
     largest: Largest = 1_000_000,
     instances: Instances = 40,
-    seed: Seed = 1,
-    picture: Picture = None,
+    seed: options.FixedSeed = 1,
+    picture: options.Picture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """How what privacy costs in convex optimization falls with the users, beside the theory's slopes.

@@ -1,12 +1,11 @@
 """`shuffledp experiment secure-sum`: a curator's sum from two rounds of shuffling, as a demonstration."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, next_steps, print_json, show, table
+from shuffledp.cli.output import collusions_of, facts, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.simulation.masked_sum import MaskedSumRun
@@ -14,11 +13,16 @@ if TYPE_CHECKING:
 Users = Annotated[int, typer.Option("--users", help="How many people take part; all must stay.", metavar="N")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The privacy target; smaller is safer.", metavar="E")]
 Delta = Annotated[float, typer.Option("--delta", help="At which a coalition's epsilon is told.", metavar="D")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other coins, values and noise.", metavar="S")]
+
+_RUN = ("pairs", "keys_agree", "messages_round_1", "messages_round_2", "truth", "error", "seconds")
 
 
 def experiment_secure_sum(
-    users: Users = 20, epsilon: Epsilon = 1.0, delta: Delta = 1e-6, seed: Seed = 1, as_json: options.AsJson = False
+    users: Users = 20,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    seed: options.FixedSeed = 1,
+    as_json: options.AsJson = False,
 ) -> None:
     """A demonstration: a curator's sum in two rounds of shuffling, keys for every two users, then masked values."""
     from shuffledp.experiments.secure_sum import secure_sum
@@ -53,22 +57,11 @@ def _document(plan: Any, run: "MaskedSumRun", seed: int) -> dict[str, Any]:
         "repetitions": plan.repetitions,
         "key_bits": plan.modulus_bits,
         "failure_probability": float(plan.agreement.failure),
-        "pairs": run.pairs,
-        "keys_agree": run.keys_agree,
         "fewest_secret_bits": run.fewest_key_bits,
-        "messages_round_1": run.messages_round_1,
-        "messages_round_2": run.messages_round_2,
+        **{name: getattr(run, name) for name in _RUN},
         "estimate": run.estimate.value,
-        "standard_error": run.estimate.standard_error,
-        "bound": run.estimate.bound,
-        "confidence": run.estimate.confidence,
-        "truth": run.truth,
-        "error": run.error,
-        "collusions": [
-            {key: value for key, value in asdict(row).items() if key != "paper_epsilon"} for row in plan.collusions()
-        ],
-        "simulated": run.estimate.simulated,
-        "seconds": run.seconds,
+        **{name: getattr(run.estimate, name) for name in ("standard_error", "bound", "confidence", "simulated")},
+        "collusions": collusions_of(plan),
         "seed": seed,
     }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_shared import whole_numbers
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 Lengths = Annotated[str, typer.Option("--lengths", help="Lengths of the permutations, with commas.", metavar="L,L")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each number of users.", metavar="R")]
-Seed = Annotated[int, typer.Option("--seed", help="Another number, other permutations and noise.", metavar="S")]
 Method = Annotated[str, typer.Option("--method", help="The histogram's method.", metavar="M")]
 
 
@@ -22,17 +22,13 @@ def experiment_pointers(
     lengths: Lengths = "2,3,4,5,6",
     runs: Runs = 200,
     method: Method = "decoys",
-    seed: Seed = 1,
+    seed: options.FixedSeed = 1,
     as_json: options.AsJson = False,
 ) -> None:
     """How many users pointer chasing needs for two thirds of success, with a shuffler and in the local model."""
-    from shuffledp.errors import ParameterError
     from shuffledp.experiments.pointers import pointer_chasing
 
-    try:
-        numbers = [int(word) for word in lengths.split(",")]
-    except ValueError:
-        raise ParameterError("lengths", lengths, "must be whole numbers with commas between", "try 2,3,4") from None
+    numbers = whole_numbers(lengths, "lengths", "2,3,4")
     with of_how_much("chasing", shown=not as_json) as progress:
         rows = pointer_chasing(lengths=numbers, method=method, runs=runs, seed=seed, progress=progress)
     if as_json:

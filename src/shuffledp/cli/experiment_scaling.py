@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from shuffledp.cli.experiment_shared import going_on, slope_document
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
-from shuffledp.cli.resuming import going_on
 
 if TYPE_CHECKING:
-    from shuffledp.experiments.counter import Slope
     from shuffledp.experiments.linucb_scaling import RegretGrowth
 
 
@@ -37,9 +36,6 @@ def experiment_scaling(*, largest: int, instances: int, seed: int, picture: Path
 
 
 def _document(result: "RegretGrowth") -> dict[str, Any]:
-    def fit(name: str, slope: "Slope") -> dict[str, float]:
-        return {name: slope.slope, f"{name}_low": slope.low, f"{name}_high": slope.high}
-
     return {
         "schema": 1,
         "rows": [asdict(row) for row in result.rows],
@@ -47,9 +43,9 @@ def _document(result: "RegretGrowth") -> dict[str, Any]:
             {
                 "policy": row.policy,
                 "theory": row.theory,
-                **fit("slope", row.regret),
-                **fit("last_decade", row.last_decade),
-                **fit("bound_slope", row.bound),
+                **slope_document("slope", row.regret),
+                **slope_document("last_decade", row.last_decade),
+                **slope_document("bound_slope", row.bound),
             }
             for row in result.slopes
         ],

@@ -1,9 +1,8 @@
 """`shuffledp fit`: a private classifier or regression from a file, as a model file and a report."""
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,31 +23,17 @@ if TYPE_CHECKING:
     from shuffledp.learn.estimators.base import ShuffleLinearModel
 
 
-class Task(StrEnum):
-    """What is predicted."""
+Task = Literal["classification", "regression"]
+Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
 
-    classification = "classification"
-    regression = "regression"
-
-
-class Estimator(StrEnum):
-    """Which loss."""
-
-    auto = "auto"
-    logistic = "logistic"
-    svc = "svc"
-    ridge = "ridge"
-    huber = "huber"
-
-
-_TASKS = {
-    Estimator.logistic: Task.classification,
-    Estimator.svc: Task.classification,
-    Estimator.ridge: Task.regression,
-    Estimator.huber: Task.regression,
+# What the next commands say in their own way, or not at all.
+_NOT_SAID_AGAIN = ("file", "solver", "interactive", "seed", "out", "report", "as_json")
+# The first of a task is what auto takes.
+_ESTIMATORS: dict[str, dict[str, str]] = {
+    "classification": {"logistic": "ShuffleLogisticRegression", "svc": "ShuffleLinearSVC"},
+    "regression": {"ridge": "ShuffleRidge", "huber": "ShuffleHuberRegressor"},
 }
 
-File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy, a row a person.", metavar="FILE")]
 Target = Annotated[str, typer.Option("--target", help="The column to predict; its number in a .npy.", metavar="C")]
 TaskKind = Annotated[Task, typer.Option("--task", help="What the target is: one of two labels, or a number.")]
 EstimatorName = Annotated[Estimator, typer.Option("--estimator", help="auto is logistic, or ridge for numbers.")]
@@ -75,7 +60,6 @@ GradientBound = Annotated[
 ]
 Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
 Holdout = Annotated[float, typer.Option("--holdout", help="Rows kept out to measure the model on.", metavar="F")]
-Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
 Report = Annotated[
     Path | None, typer.Option("--report", help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
@@ -83,12 +67,13 @@ Report = Annotated[
 
 
 def fit(
-    file: File,
+    context: typer.Context,
+    file: options.File,
     target: Target,
-    task: TaskKind = Task.classification,
+    task: TaskKind = "classification",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    estimator: EstimatorName = Estimator.auto,
+    estimator: EstimatorName = "auto",
     solver: SolverName = "auto",
     features: Features = None,
     bounds: Bounds = None,
@@ -102,7 +87,7 @@ def fit(
     rounds_allowed: RoundsAllowed = 1000,
     honest_fraction: options.HonestFraction = 1.0,
     holdout: Holdout = 0.1,
-    seed: Seed = None,
+    seed: options.Seed = None,
     out: Out = None,
     report: Report = None,
     as_json: options.AsJson = False,
@@ -116,7 +101,7 @@ def fit(
     if report is not None:
         check_report_path(report)
     check_files_differ(file=file, out=out, report=report)
-    kind = _estimator(estimator, task)
+    model_class = _class(estimator, task)
     given = {
         "radius": radius,
         "alpha": alpha,
@@ -126,12 +111,11 @@ def fit(
     }
     # What was not given is left to the estimator, whose own defaults differ.
     chosen = {name: value for name, value in given.items() if value is not None}
-    if task is Task.regression and classes is not None:
+    if task == "regression" and classes is not None:
         raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
-    if task is Task.classification and target_bounds is not None:
+    if task == "classification" and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
-    model_class = _class(kind)
-    data = read_fit_data(file, target, features, holdout, seed, labels=task is Task.classification)
+    data = read_fit_data(file, target, features, holdout, seed, labels=task == "classification")
     model = model_class(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
@@ -161,59 +145,27 @@ def fit(
     if as_json:
         print_json(document)
         return
-    show(facts(f"A private {task.value} model", fit_facts(document)))
-    asked = {
-        "target": target,
-        "task": task.value,
-        "estimator": None if estimator is Estimator.auto else estimator.value,
-        "features": features,
-        "bounds": bounds,
-        "target-bounds": target_bounds,
-        "classes": classes,
-        "feature-norm": feature_norm,
-        "gradient-bound": gradient_bound,
-        "radius": radius,
-        "alpha": alpha,
-        "rounds-allowed": rounds_allowed,
-        "honest-fraction": honest_fraction,
-        "holdout": holdout,
-        "epsilon": privacy.epsilon,
-        "delta": privacy.delta,
-    }
+    show(facts(f"A private {task} model", fit_facts(document)))
+    said = {name.replace("_", "-"): value for name, value in context.params.items() if name not in _NOT_SAID_AGAIN}
     once_more = {"solver": None if solver == "auto" else solver, "interactive": interactive or None}
-    next_steps(fit_next(document, file, asked, once_more, model.solver_.problem))
+    next_steps(fit_next(document, file, said, once_more, model.solver_.problem))
 
 
-def _estimator(asked: Estimator, task: Task) -> Estimator:
-    from shuffledp.errors import ParameterError
-
-    if asked is Estimator.auto:
-        return Estimator.logistic if task is Task.classification else Estimator.ridge
-    if _TASKS[asked] is not task:
-        fitting = " or ".join(name.value for name, its in _TASKS.items() if its is task)
-        raise ParameterError(
-            "estimator", asked.value, f"must be {fitting} for {task.value}", "or choose another --task"
-        )
-    return asked
-
-
-def _class(kind: Estimator) -> Any:
+def _class(asked: Estimator, task: Task) -> Any:
+    """The estimator's class; one of another task is refused."""
     from shuffledp import learn
     from shuffledp.errors import ParameterError
 
-    names = {
-        Estimator.logistic: "ShuffleLogisticRegression",
-        Estimator.svc: "ShuffleLinearSVC",
-        Estimator.ridge: "ShuffleRidge",
-        Estimator.huber: "ShuffleHuberRegressor",
-    }
+    fitting = _ESTIMATORS[task]
+    name = next(iter(fitting)) if asked == "auto" else asked
+    if name not in fitting:
+        problem = f"must be {' or '.join(fitting)} for {task}"
+        raise ParameterError("estimator", asked, problem, "or choose another --task")
     try:
-        return getattr(learn, names[kind])
+        return getattr(learn, fitting[name])
     except ImportError as missing:
-        problem = "needs scikit-learn"
-        raise ParameterError(
-            "estimator", kind.value, problem, "install it with: pip install 'shuffledp[learn]'"
-        ) from missing
+        way_out = "install it with: pip install 'shuffledp[learn]'"
+        raise ParameterError("estimator", name, "needs scikit-learn", way_out) from missing
 
 
 def _curves(model: "ShuffleLinearModel", data: FitData) -> dict[str, Any]:
@@ -230,11 +182,11 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
     features, labels = data.measured
     kept, guarantee = model.model(data.names), model.guarantee_
     baseline = 0.0
-    if task is Task.classification:
+    if task == "classification":
         baseline = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
     return {
         "schema": 1,
-        "task": task.value,
+        "task": task,
         "estimator": kept.estimator,
         "target": target,
         "features": list(kept.features),

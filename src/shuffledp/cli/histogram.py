@@ -1,7 +1,6 @@
 """`shuffledp histogram`: a private histogram of one column of a file, in one command."""
 
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from shuffledp.cli import domains, options
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
-from shuffledp.cli.progress import users_reporting, working
+from shuffledp.cli.progress import simulated, working
 
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Categories
@@ -49,7 +48,6 @@ def histogram(
     """A private histogram of a file's column: how many people have each category, and how far off that is."""
     from shuffledp.errors import ParameterError
     from shuffledp.protocols.presentation import View
-    from shuffledp.simulation.run import simulate
 
     _check_outputs(file, chart, table)
     if top < 1:
@@ -64,10 +62,7 @@ def histogram(
     candidates = _candidates(names, categories)
     messages = round(plan.users * plan.mean_messages(codes))
     by_law = fast or messages > _MOST_MESSAGES
-    started = time.perf_counter()
-    with users_reporting(plan.users, shown=not (by_law or as_json)) as progress:
-        estimate = simulate(plan, codes, bits=bits, fast=by_law, progress=progress)
-    seconds = time.perf_counter() - started
+    estimate, seconds = simulated(plan, codes, bits=bits, fast=by_law, shown=not as_json)
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
     truth = plan.true_value(codes) if with_truth or seed is not None else None
     presented = plan.present(estimate, truth, View(top=top, names=candidates))
@@ -77,7 +72,8 @@ def histogram(
         from shuffledp.tables.written import write_table
 
         write_table(table, presented.columns)
-    in_use = _names_in_use(candidates)
+    # How many different names people have is not known: a hundred, or as many as are looked up.
+    in_use = max(100, len(candidates or ()))
     chance = categories.collision_probability(in_use - 1) if categories.is_open else None
     if as_json:
         print_json(
@@ -110,7 +106,7 @@ def histogram(
         ("asked", question(plan)),
         ("each person sends", plan.sends),
         *presented.facts,
-        *([] if chance is None else _shared_cells(categories, candidates, chance)),
+        *([] if chance is None else _shared_cells(categories, candidates, in_use, chance)),
         ("ran", how),
         *([("protects", "nobody: seeded noise can be repeated; leave --seed out")] if estimate.simulated else []),
         *((name, str(path)) for name, path in (("picture", chart), ("table", table)) if path is not None),
@@ -174,9 +170,11 @@ def _candidates(names: str | None, categories: "Categories") -> tuple[str, ...] 
     return found
 
 
-def _shared_cells(categories: "Categories", candidates: Sequence[str] | None, chance: float) -> list[tuple[str, str]]:
+def _shared_cells(
+    categories: "Categories", candidates: Sequence[str] | None, in_use: int, chance: float
+) -> list[tuple[str, str]]:
     """What hashing adds to the error: names that share a cell are counted together."""
-    told = f"a cell counts all names in it; if people have {_names_in_use(candidates):,} different names, a given one "
+    told = f"a cell counts all names in it; if people have {in_use:,} different names, a given one "
     told += f"shares its cell with probability {chance:.2g}"
     if candidates is None:
         return [("cells", told + "; --names a,b,c looks public names up")]
@@ -185,8 +183,3 @@ def _shared_cells(categories: "Categories", candidates: Sequence[str] | None, ch
         cells.setdefault(cell, []).append(name)
     shared = [" and ".join(together) for together in cells.values() if len(together) > 1]
     return [("cells", told), *([("counted together", "; ".join(shared[:10]))] if shared else [])]
-
-
-def _names_in_use(candidates: Sequence[str] | None) -> int:
-    """How many different names people have is not known: a hundred, or as many as are looked up."""
-    return max(100, len(candidates or ()))

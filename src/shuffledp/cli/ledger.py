@@ -20,11 +20,6 @@ Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget for everyt
 Delta = Annotated[float, typer.Option("--delta", help="The probability left over, for everything.", metavar="D")]
 
 
-@ledger_app.callback()
-def ledger() -> None:
-    """Keep a population's privacy budget: open, show, spend, close."""
-
-
 @ledger_app.command("open")
 def open_ledger(
     file: File, population: Population, epsilon: Epsilon, delta: Delta, as_json: options.AsJson = False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
     from shuffledp.randomness import RandomBits
 
+AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option("--column", help="The file's column of values.", metavar="C")]
 Columns = Annotated[
@@ -26,6 +27,7 @@ Delta = Annotated[float | None, typer.Option("--delta", help="The probability le
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="The privacy target; smaller is safer.", metavar="E")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
 File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="FILE", show_default=False)]
+FixedSeed = Annotated[int, typer.Option("--seed", help="Another number, other data and noise.", metavar="S")]
 HonestFraction = Annotated[
     float, typer.Option("--honest-fraction", help="Users assumed to follow the protocol.", metavar="G")
 ]
@@ -38,10 +40,13 @@ OptionalFile = Annotated[
 Other = Annotated[
     str | None, typer.Option("--other", help="The category of all values outside a list of names.", metavar="NAME")
 ]
+Patience = Annotated[float, typer.Option("--patience", help="Seconds to try again for.", metavar="S")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw a PNG or SVG.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option("--seed", help="A repeatable simulation; protects nobody.", metavar="S")]
+ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
+TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 Users = Annotated[int | None, typer.Option("--users", help="How many people report.", metavar="N")]
 WithTruth = Annotated[
     bool, typer.Option("--with-truth", help="Show the truth, too: for trying it out. --seed does the same.")
@@ -97,10 +102,6 @@ DOMAIN: dict[str, Any] = {
     "radius": _text("radius", "Vectors: the longest vector.", "R", float),
     "rotation": _text("rotation", "vector-sum: rotate by public signs of this seed.", "S", int),
     "largest_weight": _text("largest_weight", "weighted-mean: how much one user may weigh at most.", "W", float),
-    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
-    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
-    "alphabet": _text("alphabet", "heavy-hitters: symbols strings are made of; printable ASCII.", "ABC"),
-    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "distance": _text("distance", "distribution-test: the total variation distance that must be seen.", "A", float),
     "against": _text(
         "against", "distribution-test: a file of probabilities, one a category or NAME,P; uniform if left out.", "FILE"
@@ -113,6 +114,10 @@ DOMAIN: dict[str, Any] = {
     "public_seed": _text(
         "public_seed", "distribution-test: the public coins of compressed, drawn before the data.", "S", int
     ),
+    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
+    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
+    "alphabet": _text("alphabet", "heavy-hitters: symbols that strings are made of; printable ASCII.", "ABC"),
+    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "values": Annotated[
         Literal["bits", "reals", "vectors", "categories"] | None,
         typer.Option("--values", help="counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default."),
@@ -290,7 +295,8 @@ class Asked:
         more: dict[str, Any] = {}
         if self.loaded is not None:
             named, in_rows = self.loaded.domain.named, self.loaded.domain.is_row
-            values = read_values(file, column, columns, named=named, in_rows=in_rows)
+            words = self.loaded.domain.reads == "words"
+            values = read_values(file, column, columns, named=named, in_rows=in_rows, words=words)
         else:
             refuse_data(self.typed.get("domain"), file)
             known, lengths = self._known(), ("dimension", "radius")

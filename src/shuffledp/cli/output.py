@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +166,13 @@ def heading(plan: "Plan") -> dict[str, Any]:
         "epsilon": plan.privacy.epsilon,
         "delta": plan.privacy.delta,
     }
+
+
+def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
+    """Who learns what together with whom, as JSON."""
+    return [
+        {name: value for name, value in asdict(row).items() if name != "paper_epsilon"} for row in plan.collusions()
+    ]
 
 
 def target_options(plan: "Plan") -> str:

@@ -50,11 +50,6 @@ class Families(typer.core.TyperGroup):
 plan_app = typer.Typer(cls=Families, help="Plan a protocol: noise, messages and error, before any data.")
 
 
-@plan_app.callback()
-def plan() -> None:
-    """Plan a protocol: noise, messages and error, before any data."""
-
-
 def _command(name: str) -> Any:
     """The command that plans one family, with the family's own options."""
     from shuffledp.protocols.catalogue import PROTOCOLS

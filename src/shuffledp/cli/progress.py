@@ -1,7 +1,23 @@
-"""Progress on standard error: while users report, and of experiments."""
+"""Progress on standard error: while users report, and of experiments; and runs that show it."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shuffledp.protocols.plan import Plan
+    from shuffledp.randomness import RandomBits
+
+
+def simulated(plan: "Plan", values: Any, *, bits: "RandomBits", fast: bool, shown: bool) -> tuple[Any, float]:
+    """The answer of a plan on checked values, and how many seconds that took."""
+    from shuffledp.simulation.run import simulate
+
+    started = time.perf_counter()
+    with users_reporting(plan.users, shown=shown and not fast) as progress:
+        answer = simulate(plan, values, bits=bits, fast=fast, progress=progress)
+    return answer, time.perf_counter() - started
 
 
 @contextmanager

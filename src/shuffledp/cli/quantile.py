@@ -1,7 +1,6 @@
 """`shuffledp quantile`: private quantiles of one column of a file, from counts of all ranges."""
 
 import shlex
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
-from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.progress import simulated
 
 Quantiles = Annotated[str, typer.Option("--quantiles", help="Ranks between 0 and 1.", metavar="Q,Q,...")]
 Out = Annotated[
@@ -35,7 +34,6 @@ def quantile(
     from shuffledp.errors import ParameterError
     from shuffledp.pictures.curves import check_picture_path
     from shuffledp.protocols.presentation import View
-    from shuffledp.simulation.run import simulate
 
     axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.columns
     if axes != 1:
@@ -44,11 +42,7 @@ def quantile(
     if out is not None:
         check_picture_path(out)
     plan, codes, clipped = asked.with_file(file, column, clip=clip)
-    bits = options.bits_of(seed)
-    started = time.perf_counter()
-    with users_reporting(plan.users, shown=not (fast or as_json)) as progress:
-        estimate = simulate(plan, codes, bits=bits, fast=fast, progress=progress)
-    seconds = time.perf_counter() - started
+    estimate, seconds = simulated(plan, codes, bits=options.bits_of(seed), fast=fast, shown=not as_json)
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed and drawn is private.
     shows_truth = with_truth or seed is not None
     presented = plan.present(estimate, plan.true_value(codes) if shows_truth else None, View(quantiles=ranks))

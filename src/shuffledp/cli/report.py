@@ -24,18 +24,16 @@ Value = Annotated[
     ),
 ]
 File = Annotated[Path | None, typer.Option("--file", help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
-TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 ShufflerUrl = Annotated[str, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
 TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for enrol.", metavar="FILE")]
 OutboxFile = Annotated[
     Path | None,
     typer.Option("--outbox", help="Keep what is not acknowledged here, and send it first.", metavar="FILE"),
 ]
-Patience = Annotated[float, typer.Option("--patience", help="Seconds to try again for.", metavar="S")]
 
 
 def report(
-    task_file: TaskFile,
+    task_file: options.TaskFile,
     shuffler: ShufflerUrl,
     token_file: TokenFile,
     value: Value = None,
@@ -43,7 +41,7 @@ def report(
     column: options.Column = None,
     columns: options.Columns = None,
     outbox: OutboxFile = None,
-    patience: Patience = 60.0,
+    patience: options.Patience = 60.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Report values: each is randomized and encrypted here, and leaves this machine only so.
@@ -83,17 +81,8 @@ def report(
 
 
 def _document(task: "Task", values: int, left: "Sent", sent: "Sent", waiting: int, seconds: float) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "task_id": task.id,
-        "values": values,
-        "reports": left.reports + sent.reports,
-        "new": left.new + sent.new,
-        "retried": left.retried + sent.retried,
-        "refused": left.refused + sent.refused,
-        "waiting": waiting,
-        "seconds": seconds,
-    }
+    together = {name: getattr(left, name) + getattr(sent, name) for name in ("reports", "new", "retried", "refused")}
+    return {"schema": 1, "task_id": task.id, "values": values, **together, "waiting": waiting, "seconds": seconds}
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:

@@ -1,19 +1,18 @@
 """`shuffledp simulate`: run a plan on a column of data, in one process."""
 
-import time
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import facts, has_own_command, heading, next_steps, plan_options, print_json, rendered, show
-from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.progress import simulated
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
 
 
 @options.takes_plan(protocol="option")
-def simulate_command(
+def simulate(
     asked: options.Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
@@ -26,7 +25,6 @@ def simulate_command(
 ) -> None:
     """Run a plan on data: every message randomized, shuffled and read, in one process."""
     from shuffledp.simulation.environments.synthetic import synthetic_values
-    from shuffledp.simulation.run import simulate
 
     options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
     bits = options.bits_of(seed)
@@ -35,11 +33,8 @@ def simulate_command(
     else:
         plan, clipped = asked.plan(), 0
         values = synthetic_values(plan, seed=seed)
-    started = time.perf_counter()
-    with users_reporting(plan.users, shown=not (fast or as_json)) as progress:
-        estimate = simulate(plan, values, bits=bits, fast=fast, progress=progress)
+    estimate, seconds = simulated(plan, values, bits=bits, fast=fast, shown=not as_json)
     estimate = estimate.labelled(simulated=estimate.simulated, clipped=clipped)
-    seconds = time.perf_counter() - started
     # A verdict is no number.
     truth, value = plan.true_value(values), getattr(estimate, "value", None)
     presented = plan.present(estimate, truth)

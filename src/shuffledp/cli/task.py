@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, heading, next_steps, print_json, show, table
+from shuffledp.cli.output import collusions_of, facts, heading, next_steps, print_json, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,16 +26,9 @@ LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
 ]
 AdminToken = Annotated[Path, typer.Option("--token-file", help="The file of the token for admin.", metavar="FILE")]
-ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
-
-
-@task_app.callback()
-def task() -> None:
-    """Make a task from a plan, look at one, or hand it to servers: create, show, send."""
 
 
 @task_app.command("create")
@@ -82,8 +75,8 @@ def show_task(file: File, as_json: options.AsJson = False) -> None:
 def send(
     file: File,
     token_file: AdminToken,
-    shuffler: ShufflerUrl = None,
-    analyzer: AnalyzerUrl = None,
+    shuffler: options.ShufflerUrl = None,
+    analyzer: options.AnalyzerUrl = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Have servers that are running take a task; nothing changes where it is served already."""
@@ -166,26 +159,27 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
                 "routing": routing.document(),
                 "longest_report_bytes": routing.longest_report_bytes,
                 "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
-                "collusions": [
-                    {"parties": c.parties, "epsilon": c.epsilon, "delta": c.delta, "in_words": c.in_words}
-                    for c in collusions
-                ],
+                "collusions": collusions_of(plan),
                 "lying_client": plan.lying_client,
                 "warnings": list(task.warnings),
                 **more,
             }
         )
         return
+    from shuffledp.service.wire import CIPHERTEXT_BYTES
+
+    levels = "one" if routing.shufflers == 1 else f"at most {routing.shufflers}"
+    messages = routing.longest_report_bytes // CIPHERTEXT_BYTES
     batches = f"of {sizes[0]:,} users" if len(sizes) == 1 else f"of {sizes[0]:,} to {sizes[-1]:,} users"
     rows = [
         ("task", task.id),
         ("asked", plan.question),
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}"),
         ("counted on", f"{plan.honest_fraction:.0%} of the users of every batch follow the protocol"),
-        ("batches", f"{batches}; each user is in {_levels(routing.shufflers)}"),
+        ("batches", f"{batches}; each user is in {levels}"),
         (
             "a report",
-            f"at most {routing.longest_report_bytes:,} bytes: {_messages(task)} messages, each encrypted alone",
+            f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone",
         ),
         ("encrypted to", task.public_key.text),
         ("one lying client", plan.lying_client),
@@ -213,13 +207,3 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
                 ("read", f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"),
             ]
         )
-
-
-def _levels(levels: int) -> str:
-    return "one" if levels == 1 else f"at most {levels}"
-
-
-def _messages(task: "Task") -> int:
-    from shuffledp.service.wire import CIPHERTEXT_BYTES
-
-    return task.routing.longest_report_bytes // CIPHERTEXT_BYTES

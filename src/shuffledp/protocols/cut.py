@@ -1,11 +1,14 @@
 """Counts that are answered with 0 unless the messages prove that they are not: how far off, whatever they are."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from shuffledp.accounting.laws import Binomial, Floats
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
+from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
 
 # Messages a user on average, and at most.
@@ -23,6 +26,34 @@ def check_messages(mean: float, most: int) -> None:
             f"would be more than {LARGEST_MEAN} on average or {LARGEST_MOST} at most a user",
             "take fewer categories, or the method decoys, whose messages fall with the number of users",
         )
+
+
+def enough_coins(
+    pair: Callable[[float], DominatingPair],
+    privacy: Privacy,
+    honest: int,
+    most: float,
+    what: str = "for one coin a category each to hide a user's move",
+) -> Callable[[float], bool]:
+    """Whether coins of a probability are enough; an InfeasibleError where not even those of the largest one are.
+
+    Args:
+        pair: what coins of a probability show.
+        privacy: what must hold.
+        honest: how many users toss them.
+        most: the largest probability that there is.
+        what: what so few users cannot do, in words.
+    """
+
+    def enough(probability: float) -> bool:
+        if pair(min(most, probability)).delta(privacy.epsilon) <= privacy.delta:
+            return True
+        if probability < most:
+            return False
+        way_out = "take more users, a larger epsilon or delta, or the method decoys"
+        raise InfeasibleError("users", honest, f"are too few {what}", way_out)
+
+    return enough
 
 
 def table_of(law: Binomial) -> Floats:

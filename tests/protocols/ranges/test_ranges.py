@@ -304,7 +304,7 @@ def test_a_message_that_is_dropped_widens_what_it_can_have_moved() -> None:
         broken = reports.payloads.copy()
         broken[place] = plan.alphabet_size
         found = plan.analyze(Batch(broken, 300))
-        assert found.dropped == 1 and found.bound == pytest.approx(whole.bound + plan.range_reach)
+        assert found.dropped == 1 and found.bound == pytest.approx(whole.bound + plan.message_influence)
         assert np.abs(np.cumsum(found.value) - prefixes).max() <= plan.errors.reach
 
 

@@ -195,12 +195,40 @@ def as_axis(given: Any) -> Axis:
     raise ParameterError("domain", given, "must say which values there are", "pass a number, a range or (low, high)")
 
 
-def as_axes(given: Any) -> tuple[Axis, ...]:
-    """One axis, or a list of one or two.
+def parse_axes(text: str, steps: int | None = None) -> tuple[Axis, ...]:
+    """The axes that a text describes, as it is typed after --domain.
 
-    >>> len(as_axes((64, 128))), len(as_axes([64, 128]))
-    (1, 2)
+    Args:
+        text: LOW:HIGH, or LOW:HIGHxLOW:HIGH for two axes.
+        steps: cells that each axis is cut into; None for whole numbers.
+
+    Returns:
+        One axis, or two.
+
+    Raises:
+        ParameterError: the text says something else.
+
+    >>> parse_axes("0:9"), [axis.size for axis in parse_axes("0:1x-0.5:1.5", 4)]
+    ((Axis(low=0, high=9, steps=None),), [4, 4])
     """
+    axes = []
+    for part in text.split("x"):
+        try:
+            low, high = (int(end) if end.strip().lstrip("+-").isdigit() else float(end) for end in part.split(":"))
+        except ValueError:
+            raise ParameterError("domain", text, "must be LOW:HIGH", "two axes are LOW:HIGHxLOW:HIGH") from None
+        axes.append(Axis(low, high, steps))
+    return as_axes(axes)
+
+
+def as_axes(given: Any) -> tuple[Axis, ...]:
+    """One axis, or a list of one or two, or a text that `parse_axes` takes.
+
+    >>> len(as_axes((64, 128))), len(as_axes([64, 128])), len(as_axes("0:63x0:127"))
+    (1, 2, 2)
+    """
+    if isinstance(given, str):
+        return parse_axes(given)
     if isinstance(given, tuple) and given and not all(isinstance(each, Axis) for each in given):
         return (as_axis(given),)
     if not isinstance(given, list | tuple):

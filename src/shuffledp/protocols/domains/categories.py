@@ -6,7 +6,8 @@ back into names. A domain is public: it must not be read from the data.
 
 import datetime
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -266,6 +267,69 @@ def as_categories(given: Any) -> Categories:
     if isinstance(given, Sequence) and not isinstance(given, str):
         return Names(tuple(given))
     raise ParameterError("domain", given, "must say which categories there are", "pass a number, a range or names")
+
+
+def parse_categories(
+    text: str, other: str | None = None, names_in: Callable[[str], Sequence[str]] | None = None
+) -> Categories:
+    """The domain that a text describes, as it is typed after --domain: the inverse of `Categories.text`.
+
+    Args:
+        text: names between commas, LOW:HIGH of numbers or dates, or hash:CELLS or hash:CELLS:SALT.
+        other: a name that all values outside a list of names are counted as.
+        names_in: turns a text that is none of the others into names; it is cut at commas if left out.
+
+    Raises:
+        ParameterError: the text describes no domain of two categories or more.
+
+    >>> parse_categories("red, green").names(), parse_categories("18:99").size
+    (['red', 'green'], 82)
+    >>> parse_categories("2026-01-01:2026-01-31").size, parse_categories("hash:1000:2026").text
+    (31, 'hash:1000:2026')
+    """
+    found: Categories
+    ends = [end.strip() for end in text.split(":")]
+    if text.startswith("hash:"):
+        cells, _, salt = text.removeprefix("hash:").partition(":")
+        if not re.fullmatch(r"\d{1,18}", cells, re.ASCII):
+            raise ParameterError("domain", text, "must say how many cells", "write hash:1000 or hash:1000:SALT")
+        found = Hashed(int(cells), salt)
+    elif len(ends) == 2 and all(re.fullmatch(r"-?\d+", end) for end in ends):
+        low, high = map(int, ends)
+        _check_order(text, low, high)
+        found = Integers(low, high)
+    elif len(ends) == 2 and all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", end) for end in ends):
+        _check_order(text, *ends)
+        found = Dates(*ends)
+    else:
+        names = tuple(split_names(text, "domain") if names_in is None else names_in(text))
+        names = names if other is None or other in names else (*names, other)
+        if len(names) == 1:
+            problem = "must have at least two categories, or be the path of a file with one name a line"
+            raise ParameterError("domain", text, problem, "write a,b,c or LOW:HIGH, or check the path")
+        return Names(names, other)
+    if other is not None:
+        problem = f"can only be given for a list of names, not for {found.kind}"
+        raise ParameterError("other", other, problem, "leave it out, or widen the domain")
+    return found
+
+
+def split_names(text: str, parameter: str) -> tuple[str, ...]:
+    """The names between commas.
+
+    >>> split_names("red, green,blue", "names")
+    ('red', 'green', 'blue')
+    """
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        problem = "must have a name between any two commas" if "," in text else "must not be empty"
+        raise ParameterError(parameter, repr(text), problem, "write a,b,c")
+    return names
+
+
+def _check_order(text: str, low: Any, high: Any) -> None:
+    if low > high:
+        raise ParameterError("domain", text, "must not end before it begins", "write LOW:HIGH, both are in it")
 
 
 def _from_document(document: Mapping[str, Any]) -> Categories:

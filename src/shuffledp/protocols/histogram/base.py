@@ -10,23 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
+from shuffledp.protocols.counted import CountedPlan, Floats, counted_in_runs
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
-from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
-from shuffledp.protocols.rounds import RoundPlan
-from shuffledp.protocols.tallies import Tally
-from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import LOCAL_METHODS, best_local_histogram
-from shuffledp.sampling.uniform import smallest_width
-
-Floats = NDArray[np.float64]
 
 
 @lru_cache(maxsize=256)
@@ -35,7 +27,7 @@ def _error_bound(plan: "HistogramPlan") -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramPlan(RoundPlan):
+class HistogramPlan(CountedPlan):
     """How many users have each category.
 
     Values are codes 0, 1, ...; `categories` says what they stand for.
@@ -44,10 +36,6 @@ class HistogramPlan(RoundPlan):
     protocol: ClassVar[str] = "histogram"
     lists_methods: ClassVar[bool] = True
     file_command: ClassVar[str] = "histogram"
-    curve: ClassVar[str]
-    """What the noise term of delta is, in words."""
-    drawn: ClassVar[str] = "coins"
-    """What is drawn exactly, in words."""
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
 
@@ -90,15 +78,6 @@ class HistogramPlan(RoundPlan):
         return self.bins
 
     @property
-    def bits_per_message(self) -> int:
-        return max(1, (self.alphabet_size - 1).bit_length())
-
-    @property
-    def _kind(self) -> str:
-        """The narrowest dtype that holds a message."""
-        return f"u{smallest_width(self.bits_per_message) // 8}"
-
-    @property
     def paper_standard_error(self) -> float | None:
         """Of the method with its paper's own constants; None where the paper gives none."""
         return None
@@ -129,7 +108,7 @@ class HistogramPlan(RoundPlan):
         return next(name for name, kind in LOCAL_METHODS.items() if type(best) is kind)
 
     def facts(self) -> list[tuple[str, str]]:
-        sends, *others = RoundPlan.facts(self)
+        sends, *others = CountedPlan.facts(self)
         worst = f"no category is off by more than {self.error_bound:,.4g} users, with 95% confidence"
         return [sends, ("worst category", worst), *others]
 
@@ -159,50 +138,12 @@ class HistogramPlan(RoundPlan):
     def lying_client(self) -> str:
         return f"moves a bin by at most {self.influence:.3g}: {self.message_influence:.3g} for each of its messages"
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        """The noise's curve; coins, decoys and flips are drawn exactly and cost nothing."""
-        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
-        return noise, DeltaTerm("sampling", 0.0, f"{self.drawn} are drawn exactly")
-
     def counts(self, codes: Codes) -> Codes:
         """How many have each code."""
         return np.asarray(np.bincount(codes, minlength=self.bins), dtype=np.int64)
 
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.counts(self.check_values(values)), dtype=np.float64)
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """How often each message of the alphabet came."""
-        known = batch.payloads[batch.payloads < self.alphabet_size]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
-        return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
-
-    @abstractmethod
-    def _read(self, seen: Codes) -> Floats:
-        """The categories' estimates from how often each message came."""
-
-    @abstractmethod
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        """How often each message comes from these users, drawn from its law without making the messages."""
-
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        self.check_reports(tally.reports)
-        return self._estimate(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        codes = self.check_values(values)
-        self.check_reports(codes.size)
-        return self._estimate(self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
-
-    def _estimate(self, value: Floats, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
-        return VectorEstimate(
-            value=value,
-            standard_error=self.standard_error,
-            bound=self.error_bound + dropped * self.message_influence,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
 
     @property
     def neighbours(self) -> tuple[Codes, Codes, Codes]:
@@ -212,10 +153,3 @@ class HistogramPlan(RoundPlan):
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category, and how many the second."""
         return np.stack([counted_in_runs(reports.payloads == code, reports, trials) for code in (0, 1)], axis=1)
-
-
-def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:
-    """How many of the messages hit, in each of `trials` equal runs."""
-    starts = np.concatenate(([0], np.cumsum(reports.sizes.reshape(trials, -1).sum(axis=1))))
-    before = np.concatenate(([0], np.cumsum(hits, dtype=np.int64)))
-    return np.asarray(np.diff(before[starts]))

@@ -35,6 +35,28 @@ def binomial_below(k: Floats, trials: Floats, p: float) -> Floats:
     return np.where(inside, tail, np.where(j < 0, 0.0, 1.0))
 
 
+def on_window(trials: int, p: float, tail: float) -> tuple[Floats, Floats, float]:
+    """Values of a binomial but for its tails, their weights, and the weight left out.
+
+    >>> [part.tolist() for part in on_window(3, 1.0, 1e-9)[:2]]
+    [[3.0], [1.0]]
+    """
+    if trials == 0 or p in (0, 1):
+        return np.array([trials * p]), np.ones(1), 0.0
+    law = Binomial(trials, p)
+    low, high = law.window(tail)
+    values = np.arange(low, high + 1, dtype=np.float64)
+    return values, np.exp(law.log_pmf(values)), law.cdf(low - 1) + law.sf(high)
+
+
+def in_groups(trials: int, p: float, tail: float, width: int) -> tuple[Floats, Floats, Floats, float]:
+    """A binomial's values in groups of so many: the first and last of each, their weights, and the weight left out."""
+    values, weights, outside = on_window(trials, p, tail)
+    firsts = np.arange(0, values.size, width)
+    lasts = np.append(firsts[1:], values.size) - 1
+    return values[firsts], values[lasts], np.add.reduceat(weights, firsts), outside
+
+
 def balls_bound(
     throws: int,
     probability: float,
@@ -53,17 +75,7 @@ def balls_bound(
     >>> balls_bound(427, 1.0, 2) < 3.5 * math.sqrt(427 / 4)
     True
     """
-    if probability == 1:
-        starts, ends, weights, outside = np.array([float(throws)]), np.array([float(throws)]), np.ones(1), 0.0
-    else:
-        law = Binomial(throws, probability)
-        low, high = law.window(_LEFT_OUT / bins)
-        edges = np.unique(np.append(np.arange(low, high + 1, max(1, bins // 20)), high + 1)).astype(np.float64)
-        starts, ends = edges[:-1], edges[1:] - 1
-        every = np.exp(law.log_pmf(np.arange(low, high + 1, dtype=np.float64)))
-        weights = np.add.reduceat(every, (starts - low).astype(np.int64))
-        outside = law.cdf(low - 1) + law.sf(high)
-
+    starts, ends, weights, outside = in_groups(throws, probability, _LEFT_OUT / bins, max(1, bins // 20))
     many, few = bins if above is None else above, bins if below is None else below
 
     def unlikely(a: float) -> bool:

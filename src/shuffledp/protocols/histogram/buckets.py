@@ -35,6 +35,7 @@ class Buckets(HashedBlanketPlan):
 
     Reference: Luo, Wang, Yi 2022, whose hash function this is, read the other way.
 
+    >>> from shuffledp.privacy import Privacy
     >>> plan = Buckets.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1_000_000)
     >>> plan.messages_per_user_max, plan.error_bound <= 2 * plan.reference()["central_l_inf_error"]
     (11, True)

@@ -6,14 +6,12 @@ the binomials of a group's two ends, one stochastically larger and one smaller t
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.histogram.bounds import binomial_above, binomial_below
+from shuffledp.protocols.histogram.bounds import binomial_above, binomial_below, in_groups, on_window
 
 Failure = Callable[[int, int, float], float]
 """First and last count of a group, and a bound: how likely a bin with such a count is further off."""
@@ -23,24 +21,6 @@ _LEFT_OUT = 1e-6
 # How far the mean may move inside a group: in people, or as a part of the error's deviation where that is more.
 _GROUP, _PART = 0.25, 0.05
 _STEP = 1.002
-
-
-@dataclass(frozen=True, slots=True)
-class _Masses:
-    """A binomial's masses on a window, and what lies outside."""
-
-    values: Floats
-    weights: Floats
-    outside: float
-
-    @classmethod
-    def of(cls, trials: int, p: float, tail: float) -> "_Masses":
-        if trials == 0 or p == 0:
-            return cls(np.zeros(1), np.ones(1), 0.0)
-        law = Binomial(trials, p)
-        low, high = law.window(tail)
-        values = np.arange(low, high + 1, dtype=np.float64)
-        return cls(values, np.exp(law.log_pmf(values)), law.cdf(low - 1) + law.sf(high))
 
 
 def _count_groups(users: int, step: float, deviation: float) -> list[tuple[int, int]]:
@@ -62,26 +42,19 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
     """
     tail = _LEFT_OUT / bins
     deviation = math.sqrt(throws * probability * hit + users * collision)
-    if probability == 1:
-        starts, ends, weights, outside = np.array([float(throws)]), np.array([float(throws)]), np.ones(1), 0.0
-    else:
-        law = Binomial(throws, probability)
-        low, high = law.window(tail)
-        width = max(1, int(max(_GROUP, _PART * deviation) / hit))
-        edges = np.append(np.arange(low, high + 1, width), high + 1).astype(np.float64)
-        starts, ends = edges[:-1], edges[1:] - 1
-        every = np.exp(law.log_pmf(np.arange(low, high + 1, dtype=np.float64)))
-        weights = np.add.reduceat(every, (starts - low).astype(np.int64))
-        outside = law.cdf(low - 1) + law.sf(high)
+    width = max(1, int(max(_GROUP, _PART * deviation) / hit))
+    starts, ends, weights, outside = in_groups(throws, probability, tail, width)
 
     def failure(first: int, last: int, a: float) -> float:
         """For counts first..last: the most collisions are those of the first, the fewest those of the last."""
-        most, fewest = (_Masses.of(users - count, collision, tail) for count in (first, last))
-        limit = a + starts[:, np.newaxis] * hit + (users - last) * collision - most.values
-        above = binomial_above(limit, np.broadcast_to(ends[:, np.newaxis], limit.shape), hit) @ most.weights
-        limit = ends[:, np.newaxis] * hit + (users - first) * collision - a - fewest.values
-        below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ fewest.weights
-        return float(weights @ (above + below)) + outside + most.outside + fewest.outside
+        (most, likely, out), (fewest, rare, beyond) = (
+            on_window(users - count, collision, tail) for count in (first, last)
+        )
+        limit = a + starts[:, np.newaxis] * hit + (users - last) * collision - most
+        above = binomial_above(limit, np.broadcast_to(ends[:, np.newaxis], limit.shape), hit) @ likely
+        limit = ends[:, np.newaxis] * hit + (users - first) * collision - a - fewest
+        below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ rare
+        return float(weights @ (above + below)) + outside + out + beyond
 
     return _worst_of(_count_groups(users, collision, deviation), failure, bins, deviation)
 
@@ -97,12 +70,12 @@ def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
     tail = _LEFT_OUT / bins
 
     def failure(first: int, last: int, a: float) -> float:
-        up, down = (_Masses.of(count, flip, tail) for count in (first, last))
-        limit = a + (cells - 2 * last) * flip + up.values
-        above = float(binomial_above(limit, np.full(limit.shape, float(cells - first)), flip) @ up.weights)
-        limit = (cells - 2 * first) * flip - a + down.values
-        below = float(binomial_below(limit, np.full(limit.shape, float(cells - last)), flip) @ down.weights)
-        return above + below + up.outside + down.outside
+        (up, likely, out), (down, rare, beyond) = (on_window(count, flip, tail) for count in (first, last))
+        limit = a + (cells - 2 * last) * flip + up
+        above = float(binomial_above(limit, np.full(limit.shape, float(cells - first)), flip) @ likely)
+        limit = (cells - 2 * first) * flip - a + down
+        below = float(binomial_below(limit, np.full(limit.shape, float(cells - last)), flip) @ rare)
+        return above + below + out + beyond
 
     deviation = math.sqrt(cells * flip)
     return _worst_of(_count_groups(users, 2 * flip, deviation), failure, bins, deviation)

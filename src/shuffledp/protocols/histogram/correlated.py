@@ -20,11 +20,12 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import check_delta, smallest_cap
+from shuffledp.protocols.counted import Floats, counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan, counted_in_runs
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import largest_deviation
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import OptInPair
-from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.cut import check_messages
+from shuffledp.protocols.counted import Floats
+from shuffledp.protocols.cut import check_messages, enough_coins
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
-from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.bounds import binomial_above
 from shuffledp.protocols.histogram.hashed_rows import (
     Draft,
@@ -48,19 +47,8 @@ def _pair(honest: int, probability: float, rows: int) -> RepeatedPair:
 @lru_cache(maxsize=64)
 def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
     """The smallest probability of opting in that is enough in so many rows at once."""
-
-    def enough(probability: float) -> bool:
-        if _pair(honest, min(1.0, probability), rows).delta(privacy.epsilon) <= privacy.delta:
-            return True
-        if probability < 1:
-            return False
-        raise InfeasibleError(
-            "users",
-            honest,
-            f"are too few to hide a user's move in {rows} rows",
-            "take more users, a larger epsilon or delta, or the method decoys",
-        )
-
+    what = f"to hide a user's move in {rows} rows"
+    enough = enough_coins(lambda probability: _pair(honest, probability, rows), privacy, honest, 1.0, what)
     # Losses add up like variances: so many times as many coins, or a little less.
     return min(1.0, smallest_near(enough, min(1.0, rows * smallest_opt_in(honest, privacy))))
 

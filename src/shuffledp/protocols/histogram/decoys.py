@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.messages import Reports
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.histogram.base import Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.histogram.bounds import balls_bound
 from shuffledp.protocols.request import Request
@@ -29,6 +29,7 @@ class Decoys(BlanketPlan):
     Reference: the blanket of Balle, Bell, Gascon, Nissim 2019, as messages of its own; Luo, Wang, Yi 2022,
     for domains that need no hashing.
 
+    >>> from shuffledp.privacy import Privacy
     >>> plan = Decoys.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1000)
     >>> round(plan.standard_error, 2), round(plan.messages_per_user_mean, 2), plan.messages_per_user_max
     (6.53, 1.43, 2)

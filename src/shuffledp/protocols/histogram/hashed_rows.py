@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.public_hash import PublicHashes
 from shuffledp.randomness import RandomBits
 

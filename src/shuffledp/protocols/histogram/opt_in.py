@@ -11,16 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
-from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.cut import check_messages, deviations_at, mean_squares_when_cut, table_of
+from shuffledp.protocols.counted import Floats
+from shuffledp.protocols.cut import (
+    check_messages,
+    deviations_at,
+    enough_coins,
+    mean_squares_when_cut,
+    table_of,
+)
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
-from shuffledp.protocols.histogram.bounds import binomial_above
+from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.histogram.bounds import binomial_above, on_window
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -35,30 +41,13 @@ _LEFT_OUT = 1e-20
 @lru_cache(maxsize=256)
 def smallest_opt_in(honest: int, privacy: Privacy) -> float:
     """The smallest probability of opting in that hides which of two bins a user is in."""
-
-    def enough(probability: float) -> bool:
-        if OptInPair(honest, min(1.0, probability)).delta(privacy.epsilon) <= privacy.delta:
-            return True
-        if probability < 1:
-            return False
-        raise InfeasibleError(
-            "users",
-            honest,
-            "are too few for one coin a category each to hide a user's move",
-            "take more users, a larger epsilon or delta, or the method decoys",
-        )
-
+    enough = enough_coins(lambda probability: OptInPair(honest, probability), privacy, honest, 1.0)
     return min(1.0, smallest_real(enough, 0.0, min(1.0, 4 / honest), relative=1e-6))
 
 
 def opting_law(users: int, probability: float) -> tuple[Floats, Floats, float]:
     """How many opt in, their weights, and the weight left out."""
-    if probability == 1:
-        return np.array([float(users)]), np.ones(1), 0.0
-    law = Binomial(users, probability)
-    low, high = law.window(_LEFT_OUT)
-    numbers = np.arange(low, high + 1, dtype=np.float64)
-    return numbers, np.exp(law.log_pmf(numbers)), law.cdf(low - 1) + law.sf(high)
+    return on_window(users, probability, _LEFT_OUT)
 
 
 @lru_cache(maxsize=64)

@@ -15,9 +15,11 @@ from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import (
     check_messages,
     deviations_at,
+    enough_coins,
     failure_of_each,
     mean_squares_when_cut,
     table_of,
@@ -25,7 +27,7 @@ from shuffledp.protocols.cut import (
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
-from shuffledp.protocols.histogram.base import Floats, HistogramPlan
+from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
@@ -46,19 +48,7 @@ def _pair(honest: int, silence: float) -> TwoBinsPair:
 @lru_cache(maxsize=256)
 def _smallest_silence(honest: int, privacy: Privacy) -> float:
     """The rarest silences that hide two bins' move."""
-
-    def enough(silence: float) -> bool:
-        if _pair(honest, min(0.5, silence)).delta(privacy.epsilon) <= privacy.delta:
-            return True
-        if silence < 0.5:
-            return False
-        raise InfeasibleError(
-            "users",
-            honest,
-            "are too few for one coin a category each to hide a user's move",
-            "take more users, a larger epsilon or delta, or the method decoys",
-        )
-
+    enough = enough_coins(lambda silence: _pair(honest, silence), privacy, honest, 0.5)
     # Asked from the limit of rare silences on: far above it there would be very many outcomes.
     return min(0.5, smallest_real(enough, 0.0, min(0.5, smallest_blanket(privacy) / honest), relative=1e-7))
 

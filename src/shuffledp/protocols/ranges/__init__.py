@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from shuffledp.protocols.domains.axes import as_axes
+from shuffledp.protocols.domains.axes import as_axes, parse_axes
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.ranges.grid import Grid
@@ -18,7 +18,8 @@ class RangesFamily(Family[RangesPlan]):
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[RangesPlan]:
         """The least error of the worst prefix within the messages allowed, and why."""
         given = self.read_domain(domain)
-        axes = given.pop("domain")
+        axes, steps = given.pop("domain"), given.pop("steps", None)
+        axes = parse_axes(axes, steps) if isinstance(axes, str) else as_axes(axes)
         (name,) = self._tried(method) if method != "auto" else ["tree" if len(axes) == 1 else "grid"]
         plan: RangesPlan = self.methods[name].for_request(request, axes=axes, **given)
         levels = f"{len(plan.levels)} levels of branching {plan.branching[0]}"
@@ -38,7 +39,8 @@ Ranges = RangesFamily.of(
     Dyadic,
     Grid,
     domain=(
-        DomainParameter("domain", as_axes, "add LOW:HIGH", "must be given: which values there are is public"),
+        DomainParameter("domain", None, "add LOW:HIGH", "must be given: which values there are is public"),
+        DomainParameter("steps"),
         DomainParameter("branching"),
     ),
 )

@@ -2,36 +2,31 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.domains.axes import Axes, Axis, as_axes
+from shuffledp.errors import ParameterError
+from shuffledp.messages import Reports
+from shuffledp.protocols.counted import CountedPlan, Floats
+from shuffledp.protocols.domains.axes import AnyAxes, Axes, Axis, as_axes
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import domain, noise
+from shuffledp.protocols.fields import AGAIN, domain, noise
 from shuffledp.protocols.presentation import Column, Listing, Row
 from shuffledp.protocols.ranges.bounds import DecoyWeights
-from shuffledp.protocols.rounds import RoundPlan
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
-from shuffledp.sampling.uniform import smallest_width, uniform_below
+from shuffledp.sampling.uniform import uniform_below
 from shuffledp.schedules.interval_trees import IntervalTree
 
-Floats = NDArray[np.float64]
 LARGEST_COINS = 1 << 20
 LARGEST_DOMAIN = 1 << 22
 # In an audit, steps of the logarithm of the likelihood ratio.
@@ -55,7 +50,10 @@ def _shapes(trees: tuple[IntervalTree, ...], levels: tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """What a plan's estimates can be off by."""
+    """What a plan's estimates can be off by.
+
+    Rounded up to about eight digits, which every machine agrees on: plans are compared by the numbers in their files.
+    """
 
     value: float  # standard error of the worst single value
     value_bound: float  # all values at once
@@ -63,10 +61,9 @@ class Errors:
     prefix_bound: float  # all prefixes at once
     reach: float  # how far one message can move a prefix
 
-
-def rounded_up(number: float) -> float:
-    """About eight digits, which every machine agrees on: plans are compared by the numbers in their files."""
-    return float(f"{number * (1 + 1e-8):.9g}")
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, float(f"{getattr(self, field.name) * (1 + 1e-8):.9g}"))
 
 
 @lru_cache(maxsize=64)
@@ -75,7 +72,7 @@ def _errors(plan: "RangesPlan") -> Errors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangesPlan(RoundPlan):
+class RangesPlan(CountedPlan):
     """Counts of all ranges of values, from a tree over the values of each axis.
 
     Values are codes 0, 1, ... along each axis; `axes` says what they stand for. At each level (two dimensions: at each
@@ -87,22 +84,39 @@ class RangesPlan(RoundPlan):
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
     file_command: ClassVar[str] = "quantile"
 
+    law: ClassVar[str] = "blankets"
+    curve: ClassVar[str] = "the levels' two-bin pairs, composed exactly"
+    drawn: ClassVar[str] = "coins and decoys"
+    dominates_because: ClassVar[str] = (
+        "With all others' values known the view is, level by level, the user's node among honest users' decoys, "
+        "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
+        "shows nothing: the product over all levels is the worst."
+    )
+
     axes: tuple[Axis, ...] = domain(read=as_axes, write=lambda axes: [axis.document() for axis in axes])
-    branching: tuple[int, ...] = domain()
+    branching: tuple[int, ...] = domain(read=tuple)
     coins: tuple[int, ...] = noise(f"[1, {LARGEST_COINS}]")
     probabilities: tuple[float, ...] = noise("(0, 1]")
 
-    # --- the trees ---------------------------------------------------------------------------
+    @classmethod
+    @abstractmethod
+    def checked_axes(cls, axes: AnyAxes) -> tuple[Axis, ...]:
+        """The axes, or a ParameterError where they are too many, too few or too long for this method."""
 
     def _check_domain(self) -> None:
-        object.__setattr__(self, "axes", as_axes(self.axes))
-        if not isinstance(self.branching, list | tuple) or len(self.branching) != len(self.axes):
-            raise ParameterError("branching", self.branching, "must be one number an axis", "make the plan again")
-        object.__setattr__(self, "branching", tuple(self.branching))
+        self.checked_axes(self.axes)
+        if not isinstance(self.branching, list | tuple) or len(self.branching) != len(as_axes(self.axes)):
+            raise ParameterError("branching", self.branching, "must be one number an axis", AGAIN)
+
+    def _check_noise(self) -> None:
+        super(RangesPlan, self)._check_noise()
         if self.size > LARGEST_DOMAIN:
             raise ParameterError("domain", self.size, f"must have at most {LARGEST_DOMAIN} cells", "take wider steps")
         if sum(self.level_sizes) >= 1 << 32:
             raise ParameterError("branching", self.branching, "makes too many nodes", "take a larger one")
+        levels = len(self.levels)
+        if len(self.coins) != levels or len(self.probabilities) != levels:
+            raise ParameterError("coins", self.coins, f"must be {levels} numbers, one a level", AGAIN)
 
     @property
     def domain(self) -> Axes:
@@ -137,35 +151,15 @@ class RangesPlan(RoundPlan):
         """Nodes of every level that is sent."""
         return tuple(math.prod(shape) for shape in self.level_shapes)
 
-    # --- noise and messages ------------------------------------------------------------------
-
-    def _check_noise(self) -> None:
-        levels = len(self.levels)
-        if len(self.coins) != levels or len(self.probabilities) != levels:
-            raise ParameterError("coins", self.coins, f"must be {levels} numbers, one a level", "make the plan again")
-        for coins in self.coins:
-            if isinstance(coins, bool) or not isinstance(coins, int) or not 1 <= coins <= LARGEST_COINS:
-                raise ParameterError("coins", coins, f"must lie in 1..{LARGEST_COINS}", "make the plan again")
-        for probability in self.probabilities:
-            if isinstance(probability, bool) or not isinstance(probability, float) or not 0 < probability <= 1:
-                raise ParameterError("probability", probability, "must lie in (0, 1]", "make the plan again")
-
     @property
-    def noise(self) -> dict[str, Any]:
-        return {"law": "blankets", "coins": list(self.coins), "probabilities": list(self.probabilities)}
-
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        for name in ("coins", "probabilities"):
-            if not isinstance(noise.get(name), list):
-                raise DataError(f"noise.{name}", noise.get(name), "must be a list", "make the plan again")
-        return cls(coins=tuple(noise["coins"]), probabilities=tuple(noise["probabilities"]), **common)
+    def _thrown(self) -> Iterable[tuple[int, float, int]]:
+        """Coins, their probability and the nodes they fall into, level by level."""
+        return zip(self.coins, self.probabilities, self.level_sizes, strict=True)
 
     @property
     def blanket_means(self) -> tuple[float, ...]:
         """Decoys of all users in one node, on average, level by level."""
-        thrown = zip(self.coins, self.probabilities, self.level_sizes, strict=True)
-        return tuple(self.users * coins * probability / nodes for coins, probability, nodes in thrown)
+        return tuple(self.users * coins * probability / nodes for coins, probability, nodes in self._thrown)
 
     @property
     def messages_per_user_mean(self) -> float:
@@ -178,12 +172,6 @@ class RangesPlan(RoundPlan):
     @property
     def alphabet_size(self) -> int:
         return sum(self.level_sizes)
-
-    @property
-    def bits_per_message(self) -> int:
-        return (self.alphabet_size - 1).bit_length()
-
-    # --- errors ------------------------------------------------------------------------------
 
     @abstractmethod
     def _compute_errors(self) -> Errors:
@@ -209,10 +197,6 @@ class RangesPlan(RoundPlan):
 
     @property
     def message_influence(self) -> float:
-        return self.range_reach
-
-    @property
-    def range_reach(self) -> float:
         """How far one message can move a range, which is a difference of prefixes: two, or four corners."""
         return float(1 << len(self.axes)) * self.errors.reach
 
@@ -294,33 +278,14 @@ class RangesPlan(RoundPlan):
         columns = (Column("who", right=False), Column("one value"), Column("worst prefix"), whom)
         return Listing("Beside others", columns, tuple(shown))
 
-    # --- privacy -----------------------------------------------------------------------------
-
     def pair(self, honest: int) -> ProductPair:
-        thrown = zip(self.coins, self.probabilities, self.level_sizes, strict=True)
-        return _product(tuple((honest * coins, probability / nodes) for coins, probability, nodes in thrown))
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the levels' two-bin pairs, composed exactly"),
-            DeltaTerm("sampling", 0.0, "coins and decoys are drawn exactly"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "With all others' values known the view is, level by level, the user's node among honest users' decoys, "
-            "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
-            "shows nothing: the product over all levels is the worst."
-        )
+        return _product(tuple((honest * coins, probability / nodes) for coins, probability, nodes in self._thrown))
 
     def epsilon_with(self, honest_fraction: float) -> float:
         return self.pair(honest_users(self.users, honest_fraction)).epsilon(self.privacy.delta)
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"probabilities": tuple(part * each for each in self.probabilities)}
-
-    # --- the clients' side -------------------------------------------------------------------
 
     def _nodes(self, codes: Codes) -> list[Codes]:
         """The node of every user, level by level."""
@@ -336,10 +301,6 @@ class RangesPlan(RoundPlan):
     def true_value(self, values: ArrayLike) -> Floats:
         leaves = self._nodes(self.check_values(values))[-1]
         return np.bincount(leaves, minlength=self.size).astype(np.float64)
-
-    @property
-    def _kind(self) -> str:
-        return f"u{smallest_width(self.bits_per_message) // 8}"
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
@@ -361,51 +322,25 @@ class RangesPlan(RoundPlan):
             offset += nodes
         return Reports(payloads, sizes.sum(axis=1))
 
-    # --- the server's side -------------------------------------------------------------------
-
     @abstractmethod
     def _leaves(self, counts: list[Floats]) -> Floats:
         """The values' estimates from the centred counts of every level."""
 
-    def _read(self, seen: list[Codes], *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
+    def _read(self, seen: Codes) -> Floats:
         """All but the users' own messages are decoys, so their number is seen: each node's share is taken off."""
         counts: list[Floats] = []
-        for each, shape in zip(seen, self.level_shapes, strict=True):
+        for each, shape in zip(np.split(seen, np.cumsum(self.level_sizes)[:-1]), self.level_shapes, strict=True):
             share = np.float64((int(each.sum()) - self.users) / each.size)
             counts.append((each - share).reshape(shape))
-        errors = self.errors
-        return VectorEstimate(
-            value=self._leaves(counts).reshape(-1),
-            standard_error=errors.value,
-            bound=errors.value_bound + dropped * self.range_reach,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+        return self._leaves(counts).reshape(-1)
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """How often each node came, level by level."""
-        known = batch.payloads[batch.payloads < self.alphabet_size]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
-        return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
-
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
-        self.check_reports(tally.reports)
-        levels = np.split(tally.counts, np.cumsum(self.level_sizes)[:-1])
-        return self._read(levels, dropped=tally.malformed, simulated=simulated)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        codes = self.check_values(values)
-        self.check_reports(len(codes))
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         seen = []
-        thrown = zip(self.coins, self.probabilities, self.level_sizes, strict=True)
-        for own, (coins, probability, nodes) in zip(self._nodes(codes), thrown, strict=True):
+        for own, (coins, probability, nodes) in zip(self._nodes(codes), self._thrown, strict=True):
             decoys = int(binomial(self.users * coins, probability, 1, bits=bits)[0])
             fallen = uniform_below(nodes, decoys, bits=bits).astype(np.int64)
             seen.append(np.bincount(own, minlength=nodes) + np.bincount(fallen, minlength=nodes))
-        return self._read(seen, simulated=not bits.is_secure)
-
-    # --- the audit ---------------------------------------------------------------------------
+        return np.concatenate(seen)
 
     @property
     def neighbours(self) -> tuple[Codes, Codes, Codes]:

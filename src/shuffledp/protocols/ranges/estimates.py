@@ -45,19 +45,7 @@ class RangeEstimate:
 
     def count(self, low: float, high: float) -> Estimate:
         """How many users have a value of low..high, both included; ends must be values, or ends of cells."""
-        axis = self.plan.axes[0]
-        first, last = _codes(axis, low, high)
-        functional = np.zeros(axis.size)
-        functional[first : last + 1] = 1.0
-        levels = self.plan.level_weights((functional,))
-        return Estimate(
-            value=float(self.values.value[first : last + 1].sum()),
-            standard_error=math.sqrt(sum(level.variance for level in levels)),
-            bound=one_sum_bound(levels) + self.values.dropped * self.plan.range_reach,
-            confidence=CONFIDENCE,
-            dropped=self.values.dropped,
-            simulated=self.values.simulated,
-        )
+        return _count(self.plan, self.values, [(low, high)])
 
     @property
     def prefix_bound(self) -> float:
@@ -108,23 +96,26 @@ class GridEstimate:
 
     def count(self, first: tuple[float, float], second: tuple[float, float]) -> Estimate:
         """How many users lie in a rectangle: a range of the first axis, and one of the second."""
-        functionals, shape = [], [axis.size for axis in self.plan.axes]
-        inside = self.values.value.reshape(shape)
-        for place, (axis, ends) in enumerate(zip(self.plan.axes, (first, second), strict=True)):
-            low, high = _codes(axis, *ends)
-            functional = np.zeros(axis.size)
-            functional[low : high + 1] = 1.0
-            functionals.append(functional)
-            inside = inside[low : high + 1] if place == 0 else inside[:, low : high + 1]
-        levels = self.plan.level_weights(tuple(functionals))
-        return Estimate(
-            value=float(inside.sum()),
-            standard_error=math.sqrt(sum(level.variance for level in levels)),
-            bound=one_sum_bound(levels) + self.values.dropped * self.plan.range_reach,
-            confidence=CONFIDENCE,
-            dropped=self.values.dropped,
-            simulated=self.values.simulated,
-        )
+        return _count(self.plan, self.values, [first, second])
+
+
+def _count(plan: "RangesPlan", values: VectorEstimate, ranges: list[tuple[float, float]]) -> Estimate:
+    """How many users have a value in the product of these ranges, one an axis."""
+    functionals, inside = [], []
+    for axis, ends in zip(plan.axes, ranges, strict=True):
+        low, high = _codes(axis, *ends)
+        inside.append(slice(low, high + 1))
+        functionals.append(np.zeros(axis.size))
+        functionals[-1][inside[-1]] = 1.0
+    levels = plan.level_weights(tuple(functionals))
+    return Estimate(
+        value=float(values.value.reshape([axis.size for axis in plan.axes])[tuple(inside)].sum()),
+        standard_error=math.sqrt(sum(level.variance for level in levels)),
+        bound=one_sum_bound(levels) + values.dropped * plan.message_influence,
+        confidence=CONFIDENCE,
+        dropped=values.dropped,
+        simulated=values.simulated,
+    )
 
 
 def _first(reached: NDArray[np.bool_]) -> int:

@@ -9,16 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.axes import AnyAxes, as_axes
+from shuffledp.protocols.counted import Floats
+from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
 from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.histogram.blanket import paper_blanket
-from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
+from shuffledp.protocols.ranges.base import Errors, RangesPlan
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
 from shuffledp.protocols.ranges.estimates import GridEstimate
-from shuffledp.protocols.ranges.planning import calibrated, first_guess, thrown
+from shuffledp.protocols.ranges.planning import Considered, best_of
 from shuffledp.protocols.request import Request
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
@@ -81,33 +82,24 @@ class Grid(RangesPlan):
     @classmethod
     def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:
         """The least error of the worst corner within the messages allowed; without a limit, few messages for it."""
-        privacy, max_messages = request.privacy, request.max_messages
         only_exact(request.constants)
-        both = as_axes(axes)
-        _check_sides(tuple(axis.size for axis in both))
-        honest = request.honest
-        rows = []
+        both, rows = cls.checked_axes(axes), []
         choices = [balanced_branchings(axis.size) if branching is None else (branching,) for axis in both]
         for branchings in itertools.product(*choices):
             trees = [IntervalTree(axis.size, each) for axis, each in zip(both, branchings, strict=True)]
             for split in _SPLITS:
-                rows += _considered(trees, split, privacy, honest)
-        best = _choose(rows, max_messages)
-        for branchings, sizes, shares in best:
-            coins, probabilities = calibrated(privacy, honest, sizes, shares)
-            if max_messages is None or len(sizes) + sum(coins) <= max_messages:
-                return cls(
-                    **request.common,
-                    axes=both,
-                    branching=branchings,
-                    coins=coins,
-                    probabilities=probabilities,
-                )
-        raise InfeasibleError("max_messages", max_messages, "is too few for this domain", "allow more, or wider steps")
+                rows += _considered(trees, split, request)
+        return cls(**request.common, axes=both, **best_of(rows, request, _TOLERANCE))
 
-    def _check_domain(self) -> None:
-        _check_sides(tuple(axis.size for axis in as_axes(self.axes)))
-        super(Grid, self)._check_domain()
+    @classmethod
+    def checked_axes(cls, axes: AnyAxes) -> tuple[Axis, ...]:
+        found = as_axes(axes)
+        if len(found) != 2:
+            raise ParameterError("domain", f"{len(found)} axes", "must be two for a grid", "one takes the method tree")
+        longest = max(axis.size for axis in found)
+        if longest > LARGEST_SIDE:
+            raise ParameterError("domain", longest, f"must have sides of at most {LARGEST_SIDE}", "take wider steps")
+        return found
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:
@@ -150,13 +142,7 @@ class Grid(RangesPlan):
             bound = every_sum_bound(variances.reshape(-1), spans.reshape(-1))
             found.append((math.sqrt(float(variances.max())), bound, float(spans.max())))
         (value, value_bound, _), (corner, corner_bound, reach) = found
-        return Errors(
-            value=rounded_up(value),
-            value_bound=rounded_up(value_bound),
-            prefix=rounded_up(corner),
-            prefix_bound=rounded_up(corner_bound),
-            reach=rounded_up(reach),
-        )
+        return Errors(value, value_bound, corner, corner_bound, reach)
 
     def standard_errors_for(self, values: ArrayLike) -> Floats:
         singles = [_AxisWeights.of(each, np.eye(each.tree.size)) for each in self.squares]
@@ -195,23 +181,13 @@ class Grid(RangesPlan):
         }
 
 
-_Row = tuple[float, float, int, tuple[int, ...], tuple[int, ...], tuple[float, ...]]
-
-
-def _check_sides(sizes: tuple[int, ...]) -> None:
-    if len(sizes) != 2:
-        raise ParameterError("domain", f"{len(sizes)} axes", "must be two for a grid", "one takes the method tree")
-    if max(sizes) > LARGEST_SIDE:
-        raise ParameterError("domain", max(sizes), f"must have sides of at most {LARGEST_SIDE}", "take wider steps")
-
-
 def _nodes_table(trees: Any) -> Floats:
     first, second = ([tree.nodes(level) for level in range(tree.depth + 1)] for tree in trees)
     return np.outer(first, second).astype(np.float64)
 
 
-def _considered(trees: list[IntervalTree], split: float, privacy: Privacy, honest: int) -> list[_Row]:
-    """Trees with one split of the noise, by a first guess at it: error, messages, and what to calibrate."""
+def _considered(trees: list[IntervalTree], split: float, request: Request) -> list[Considered]:
+    """Two trees with one split of the noise: a product of a number for either axis's level."""
     parts: list[NDArray[np.float64]] = []
     for tree in trees:
         nodes = np.array([tree.nodes(level) for level in range(tree.depth + 1)])
@@ -219,36 +195,15 @@ def _considered(trees: list[IntervalTree], split: float, privacy: Privacy, hones
     table = np.outer(*parts)
     sizes = tuple(int(size) for size in _nodes_table(trees).reshape(-1)[1:])
     shares = tuple(float(share) for share in table.reshape(-1)[1:])
-    guess = first_guess(privacy, shares)
-    try:
-        coins, probabilities = thrown(honest, sizes, [guess * share for share in shares])
-    except InfeasibleError:
-        return []
-    means = guess * table
-    means[0, 0] = 0.0
-    sides = []
-    for tree, part in zip(trees, parts, strict=True):
-        at = np.unique(np.linspace(0, tree.size - 1, min(tree.size, _LOOKED_AT)).astype(np.int64))
-        corners = (np.arange(tree.size)[:, np.newaxis] <= at).astype(np.float64)
-        sides.append(_AxisWeights.of(TreeSquares(tree, part[1:].tolist(), float(part[0])), corners))
-    error = math.sqrt(float(_variances(means, _nodes_table(trees), *sides).max()))
-    sent = len(sizes) + float(np.dot(coins, probabilities))
-    return [(error, sent, len(sizes) + sum(coins), tuple(tree.branching for tree in trees), sizes, shares)]
 
+    def error(scale: float) -> float:
+        means = scale * table
+        means[0, 0] = 0.0
+        sides = []
+        for tree, part in zip(trees, parts, strict=True):
+            at = np.unique(np.linspace(0, tree.size - 1, min(tree.size, _LOOKED_AT)).astype(np.int64))
+            corners = (np.arange(tree.size)[:, np.newaxis] <= at).astype(np.float64)
+            sides.append(_AxisWeights.of(TreeSquares(tree, part[1:].tolist(), float(part[0])), corners))
+        return math.sqrt(float(_variances(means, _nodes_table(trees), *sides).max()))
 
-def _choose(
-    rows: list[_Row], max_messages: int | None
-) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]]:
-    if not rows:
-        raise InfeasibleError("messages", None, "would be too many for this domain", "take more users or wider steps")
-    if max_messages is None:
-        least = min(row[0] for row in rows)
-        rows = sorted((row for row in rows if row[0] <= _TOLERANCE * least), key=lambda row: row[1])
-    else:
-        fewest = min(row[2] for row in rows)
-        rows = sorted(row for row in rows if row[2] <= max_messages + 1)
-        if not rows:
-            raise InfeasibleError(
-                "max_messages", max_messages, f"must be about {fewest} for this domain", "allow more, or wider steps"
-            )
-    return [row[3:] for row in rows[:8]]
+    return Considered.all_of(request, tuple(tree.branching for tree in trees), sizes, shares, error)

@@ -1,7 +1,11 @@
 """The smallest noise for given relative shares of it, exactly accounted for; and which shares to try."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
@@ -9,11 +13,12 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.ranges.base import LARGEST_COINS
+from shuffledp.protocols.request import Request
 
 # How much less noise large levels get, where decoys are dear: 0 is the same in each node of every level.
 SPLITS = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
-# Without a limit on messages: the fewest among plans with at most this part more than the least error.
-TOLERANCE = 1.5
+# Of those that look best, so many are calibrated at most.
+_CALIBRATED = 8
 # The log of delta may stay so far below its target: a tenth of a percent of noise.
 _CLOSE = 0.01
 # Of a coin's probability: rounding it up adds at most 1/4096 of noise.
@@ -79,3 +84,64 @@ def calibrated(
         there = excess(middle)
         low, below, high, above = (middle, there, high, above) if there > 0 else (low, below, middle, there)
     return at(high if below > 0 else low)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Considered:
+    """Trees with one split of the noise, by a first guess at it: error, messages, and what to calibrate."""
+
+    error: float
+    sent: float
+    most: int
+    branching: tuple[int, ...]
+    sizes: tuple[int, ...]
+    shares: tuple[float, ...]
+
+    @classmethod
+    def all_of(
+        cls,
+        request: Request,
+        branching: tuple[int, ...],
+        sizes: tuple[int, ...],
+        shares: tuple[float, ...],
+        error: Callable[[float], float],
+    ) -> "list[Considered]":
+        """One, with the error of its guessed scale; none where it would take too many messages."""
+        guess = first_guess(request.privacy, shares)
+        try:
+            coins, probabilities = thrown(request.honest, sizes, [guess * share for share in shares])
+        except InfeasibleError:
+            return []
+        sent = len(sizes) + float(np.dot(coins, probabilities))
+        return [cls(error(guess), sent, len(sizes) + sum(coins), branching, sizes, shares)]
+
+
+def best_of(rows: "list[Considered]", request: Request, tolerance: float) -> dict[str, Any]:
+    """Branching, coins and probabilities of the least error within the messages allowed.
+
+    Without a limit on messages: the fewest among those with at most `tolerance` times the least error.
+    """
+    limit = request.max_messages
+    if not rows:
+        way_out = "take more users, fewer values, or a larger epsilon"
+        raise InfeasibleError("messages", None, "would be too many for this domain", way_out)
+    if limit is None:
+        least = min(row.error for row in rows)
+        rows = sorted((row for row in rows if row.error <= tolerance * least), key=lambda row: row.sent)
+    else:
+        fewest = min(row.most for row in rows)
+        # The guess is a little high: what just misses the limit is calibrated, too.
+        rows = sorted(row for row in rows if row.most <= limit + 1)
+        if not rows:
+            way_out = "allow more, take wider steps, or a larger epsilon or delta"
+            raise InfeasibleError("max_messages", limit, f"must be about {fewest} for this domain", way_out)
+    refusal = InfeasibleError("max_messages", limit, "is too few for this domain", "allow more, or take wider steps")
+    for row in rows[:_CALIBRATED]:
+        try:
+            coins, probabilities = calibrated(request.privacy, request.honest, row.sizes, row.shares)
+        except InfeasibleError as error:
+            refusal = error
+            continue
+        if limit is None or len(row.sizes) + sum(coins) <= limit:
+            return {"branching": row.branching, "coins": coins, "probabilities": probabilities}
+    raise refusal

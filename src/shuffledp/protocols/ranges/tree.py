@@ -8,20 +8,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
 from shuffledp.protocols.histogram.blanket import paper_blanket
 from shuffledp.protocols.presentation import Chart, Presentation, View, present_quantiles
-from shuffledp.protocols.ranges.base import Errors, Floats, RangesPlan, rounded_up
+from shuffledp.protocols.ranges.base import Errors, RangesPlan
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
 from shuffledp.protocols.ranges.estimates import Quantile, RangeEstimate
-from shuffledp.protocols.ranges.planning import SPLITS, TOLERANCE, calibrated, first_guess, shares_for, thrown
+from shuffledp.protocols.ranges.planning import SPLITS, Considered, best_of, shares_for, thrown
 from shuffledp.protocols.request import Request
 from shuffledp.references.range_trees import best_curator_tree, best_local_tree
 from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanced_branchings
 
+# Without a limit on messages: the fewest among plans with at most this part more than the least error.
+_TOLERANCE = 1.5
 # Prefixes looked at while branchings are compared; the chosen plan's error is that of all of them.
 _LOOKED_AT = 2000
 
@@ -51,33 +54,33 @@ class Tree(RangesPlan):
     @classmethod
     def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:
         """The least error of the worst prefix within the messages allowed; without a limit, few messages for it."""
-        privacy, max_messages = request.privacy, request.max_messages
-        (axis,) = _one_axis(axes)
-        honest = request.honest
+        (axis,) = cls.checked_axes(axes)
         common = {**request.common, "axes": (axis,)}
         if request.constants == "paper":
-            chosen = branching or 2
-            sizes = IntervalTree(axis.size, chosen).sizes
-            coins, probabilities = thrown(honest, sizes, [_paper_mean(privacy, len(sizes))] * len(sizes))
-            return cls(branching=(chosen,), coins=coins, probabilities=probabilities, **common)
-        branchings = balanced_branchings(axis.size) if branching is None else (branching,)
-        refusal: InfeasibleError | None = None
-        for candidate, shares in _ranked(axis.size, branchings, privacy, honest, max_messages):
-            sizes = IntervalTree(axis.size, candidate).sizes
-            try:
-                coins, probabilities = calibrated(privacy, honest, sizes, shares)
-            except InfeasibleError as error:
-                refusal = error
-                continue
-            if max_messages is None or len(sizes) + sum(coins) <= max_messages:
-                return cls(branching=(candidate,), coins=coins, probabilities=probabilities, **common)
-        raise refusal or InfeasibleError(
-            "max_messages", max_messages, "is too few for this domain", "allow more, or take wider steps"
-        )
+            sizes = IntervalTree(axis.size, branching or 2).sizes
+            mean = _paper_mean(request.privacy, len(sizes))
+            coins, probabilities = thrown(request.honest, sizes, [mean] * len(sizes))
+            return cls(branching=(branching or 2,), coins=coins, probabilities=probabilities, **common)
+        looked_at = np.unique(np.linspace(0, axis.size - 1, min(axis.size, _LOOKED_AT)).astype(np.int64))
+        rows: list[Considered] = []
+        for each in balanced_branchings(axis.size) if branching is None else (branching,):
+            tree = IntervalTree(axis.size, each)
+            for split in SPLITS if tree.depth > 1 else SPLITS[:1]:
+                shares = shares_for(tree.sizes, split)
 
-    def _check_domain(self) -> None:
-        _one_axis(self.axes)
-        super(Tree, self)._check_domain()
+                def error(scale: float, tree: IntervalTree = tree, shares: tuple[float, ...] = shares) -> float:
+                    squares = TreeSquares(tree, [scale * share for share in shares])
+                    return math.sqrt(float(squares.prefixes(looked_at)[0].max()))
+
+                rows += Considered.all_of(request, (each,), tree.sizes, shares, error)
+        return cls(**common, **best_of(rows, request, _TOLERANCE))
+
+    @classmethod
+    def checked_axes(cls, axes: AnyAxes) -> tuple[Axis, ...]:
+        found = as_axes(axes)
+        if len(found) != 1:
+            raise ParameterError("domain", f"{len(found)} axes", "must be one for a tree", "two take the method grid")
+        return found
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:
@@ -95,11 +98,11 @@ class Tree(RangesPlan):
         values, value_spans = self.squares.single_values()
         prefixes, spans = self.squares.prefixes()
         return Errors(
-            value=rounded_up(math.sqrt(float(values.max()))),
-            value_bound=rounded_up(every_sum_bound(values, value_spans)),
-            prefix=rounded_up(math.sqrt(float(prefixes.max()))),
-            prefix_bound=rounded_up(every_sum_bound(prefixes, spans)),
-            reach=rounded_up(float(spans.max())),
+            math.sqrt(float(values.max())),
+            every_sum_bound(values, value_spans),
+            math.sqrt(float(prefixes.max())),
+            every_sum_bound(prefixes, spans),
+            float(spans.max()),
         )
 
     def standard_errors_for(self, values: ArrayLike) -> Floats:
@@ -182,15 +185,8 @@ class Dyadic(Tree):
 
     def _check_domain(self) -> None:
         super(Dyadic, self)._check_domain()
-        if self.branching != (2,):
+        if tuple(self.branching) != (2,):
             raise ParameterError("branching", self.branching, "must be 2 in a dyadic tree", "choose --method tree")
-
-
-def _one_axis(axes: AnyAxes) -> tuple[Axis]:
-    found = as_axes(axes)
-    if len(found) != 1:
-        raise ParameterError("domain", f"{len(found)} axes", "must be one for a tree", "two take the method grid")
-    return (found[0],)
 
 
 def _true_quantile(axis: Axis, shares: Floats | None, people: int, found: Quantile) -> dict[str, Any]:
@@ -207,42 +203,3 @@ def _true_quantile(axis: Axis, shares: Floats | None, people: int, found: Quanti
 def _paper_mean(privacy: Privacy, levels: int) -> float:
     """The paper's blanket with an equal part of epsilon and delta for each level."""
     return paper_blanket(Privacy(privacy.epsilon / levels, privacy.delta / levels))
-
-
-def _ranked(
-    size: int, branchings: tuple[int, ...], privacy: Privacy, honest: int, max_messages: int | None
-) -> list[tuple[int, tuple[float, ...]]]:
-    """Branchings and shares of noise worth calibrating, the best first, by a first guess at their noise."""
-    looked_at = np.unique(np.linspace(0, size - 1, min(size, _LOOKED_AT)).astype(np.int64))
-    rows = []
-    for branching in branchings:
-        tree = IntervalTree(size, branching)
-        for split in SPLITS if tree.depth > 1 else SPLITS[:1]:
-            shares = shares_for(tree.sizes, split)
-            means = [first_guess(privacy, shares) * share for share in shares]
-            try:
-                coins, probabilities = thrown(honest, tree.sizes, means)
-            except InfeasibleError:
-                continue
-            error = math.sqrt(float(TreeSquares(tree, means).prefixes(looked_at)[0].max()))
-            sent = tree.depth + float(np.dot(coins, probabilities))
-            rows.append((error, sent, tree.depth + sum(coins), branching, shares))
-    if not rows:
-        raise InfeasibleError(
-            "messages", size, "would be too many for this domain", "take more users, fewer values, or a larger epsilon"
-        )
-    if max_messages is None:
-        least = min(row[0] for row in rows)
-        rows = sorted((row for row in rows if row[0] <= TOLERANCE * least), key=lambda row: row[1])
-    else:
-        fewest = min(row[2] for row in rows)
-        # The guess is a little high: what just misses the limit is calibrated, too.
-        rows = sorted(row for row in rows if row[2] <= max_messages + 1)
-        if not rows:
-            raise InfeasibleError(
-                "max_messages",
-                max_messages,
-                f"must be about {fewest} for this domain",
-                "allow more, take wider steps, or a larger epsilon or delta",
-            )
-    return [(branching, shares) for *_, branching, shares in rows[:8]]

@@ -1,0 +1,84 @@
+"""Plans whose messages are letters of a finite alphabet: all that a batch says is how often each letter came."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.estimates import VectorEstimate
+from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.tallies import Tally
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.uniform import smallest_width
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedPlan(RoundPlan):
+    """A vector of counts, read from how often each letter came, whether messages were made or only their numbers."""
+
+    curve: ClassVar[str]
+    """What the noise term of delta is, in words."""
+    drawn: ClassVar[str] = "coins"
+    """What is drawn exactly, in words."""
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """The noise's curve; coins, decoys and flips are drawn exactly and cost nothing."""
+        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
+        return noise, DeltaTerm("sampling", 0.0, f"{self.drawn} are drawn exactly")
+
+    @property
+    def bits_per_message(self) -> int:
+        return max(1, (self.alphabet_size - 1).bit_length())
+
+    @property
+    def _kind(self) -> str:
+        """The narrowest dtype that holds a message."""
+        return f"u{smallest_width(self.bits_per_message) // 8}"
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """How often each message of the alphabet came."""
+        known = batch.payloads[batch.payloads < self.alphabet_size]
+        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
+        return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
+
+    @abstractmethod
+    def _read(self, seen: Codes) -> Floats:
+        """The estimates from how often each message came."""
+
+    @abstractmethod
+    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+        """How often each message comes from these users, drawn from its law without making the messages."""
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+        self.check_reports(tally.reports)
+        return self._estimate(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+        codes = self.check_values(values)
+        self.check_reports(len(codes))
+        return self._estimate(self._read(self._sample(codes, bits)), dropped=0, simulated=not bits.is_secure)
+
+    def _estimate(self, value: Floats, *, dropped: int, simulated: bool) -> VectorEstimate:
+        return VectorEstimate(
+            value=value,
+            standard_error=self.standard_error,
+            bound=self.error_bound + dropped * self.message_influence,
+            confidence=CONFIDENCE,
+            dropped=dropped,
+            simulated=simulated,
+        )
+
+
+def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:
+    """How many of the messages hit, in each of `trials` equal runs."""
+    starts = np.concatenate(([0], np.cumsum(reports.sizes.reshape(trials, -1).sum(axis=1))))
+    before = np.concatenate(([0], np.cumsum(hits, dtype=np.int64)))
+    return np.asarray(np.diff(before[starts]))
