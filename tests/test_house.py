@@ -14,7 +14,19 @@ from shuffledp.protocols.catalogue import PROTOCOLS
 
 SOURCE = Path(shuffledp.__file__).parent
 
-ROOMS = ("accounting", "audit", "pictures", "references", "sampling", "schedules", "shuffle", "simulation", "tables")
+ROOMS = (
+    "accounting",
+    "audit",
+    "cli",
+    "experiments",
+    "pictures",
+    "references",
+    "sampling",
+    "schedules",
+    "shuffle",
+    "simulation",
+    "tables",
+)
 """Rooms that ask plans for members only: never for their class, nor for the name of a protocol or method."""
 
 NAMED_TWICE = frozenset(
@@ -31,6 +43,7 @@ NAMED_TWICE = frozenset(
         "Part",
         "Records",
         "RegretRow",
+        "Row",
         "Sent",
         "Setting",
         "Sketch",

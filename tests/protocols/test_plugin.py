@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp import BinarySum, Privacy, RandomBits, load_plan, simulate
+from shuffledp import BinarySum, Privacy, RandomBits, cli, load_plan, simulate
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
@@ -231,6 +231,27 @@ def test_it_says_what_is_promised_and_who_learns_what(votes) -> None:
     rows = {row.parties: row for row in plan.collusions()}
     assert rows["analyzer alone"].epsilon == 1 and rows["analyzer + 0.5 of the users"].epsilon > 1
     assert plan.warnings == () and plan.document()["yes"] == "aye"
+
+
+def test_every_verb_of_the_command_line_takes_it(votes, capsys, tmp_path: Path) -> None:
+    def run(*words: object) -> dict[str, Any]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*map(str, words), "--json"])
+        out, err = capsys.readouterr()
+        assert not ended.value.code and err == "", (words, out, err)
+        return json.loads(out)
+
+    file, ledger = tmp_path / "plan.json", tmp_path / "ledger.json"
+    target = ["--users", 300, "--epsilon", 1, "--delta", "1e-6", "--yes", "aye"]
+    made = run("plan", "votes", *target, "-o", file)
+    assert made["protocol"] == "votes" and made["yes"] == "aye"
+    for words in (["explain"], ["simulate", "--synthetic", "--seed", 1], ["audit", "--trials", 100, "--seed", 1]):
+        assert run(*words, "--plan", file)["fingerprint"] == made["fingerprint"]
+    people = tmp_path / "people.csv"
+    people.write_text("vote\n" + "aye\nno\n" * 150)
+    assert run("simulate", people, "--column", "vote", "--plan", file, "--seed", 1)["truth"] == 150
+    run("ledger", "open", ledger, "--population", "panel", "--epsilon", 2, "--delta", "1e-5")
+    assert run("ledger", "spend", ledger, "--plan", file)["entries"][0]["fingerprint"] == made["fingerprint"]
 
 
 def test_it_is_audited(votes) -> None:

@@ -102,10 +102,6 @@ DOMAIN: dict[str, Any] = {
     "radius": _text("radius", "Vectors: the longest vector.", "R", float),
     "rotation": _text("rotation", "vector-sum: rotate by public signs of this seed.", "S", int),
     "largest_weight": _text("largest_weight", "weighted-mean: how much one user may weigh at most.", "W", float),
-    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
-    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
-    "alphabet": _text("alphabet", "heavy-hitters: symbols strings are made of; printable ASCII.", "ABC"),
-    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "distance": _text("distance", "distribution-test: the total variation distance that must be seen.", "A", float),
     "against": _text(
         "against", "distribution-test: a file of probabilities, one a category or NAME,P; uniform if left out.", "FILE"
@@ -299,7 +295,8 @@ class Asked:
         more: dict[str, Any] = {}
         if self.loaded is not None:
             named, in_rows = self.loaded.domain.named, self.loaded.domain.is_row
-            values = read_values(file, column, columns, named=named, in_rows=in_rows)
+            words = self.loaded.domain.reads == "words"
+            values = read_values(file, column, columns, named=named, in_rows=in_rows, words=words)
         else:
             refuse_data(self.typed.get("domain"), file)
             known, lengths = self._known(), ("dimension", "radius")
