@@ -201,7 +201,7 @@ class CounterPlan(PrivateCount):
         lowest, highest = self.domain.neighbours
         line = np.sign(highest - lowest)
         moved = drawn + (highest if side else lowest)
-        deviation = self.batch_noise.law().standard_deviation * math.sqrt(self.shufflers_used * int(np.abs(line).sum()))
+        deviation = self.batch_noise.deviation * math.sqrt(self.shufflers_used * int(np.abs(line).sum()))
         return np.asarray((moved.sum(axis=1) @ line) // max(1, int(deviation / 50)), dtype=np.int64).reshape(-1, 1)
 
     def quieter(self, part: float) -> dict[str, Any]:
