@@ -285,7 +285,7 @@ def test_hostile_states_plans_and_labels_are_refused_in_words() -> None:
         CounterPlan.plan(users=100_000, shufflers=2, privacy=Privacy(1, 1e-6), domain=Reals(100_000), noise="laplace")
     coins = plan_of("categories coins").mechanism(plan_of("categories coins").slot_users)
     strange = Batch(np.ones(4, dtype=np.uint8), coins.users, np.array([0, 2**63, 3, 99], dtype=np.uint64))
-    assert coins.read(strange)[1] > 0
+    assert coins.read(coins.tally(strange))[1] > 0
 
 
 def test_a_client_that_labels_all_its_messages_alike_moves_what_is_said() -> None:
@@ -293,11 +293,11 @@ def test_a_client_that_labels_all_its_messages_alike_moves_what_is_said() -> Non
     mechanism = plan.mechanism(plan.slot_users)
     steps = plan.domain.to_steps(np.zeros(mechanism.users, dtype=np.int64), bits=RandomBits.seeded(0))
     reports = mechanism.randomize(steps, 0, bits=RandomBits.seeded(1))
-    honest, _ = mechanism.read(Batch(reports.payloads, mechanism.users, reports.labels))
+    honest, _ = mechanism.read(mechanism.tally(Batch(reports.payloads, mechanism.users, reports.labels)))
     payloads, labels = reports.payloads.copy(), reports.labels.copy()
     own = int(reports.sizes[0])
     payloads[:own], labels[:own] = 1, 0
-    moved, dropped = mechanism.read(Batch(payloads, mechanism.users, labels))
+    moved, dropped = mechanism.read(mechanism.tally(Batch(payloads, mechanism.users, labels)))
     assert np.abs(moved - honest).sum() <= mechanism.messages_max
     assert f"{mechanism.messages_max}, all coordinates together" in plan.lying_client
     assert dropped > 0

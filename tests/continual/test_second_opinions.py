@@ -34,7 +34,7 @@ def planned(budget: int, shufflers: int, slot_users: int = 3, **change) -> Count
         users=slots(budget, shufflers) * slot_users - 1,
         shufflers=shufflers,
         privacy=PRIVACY,
-        noise=calibrate("coins", shufflers, PRIVACY),
+        batch_noise=calibrate("coins", shufflers, PRIVACY),
         budget=budget,
         **{"estimator": "combined", "shufflers_used": shufflers} | change,
     )

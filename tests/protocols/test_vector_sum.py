@@ -44,10 +44,8 @@ def test_vector_sums_keep_their_promises(method: str, honest_fraction: float) ->
 
 @pytest.mark.parametrize(("users", "dimension"), [(1000, 10), (100_000, 1000)])
 def test_the_figures_of_the_design(users: int, dimension: int) -> None:
-    plans = {
-        m: VectorSum.plan(users=users, privacy=PRIVACY, dimension=dimension, radius=1, method=m)
-        for m in VectorSum.methods
-    }
+    asked = {"users": users, "privacy": PRIVACY, "dimension": dimension, "radius": 1}
+    plans = {method: VectorSum.plan(**asked, method=method) for method in VectorSum.methods}
     for plan in plans.values():
         reference = plan.reference()
         assert reference["central_standard_error"] == pytest.approx(8.449, abs=1e-3)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
 from shuffledp.continual.planner import (
@@ -25,7 +25,6 @@ from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
 from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.request import check_users
 from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
@@ -69,10 +68,8 @@ class CountShape(Plan):
     domain: SummedDomain = BITS
 
     def _check_shape(self) -> None:
-        check_users(self.users)
         check_shufflers(self.shufflers)
         check_confidence(self.confidence)
-        check_honest_fraction(self.honest_fraction)
         if not 1 <= self.shufflers_used <= self.shufflers:
             raise ParameterError(
                 "shufflers_used", self.shufflers_used, f"must lie in 1..{self.shufflers}", "make the plan again"

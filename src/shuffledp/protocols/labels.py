@@ -26,8 +26,8 @@ def labelled_reports(messages: Payloads, coordinates: int, first: int = 0) -> Re
     )
 
 
-def labels_of(batch: Batch, first: int = 0) -> NDArray[np.int64]:
-    """The coordinate of every message, counted from `first`."""
+def labels_of(batch: Batch) -> NDArray[np.int64]:
+    """The coordinate of every message."""
     if batch.labels is None:
         return np.zeros(len(batch), dtype=np.int64)
-    return batch.labels.astype(np.int64) - first
+    return batch.labels.astype(np.int64)

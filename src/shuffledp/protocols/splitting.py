@@ -129,12 +129,12 @@ class Splitting:
         unused = 64 - self.modulus_bits
         return np.asarray((totals << np.uint64(unused)).astype(np.int64) >> np.int64(unused))
 
-    def tally(self, batch: Batch, malformed: int = 0, coordinates: int = 1, first: int = 0) -> Tally:
-        """Of each coordinate from `first` on: the sum of its shares modulo 2^64, and their number.
+    def tally(self, batch: Batch, malformed: int = 0, coordinates: int = 1) -> Tally:
+        """Of each coordinate: the sum of its shares modulo 2^64, and their number.
 
         A message that is too large, or about another coordinate, is counted as malformed.
         """
-        labels = labels_of(batch, first)
+        labels = labels_of(batch)
         good = (batch.payloads <= self.mask) & (labels >= 0) & (labels < coordinates)
         kept = labels if good.all() else labels[good]
         shares = batch.payloads if good.all() else batch.payloads[good]

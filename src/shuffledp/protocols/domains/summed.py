@@ -1,7 +1,6 @@
 """What a sum adds up: bits, numbers in a range, vectors in a ball, or categories, as whole numbers of steps."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
+from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.ball import LARGEST_DIMENSION, Ball, check_ball
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Categories, Domain, Generator, numbers_of, refuse_first
+from shuffledp.protocols.domains.domain import Categories, Generator, numbers_of, refuse_first
+from shuffledp.protocols.domains.steps import SummedDomain as SummedDomain
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST, round_randomly
 
@@ -24,103 +24,11 @@ SYNTHETIC_SHARE = 0.3
 _LARGEST_VALUE, _SMALLEST_WIDTH = 1e150, 1e-150
 
 
-class SummedDomain(Domain):
-    """Values that are added up: each is whole numbers of steps, lowest..highest in each coordinate."""
-
-    coordinates: int = 1
-    lowest: int = 0
-    highest: int = 1
-    rounds: ClassVar[bool] = False
-    """Whether values are rounded to steps at random."""
-
-    running: ClassVar[str] = "running count"
-    total: ClassVar[str] = "count"
-    each: ClassVar[str] = ""
-    """A running sum of such values in words: what it is, its total, and where its bound holds."""
-
-    @property
-    def people(self) -> str:
-        """Whose values are added up, in words."""
-        return "users"
-
-    @property
-    def step(self) -> float:
-        """One step, in the values' own unit."""
-        return 1.0
-
-    @property
-    def origin(self) -> float:
-        """What a user with 0 steps adds to each coordinate of the sum."""
-        return 0.0
-
-    @property
-    def middle(self) -> float:
-        """What each coordinate of a user counts as until its batch is complete."""
-        return 0.5
-
-    @property
-    def reach(self) -> float:
-        """How far off that is, at most."""
-        return 0.5
-
-    @property
-    @abstractmethod
-    def diameter(self) -> float:
-        """How far apart two users' values are, at most."""
-
-    @property
-    def moved(self) -> int | None:
-        """In how many coordinates two users differ, by at most `largest_shift` each; None if in any number."""
-        return 1
-
-    @abstractmethod
-    def difference(self, failure: float) -> RoundedDifference:
-        """How far apart two users' steps are, but for a probability of at most `failure`."""
-
-    @property
-    def largest_shift(self) -> int:
-        """How far apart they are in one coordinate."""
-        return self.highest - self.lowest
-
-    def rounding_bound(self, users: int, failure: float) -> float:
-        """No coordinate of any running sum is further off by rounding, but for this probability.
-
-        Rounding errors are independent, have mean 0 and lie in an interval of one step, so their running sum
-        is a martingale: the maximal form of Hoeffding's inequality needs no union over time. Beside it: fixed
-        point has 32 bits, and values may be too large by a hair, which is clipped.
-        """
-        if not self.rounds:
-            return 0.0
-        likely = self.step * math.sqrt(users * math.log(2 * self.coordinates / failure) / 2)
-        return likely + users * (self.step * 2.0**-33 + TOLERANCE * self.reach)
-
-    @abstractmethod
-    def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[Any]:
-        """Checked values in steps."""
-
-    @property
-    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Two users' steps that are the hardest to hide: a number for each coordinate."""
-        return np.full(self.coordinates, self.lowest), np.full(self.coordinates, self.highest)
-
-    def coordinate_names(self) -> list[str]:
-        """What each number of the sum is called: counted from 1, categories by name or from 0."""
-        return [str(number) for number in range(1, self.coordinates + 1)]
-
-    def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What each user with such a checked value adds to the sum, in the values' own unit."""
-        return values
-
-
 @dataclass(frozen=True)
 class Bits(SummedDomain):
     """0 or 1: a running count."""
 
     kind: ClassVar[str] = "bits"
-
-    @property
-    def diameter(self) -> float:
-        return 1.0
 
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(1.0, 0.0)
@@ -178,27 +86,27 @@ class Reals(SummedDomain):
         return self.grid
 
     @property
-    def step(self) -> float:
+    def step(self) -> float:  # type: ignore[override]
         return self.diameter / self.grid
 
     @property
-    def people(self) -> str:
+    def people(self) -> str:  # type: ignore[override]
         return f"users' numbers in [{self.low:g}, {self.high:g}]"
 
     @property
-    def origin(self) -> float:
+    def origin(self) -> float:  # type: ignore[override]
         return self.low
 
     @property
-    def middle(self) -> float:
+    def middle(self) -> float:  # type: ignore[override]
         return self.low + self.diameter / 2
 
     @property
-    def reach(self) -> float:
+    def reach(self) -> float:  # type: ignore[override]
         return self.diameter / 2
 
     @property
-    def diameter(self) -> float:
+    def diameter(self) -> float:  # type: ignore[override]
         return self.high - self.low
 
     def difference(self, failure: float) -> RoundedDifference:
@@ -255,6 +163,7 @@ class Vectors(SummedDomain):
     running: ClassVar[str] = "running sum of vectors"
     total: ClassVar[str] = "sum"
     each: ClassVar[str] = " in every coordinate"
+    middle = 0.0
     dimension: int
     radius: float
     grid: int
@@ -284,23 +193,19 @@ class Vectors(SummedDomain):
         return self.grid
 
     @property
-    def step(self) -> float:
+    def step(self) -> float:  # type: ignore[override]
         return self.radius / self.grid
 
     @property
-    def middle(self) -> float:
-        return 0.0
-
-    @property
-    def reach(self) -> float:
+    def reach(self) -> float:  # type: ignore[override]
         return self.radius
 
     @property
-    def diameter(self) -> float:
+    def diameter(self) -> float:  # type: ignore[override]
         return 2 * self.radius if self.apart is None else self.apart
 
     @property
-    def moved(self) -> int | None:
+    def moved(self) -> int | None:  # type: ignore[override]
         return 1 if self.dimension == 1 else None
 
     def difference(self, failure: float) -> RoundedDifference:
@@ -312,7 +217,7 @@ class Vectors(SummedDomain):
         return {"dimension": self.dimension, "radius": self.radius, "grid": self.grid, **apart}
 
     @property
-    def people(self) -> str:
+    def people(self) -> str:  # type: ignore[override]
         return f"users' vectors of {self.dimension:,} numbers, at most {self.radius:g} long"
 
     @property
@@ -373,6 +278,8 @@ class OneHot(SummedDomain):
     running: ClassVar[str] = "running histogram"
     total: ClassVar[str] = "histogram"
     each: ClassVar[str] = " in every category"
+    diameter = math.sqrt(2)
+    moved = 2
     count: int
     named: Categories | None = None
 
@@ -395,14 +302,6 @@ class OneHot(SummedDomain):
     @property
     def coordinates(self) -> int:  # type: ignore[override]
         return self.count
-
-    @property
-    def diameter(self) -> float:
-        return math.sqrt(2)
-
-    @property
-    def moved(self) -> int:
-        return 2
 
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(math.sqrt(2) * (1 + 1e-15), 0.0)
@@ -438,7 +337,7 @@ class OneHot(SummedDomain):
         return np.asarray(values[:, np.newaxis] == np.arange(self.count), dtype=np.int64)
 
     @property
-    def people(self) -> str:
+    def people(self) -> str:  # type: ignore[override]
         return f"users in {self.count:,} categories"
 
     def coordinate_names(self) -> list[str]:

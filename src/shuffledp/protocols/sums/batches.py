@@ -271,15 +271,21 @@ class CoinBatch(SumBatch):
         return (DeltaTerm("sampling", 0.0, "coins are drawn exactly"),)
 
     def messages(self, steps: Steps, first_seat: int, *, bits: RandomBits) -> tuple[Payloads, Any]:
-        numbers = steps.astype(np.int64, copy=False) - self.lowest
-        dealt = np.diff(np.arange(first_seat, first_seat + len(steps) + 1) * self.coins // self.users)
+        numbers = steps - self.lowest if self.lowest else steps
+        most, uneven = divmod(self.coins, self.users)
+        dealt = None
+        if uneven:
+            dealt = np.diff(np.arange(first_seat, first_seat + len(steps) + 1) * self.coins // self.users)
+            most = int(dealt.max(initial=0))
         # One row for each user and coordinate: the number's bits, then its coins, the last of which may be missing.
-        most = int(dealt.max(initial=0))
         messages = np.empty((*numbers.shape, self.length + most), dtype=np.uint8)
-        np.less(np.arange(self.length), numbers[..., np.newaxis], out=messages[..., : self.length].view(np.bool_))
+        if self.length == 1:
+            messages[..., 0] = numbers
+        else:
+            np.less(np.arange(self.length), numbers[..., np.newaxis], out=messages[..., : self.length].view(np.bool_))
         coins = coin_bits(self.probability, numbers.size * most, bits=bits)
         messages[..., self.length :] = coins.reshape(*numbers.shape, most)
-        return messages, self.length + dealt if self.coins % self.users else None
+        return messages, None if dealt is None else self.length + dealt
 
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         """Of each coordinate: how many messages are 0, and how many are 1."""

@@ -44,6 +44,11 @@ class BatchNoise(ABC):
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         """The law when so many users add their parts and `of` are counted on; its mean may not be 0."""
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of what the users that are counted on add."""
+        return self.law().standard_deviation
+
     @abstractmethod
     def sample(self, surplus: Fraction, count: int, *, bits: RandomBits) -> NDArray[np.int64]:
         """The noise of so many batches, in which `surplus` times the users counted on add theirs, less its mean."""

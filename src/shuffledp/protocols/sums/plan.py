@@ -40,6 +40,12 @@ def _bound_in_steps(noise: IntegerLaw, users: int, rounds: bool) -> float:
     return noise_and_rounding_bound(noise, users) if rounds else float(noise.deviation_quantile(1 - CONFIDENCE))
 
 
+@lru_cache(maxsize=256)
+def _errors(plan: "SumPlan") -> tuple[float, float]:
+    """The standard error and the error bound, which every estimate repeats."""
+    return plan.standard_error, plan.error_bound
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumPlan(RoundPlan):
     """A sum in one round: what a method adds is a theorem about its noise."""
@@ -137,10 +143,11 @@ class SumPlan(RoundPlan):
 
     def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
         """The estimate from every coordinate's noisy sum in steps."""
+        standard_error, bound = _errors(self)
         return Estimate(
             value=self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean),
-            standard_error=self.standard_error,
-            bound=self.error_bound + self.step * dropped,
+            standard_error=standard_error,
+            bound=bound + self.step * dropped,
             confidence=CONFIDENCE,
             dropped=dropped,
             simulated=simulated,
@@ -151,7 +158,8 @@ class SumPlan(RoundPlan):
         self.check_reports(len(array))
         blocks = (array[start : start + _AT_A_TIME] for start in range(0, len(array), _AT_A_TIME))
         total = sum(int(self.to_steps(block, bits=bits).sum(dtype=np.int64)) for block in blocks)
-        sums = self.batch.checked(total + self.batch.sample(1, bits=bits))
+        batch = self.batch
+        sums = batch.checked(total + batch.sample(1, bits=bits))
         return self.from_steps(sums, simulated=not bits.is_secure)
 
     @property

@@ -18,7 +18,7 @@ from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.domains.ball import Ball, check_ball
+from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
 from shuffledp.protocols.fields import domain, noise
@@ -187,11 +187,6 @@ class VectorSumPlan(SumPlan):
             "dominated by a Gaussian pair, and their product by the one with shift L times the vector's length."
         )
 
-    @property
-    def ball(self) -> Ball:
-        """Where the vectors lie."""
-        return Ball(self.dimension, self.radius)
-
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.check_values(values).sum(axis=0), dtype=np.float64)
 
@@ -244,10 +239,10 @@ class VectorSumPlan(SumPlan):
         return SampledSums(self, bits=bits, ahead=ahead)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
-        array = self.ball.matrix(values)
+        array = self.domain.ball.matrix(values)
         self.check_reports(len(array))
         sampled = SampledSums(self, bits=bits)
-        for _, block in self.ball.blocks(array):
+        for _, block in self.domain.ball.blocks(array):
             sampled.add(block)
         return sampled.estimate()
 
@@ -283,8 +278,9 @@ class SampledSums:
 
     def __init__(self, plan: VectorSumPlan, *, bits: RandomBits, ahead: int = 1) -> None:
         self._plan, self._bits, self._ahead = plan, bits, ahead
+        self._ball, self._batch = plan.domain.ball, plan.batch
         self._fast = plan.rotation is None and plan.grid < ColumnSums.LARGEST
-        rows = min(plan.ball.rows_at_a_time, plan.users) if self._fast else 1
+        rows = min(self._ball.rows_at_a_time, plan.users) if self._fast else 1
         self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan.origin, rows=rows)
         self._others = np.zeros(plan.coordinates, dtype=np.int64)
         self._noise: list[Whole] = []
@@ -294,11 +290,11 @@ class SampledSums:
     @property
     def rows_at_a_time(self) -> int:
         """At most so many vectors in a block."""
-        return self._plan.ball.rows_at_a_time
+        return self._ball.rows_at_a_time
 
     def add(self, block: Floats, *, is_clipped: bool = False) -> None:
         """Round some vectors and add them up; one that is too long is refused, unless the caller has clipped all."""
-        longest = self._plan.radius if is_clipped else self._plan.ball.check_block(self._rows, block)
+        longest = self._plan.radius if is_clipped else self._ball.check_block(self._rows, block)
         # Nothing to clip unless a vector is longer than the radius by what floats may be off.
         if longest <= self._plan.radius and self._fast:
             self._sums.add(block, bits=self._bits)
@@ -311,13 +307,13 @@ class SampledSums:
         self._plan.check_reports(self._rows)
         if not self._noise:
             width = self._plan.coordinates
-            noise = self._plan.batch.sample(width * self._ahead, bits=self._bits)
+            noise = self._batch.sample(width * self._ahead, bits=self._bits)
             self._noise = list(noise.reshape(self._ahead, width))
         totals = self._sums.totals + self._others + self._noise.pop()
         self._sums.clear()
         self._others[:] = 0
         self._rows = 0
-        steps = self._plan.batch.checked(totals)
+        steps = self._batch.checked(totals)
         if self._last is None:
             self._last = self._plan.from_steps(steps, simulated=not self._bits.is_secure)
         else:  # all but the value is the plan's
