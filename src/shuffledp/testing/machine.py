@@ -19,7 +19,7 @@ from shuffledp.service.store.sqlite import open_analyzer_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
-from shuffledp.testing.model import Model, Place, Sent, WrongError, must
+from shuffledp.testing.model import Model, Place, TrackedReport, WrongError, must
 from shuffledp.testing.service import OpenerHere, World, accept_one, made_report, small_task, together
 
 LEASE = 60.0
@@ -37,8 +37,6 @@ class Machine(Model):
         self.last_move: float = 0
         self.wrong_by: float = 0
         self.wrong_for = 0
-
-    # --- driving -----------------------------------------------------------------------------
 
     def run(self, steps: int) -> None:
         try:
@@ -84,8 +82,6 @@ class Machine(Model):
             self.world.restart(role, kill)
 
         return end
-
-    # --- what happens ------------------------------------------------------------------------
 
     def add_task(self) -> None:
         if len(self.tasks) < 2:
@@ -138,7 +134,7 @@ class Machine(Model):
             if outcome is not None and self.choice.random() > 0.1:
                 self._answered(report, *outcome)
 
-    def _some_report(self) -> Sent | None:
+    def _some_report(self) -> TrackedReport | None:
         kind = self.choices(("new", "again", "second"), (70, 26, 4))
         if kind == "again" and self.reports:
             # After the clock went back, above all those that were late before.
@@ -153,7 +149,7 @@ class Machine(Model):
         early = [place for place in fresh if not place.was_late] if self.choice.random() < 0.8 else []
         place = self.choice.choice(early or fresh)
         made = made_report(place.task, place.batches, bits=self.world.bits)
-        report = Sent(self.world.new_id(), place, made)
+        report = TrackedReport(self.world.new_id(), place, made)
         self.reports[report.report_id] = report
         for batch_id, piece in made.pieces.items():
             self.owner |= dict.fromkeys(piece, (report.report_id, batch_id))
@@ -162,7 +158,7 @@ class Machine(Model):
     def choices(self, names: tuple[str, ...], weights: tuple[int, ...]) -> str:
         return self.choice.choices(names, weights)[0]
 
-    def _answered(self, report: Sent, answer: Any, refused: RefusedError | None) -> None:
+    def _answered(self, report: TrackedReport, answer: Any, refused: RefusedError | None) -> None:
         place, now = report.place, self.world.clock.now()
         if refused is None:
             self.told["acknowledged" if answer.new else "retried"] += 1
@@ -237,8 +233,6 @@ class Machine(Model):
         role = self.choice.choice(("shuffler", "analyzer"))
         self.world.restart(role, self.world.plan_kill(role, 10**9, self.choice))
         self.told[f"{role} killed between steps"] += 1
-
-    # --- the end of a task -------------------------------------------------------------------
 
     def retire(self) -> None:
         """A task whose seats are all used is finished, compared with an analyzer that had no faults, and forgotten."""

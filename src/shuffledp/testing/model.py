@@ -46,7 +46,7 @@ class Place:
 
 
 @dataclass
-class Sent:
+class TrackedReport:
     """A report: acknowledged, refused, or sent without an answer that arrived."""
 
     report_id: str
@@ -75,7 +75,7 @@ class Model:
     world: World
     seed: int
     places: list[Place] = field(default_factory=list)
-    reports: dict[str, Sent] = field(default_factory=dict)
+    reports: dict[str, TrackedReport] = field(default_factory=dict)
     owner: dict[bytes, tuple[str, str]] = field(default_factory=dict)
     seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
@@ -198,7 +198,7 @@ class Model:
         return self.world.stores["analyzer"].read(lambda records: records.digest(task_id, batch_id))
 
 
-def _seat(report: Sent, batch_id: str) -> int:
+def _seat(report: TrackedReport, batch_id: str) -> int:
     return next(batch.seat for batch in report.place.batches if batch.batch_id == batch_id)
 
 

@@ -38,9 +38,6 @@ ROLES = ("shuffler", "analyzer")
 _PATIENCE = 30.0
 
 
-# --- in the test -----------------------------------------------------------------------------
-
-
 @dataclass
 class Servers:
     """A shuffler and an analyzer that can be killed and started again."""
@@ -127,9 +124,6 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-# --- in the nursery --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

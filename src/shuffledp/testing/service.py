@@ -112,9 +112,6 @@ def accept_one(shuffler: ShufflerServer, task_id: str, report: SentReport) -> "F
     return own
 
 
-# --- kills -----------------------------------------------------------------------------------
-
-
 class Watched:
     """A store's writing connection that stops for a moment before a statement: there its files are copied."""
 
@@ -206,9 +203,6 @@ def together(store: SqliteStore[Any], submit: Callable[[], Any]) -> Any:
     finally:
         go.set()
         held.result()
-
-
-# --- the network -----------------------------------------------------------------------------
 
 
 @dataclass

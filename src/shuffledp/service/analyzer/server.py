@@ -60,8 +60,6 @@ class AnalyzerServer:
         self._opener.close()
         self._store.close()
 
-    # --- what HTTP calls ---------------------------------------------------------------------
-
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve a task from now on; answers its id and whether it is new."""
         task = Task.from_text(text)
@@ -100,8 +98,6 @@ class AnalyzerServer:
         self.desk.task(task_id)
         found = self._store.read(lambda records: records.releases(task_id, after, most))
         return [asdict(release) for release in found]
-
-    # --- the chore ---------------------------------------------------------------------------
 
     def read_all(self) -> int:
         """Open and add up every batch that is kept and not read."""

@@ -62,16 +62,19 @@ _NEVER_KEPT = {SEAT_GONE.name, WRONG_LENGTH.name}
 
 @dataclass(slots=True)
 class Sent:
-    """What became of the reports."""
+    """What became of reports.
+
+    Attributes:
+        reports: acknowledged: the shuffler has them on disk.
+        new: of these, acknowledged for the first time; the answers to the others had been lost on the way.
+        retried: sent more than once: the same bytes, or new ones after a refusal.
+        refused: refused, with the value no longer at hand: they reached nobody, and may be reported again.
+    """
 
     reports: int = 0
-    """Acknowledged: the shuffler has them on disk."""
     new: int = 0
-    """Of these, acknowledged for the first time; the answers to the others had been lost on the way."""
     retried: int = 0
-    """Sent more than once: the same bytes, or new ones after a refusal."""
     refused: int = 0
-    """Refused, with the value no longer at hand: they reached nobody, and may be reported again."""
 
 
 class ReportError(ShuffleDPError):
@@ -94,6 +97,29 @@ class Client:
 
     Without an outbox file, what a killed process had not delivered is lost, and the application cannot know
     whether it was: give it one wherever a value must be counted once and a user be randomized once.
+
+    Args:
+        task: what is asked.
+        shuffler_url: where the shuffler is; https unless it is this machine.
+        token: the secret of the role enrol.
+        outbox: where reports wait until they are acknowledged: a file, another address of an outbox, an open one, which
+            stays open, or None for memory.
+        http: what sends requests; one of its own if it is left out.
+        bits: where noise and ids come from; must be secure, and is if it is left out.
+        patience: for how many seconds a request that fails in passing is tried again.
+        sleep: what waits between tries.
+
+    Raises:
+        RandomnessError: the bits are seeded.
+        ParameterError: an address or a token that cannot be one, or an outbox that cannot be opened.
+
+    >>> from shuffledp import BinarySum, Privacy
+    >>> from shuffledp.service.crypto import PrivateKey
+    >>> plan = BinarySum.plan(users=100, privacy=Privacy(1, 1e-6), method="coins")
+    >>> task = Task.create(plan, PrivateKey.generate().public, bits=RandomBits.secure())
+    >>> with Client(task, "https://shuffler.example", "a" * 64) as client:
+    ...     client.report_many([])
+    Sent(reports=0, new=0, retried=0, refused=0)
     """
 
     def __init__(
@@ -142,8 +168,6 @@ class Client:
         if self._owns_outbox:
             self.outbox.close()
 
-    # --- what an application calls -----------------------------------------------------------
-
     def report(self, value: Any) -> Sent:
         """Report one user's value.
 
@@ -180,14 +204,19 @@ class Client:
         return self._report(self._checked(values), stream, progress)
 
     def flush(self) -> Sent:
-        """Send what the outbox holds, as it is; what is refused leaves it and is counted."""
+        """Send what the outbox holds, as it is; what is refused leaves it and is counted.
+
+        Returns:
+            What became of the reports.
+
+        Raises:
+            ReportError: some were not acknowledged, and are still in the outbox.
+        """
         with self._lock:
             tally = Sent()
             with self._counted(tally, deque()):
                 self._flush(tally)
             return tally
-
-    # --- how ---------------------------------------------------------------------------------
 
     def _checked(self, values: ArrayLike) -> Any:
         return self.task.plan.check_values(self.task.plan.encode(values))
@@ -267,8 +296,6 @@ class Client:
             if never is not None and never.kind not in _NEVER_KEPT:
                 raise never
 
-    # --- seats -------------------------------------------------------------------------------
-
     def _take_seats(self, count: int) -> list[Seat]:
         seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}", _seats)
         for seat in seats[:count]:
@@ -292,8 +319,6 @@ class Client:
     def _new_ids(self, count: int) -> list[str]:
         drawn = self._bits.unsigned(count * ID_BYTES, 8).tobytes().hex()
         return [drawn[start : start + 2 * ID_BYTES] for start in range(0, len(drawn), 2 * ID_BYTES)]
-
-    # --- sending -----------------------------------------------------------------------------
 
     def _deliver(self, reports: list[SentReport], tally: Sent, gone: list[str]) -> AnswerError | None:
         """Send until each is acknowledged or refused; `gone` gets those whose seat was; answers any other refusal."""

@@ -115,8 +115,6 @@ class ShufflerDesk:
         records.drop_lease(task_id, lease.seat)
         records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
 
-    # --- sealing -----------------------------------------------------------------------------
-
     def permuted_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> list[memoryview]:
         """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
         if not records.is_full(task_id, batch_id):

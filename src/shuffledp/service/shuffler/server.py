@@ -100,8 +100,6 @@ class ShufflerServer:
         self._chores.stop()
         self._store.close()
 
-    # --- what HTTP calls ---------------------------------------------------------------------
-
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve a task from now on; answers its id and whether it is new."""
         task_id, routing = routing_of_task(text)
@@ -200,8 +198,6 @@ class ShufflerServer:
         """How far a task has come."""
         self.desk.routing(task_id)
         return asdict(self._store.read(lambda records: records.counts(task_id)))
-
-    # --- the chores --------------------------------------------------------------------------
 
     def _seal_and_send(self) -> bool:
         all_sealed = all_sent = False

@@ -139,8 +139,6 @@ class SqliteStore(Generic[R]):
             way_out = "name another file, or use its own version"
             raise DataError(self._parameter, f"a store of {found}", f"must be of {label}", way_out)
 
-    # --- writing -----------------------------------------------------------------------------
-
     def submit(self, work: Callable[[R], T]) -> "Future[T]":
         """Run this in the next commit; the future has its result once that is on disk."""
         future: Future[T] = Future()
@@ -227,8 +225,6 @@ class SqliteStore(Generic[R]):
             answers = [partial(future.set_exception, refusal) for _, future in work]
         for answer in answers:
             answer()
-
-    # --- reading -----------------------------------------------------------------------------
 
     def read(self, work: Callable[[R], T]) -> T:
         """Run this on what is committed, in the caller's thread."""
