@@ -3,8 +3,8 @@
 import numpy as np
 
 from shuffledp import Privacy
-from shuffledp.references.bandits.catalogue import linear_policy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.references.bandits.catalogue import linear_policy
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FreshArms
 
