@@ -30,7 +30,8 @@ from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_budget
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.common import Progress, Slope, along_decades, check_asked, check_seed, fitted_slope
+from shuffledp.experiments.common import Progress, along_decades, check_asked, check_seed, fitted_slope
+from shuffledp.experiments.common import Slope as Slope
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.continual.horizon import gaussian_factor

@@ -32,7 +32,16 @@ class ArmsRun:
 
 
 def simulate_arms(policy: Elimination | EveryRound, world: ArmsWorld, *, bits: RandomBits, seed: int) -> ArmsRun:
-    """All instances of the world side by side, a stage at a step; `seed` is of the rewards, `bits` of the noise.
+    """All instances of a world side by side, a stage at a step, by the noise's own law.
+
+    Args:
+        policy: an elimination, private or not, or a reference that chooses every round.
+        world: instances with as many arms as the policy.
+        bits: where noise comes from.
+        seed: of the rewards.
+
+    Returns:
+        The regret of each instance, and whether its best arm was left.
 
     >>> from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
     >>> from shuffledp.privacy import Privacy
@@ -80,9 +89,18 @@ def play(
     state: ArmsState | None = None,
     users: int | None = None,
 ) -> ArmsState:
-    """Ask and tell until all users came, or about so many: every message is made, shuffled and read unless `fast`.
+    """Ask and tell until all users came, or about so many; a batch that was void is asked for again.
 
-    Goes on from `state` where one is given; a batch that was void is asked for again.
+    Args:
+        policy: a private elimination.
+        rewards: called with an arm and a number of users: the reward of each of them.
+        bits: where all randomness of clients and shufflers comes from.
+        fast: draw batches' estimates from their law instead of making, permuting and reading every message.
+        state: where to go on; the beginning if left out.
+        users: about how many users come; all if left out.
+
+    Returns:
+        Where the policy stands then.
     """
     now = policy.start() if state is None else state
     until = policy.horizon if users is None else min(users, policy.horizon)

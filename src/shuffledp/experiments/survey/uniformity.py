@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,16 @@ class Contest:
         signs = np.where(np.arange(self.bins) % 2 == 0, 1.0, -1.0)
         return np.asarray((1 + (0 if uniform else 2 * DISTANCE) * generator.permutation(signs)) / self.bins)
 
+    def _drawn(
+        self, generator: np.random.Generator, users: int, runs: int, uniform: bool, score: Callable[[Any], float]
+    ) -> Floats:
+        """The score of each run's counts."""
+        laws = (self._weights(generator, uniform) for _ in range(runs))
+        return np.array([score(generator.multinomial(users, law)) for law in laws])
+
+    def _squares(self, estimates: Any, users: int) -> float:
+        return float(np.sum((estimates - users / self.bins) ** 2))
+
     def shuffle_method(self) -> str:
         """The histogram that the shuffle's test is made from."""
         return quietest_method(1000 * math.ceil(self.bins**0.5), self.setting.privacy, self.bins)
@@ -68,12 +79,12 @@ class Contest:
         )
         words = ("uniformity", self.bins, users, uniform)
         generator, bits = self.setting.generator(*words), self.setting.bits(*words)
-        drawn = np.empty(runs)
-        for run in range(runs):
-            counts = generator.multinomial(users, self._weights(generator, uniform))
+
+        def score(counts: Any) -> float:
             estimate = plan.sample_estimate(np.repeat(np.arange(self.bins), counts), bits=bits)
-            drawn[run] = np.sum((estimate.value - users / self.bins) ** 2)
-        return drawn
+            return self._squares(estimate.value, users)
+
+        return self._drawn(generator, users, runs, uniform, score)
 
     def central(self, users: int, runs: int, uniform: bool) -> Floats:
         """A curator's own statistic: the distance of the counts from uniform, which one user moves by at most 1.
@@ -81,22 +92,19 @@ class Contest:
         Reference: Acharya, Sun, Zhang 2018, [4] in the survey.
         """
         generator = self.setting.generator("central distance", self.bins, users, uniform)
-        drawn = np.empty(runs)
-        for run in range(runs):
-            counts = generator.multinomial(users, self._weights(generator, uniform))
-            drawn[run] = np.abs(counts - users / self.bins).sum() / 2
+        share = users / self.bins
+        drawn = self._drawn(generator, users, runs, uniform, lambda counts: float(np.abs(counts - share).sum() / 2))
         return drawn + generator.laplace(scale=1 / self.setting.privacy.epsilon, size=runs)
 
     def central_histogram(self, users: int, runs: int, uniform: bool) -> Floats:
         """From a curator's histogram, by the statistic of the shuffle model."""
         curator = CuratorHistogram.plan(privacy=self.setting.privacy, bins=self.bins)
         generator = self.setting.generator("central uniformity", self.bins, users, uniform)
-        drawn = np.empty(runs)
-        for run in range(runs):
-            counts = generator.multinomial(users, self._weights(generator, uniform))
-            noisy = curator.sample_estimate(counts, generator=generator)
-            drawn[run] = np.sum((noisy - users / self.bins) ** 2)
-        return drawn
+
+        def score(counts: Any) -> float:
+            return self._squares(curator.sample_estimate(counts, generator=generator), users)
+
+        return self._drawn(generator, users, runs, uniform, score)
 
     def local(self, users: int, runs: int, uniform: bool) -> Floats:
         """From randomized responses to "are you in this half of the bins?", a public random half a group of users.
@@ -125,12 +133,16 @@ def users_needed(setting: Setting, bins: int, test: str, runs: int) -> Measured:
         threshold = float(np.quantile(draw(users, 2 * runs, True), TARGET))
         return int(np.count_nonzero(draw(users, runs, False) > threshold))
 
-    start = round((30 * bins if test == "local" else 15 * bins**0.75) / min(1.0, setting.privacy.epsilon))
+    return _fewest(setting, rejected, runs, 30 * bins if test == "local" else 15 * bins**0.75)
+
+
+def _fewest(setting: Setting, rejected: Callable[[int], int], runs: int, guess: float) -> Measured:
+    start = round(guess / min(1.0, setting.privacy.epsilon))
     return fewest_users(rejected, runs, target=TARGET, start=start, smallest=8, steps=setting.steps)
 
 
 def declared_users_needed(setting: Setting, bins: int, runs: int) -> Measured:
-    """The same for the test of this package, whose false alarms are declared before there are data."""
+    """The fewest users with which this package's test, whose false alarms are declared before, is right enough."""
 
     def rejected(users: int) -> int:
         test = UniformityTest.plan(
@@ -139,5 +151,4 @@ def declared_users_needed(setting: Setting, bins: int, runs: int) -> Measured:
         missed = test.simulated_miss(runs=runs, seed=setting.number("declared", bins, users) % 2**31)
         return round((1 - missed) * runs)
 
-    start = round(15 * bins**0.75 / min(1.0, setting.privacy.epsilon))
-    return fewest_users(rejected, runs, target=TARGET, start=start, smallest=8, steps=setting.steps)
+    return _fewest(setting, rejected, runs, 15 * bins**0.75)

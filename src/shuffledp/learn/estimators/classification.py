@@ -28,7 +28,19 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
     classes: ArrayLike | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
-        """Learn from rows of features and a label each."""
+        """Learn from rows of features and a label each.
+
+        Args:
+            X: a row of features a person.
+            y: each person's label, one of two.
+
+        Returns:
+            The estimator itself, fitted.
+
+        Raises:
+            DataError: data that cannot be learned from, or not two classes.
+            InfeasibleError: too few people for the privacy asked for.
+        """
         with self._all_or_nothing():
             return self._learn(X, y)
 
@@ -68,7 +80,14 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
         return self._scores(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
-        """The likelier class of every row."""
+        """The likelier class of every row.
+
+        Args:
+            X: a row of features a person.
+
+        Returns:
+            One of `classes_` for each row.
+        """
         scores = self.decision_function(X)
         return np.asarray(self.classes_[(scores > 0).astype(np.int64)])
 

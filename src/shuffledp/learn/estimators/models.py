@@ -75,11 +75,11 @@ class LinearModel:
         return fingerprint_of(self._content())
 
     def _content(self) -> dict[str, Any]:
-        plain: dict[type, Callable[[Any], Any]] = {tuple: list, np.ndarray: np.ndarray.tolist}
         found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"schema": SCHEMA, "kind": KIND} | {
-            name: plain.get(type(value), lambda kept: kept)(value) for name, value in found.items()
-        }
+        lists = {name: list(found[name]) for name in ("features", "unprotected")}
+        classes = None if self.classes is None else list(self.classes)
+        numbers = {"coefficients": self.coefficients.tolist(), "classes": classes}
+        return {"schema": SCHEMA, "kind": KIND, **found, **lists, **numbers}
 
     def document(self) -> dict[str, Any]:
         """The model as JSON."""

@@ -22,7 +22,19 @@ class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
     target_bounds: ArrayLike = (-1.0, 1.0)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
-        """Learn from rows of features and a number each."""
+        """Learn from rows of features and a number each.
+
+        Args:
+            X: a row of features a person.
+            y: each person's number; beyond `target_bounds` it is cut off and counted.
+
+        Returns:
+            The estimator itself, fitted.
+
+        Raises:
+            DataError: data that cannot be learned from.
+            InfeasibleError: too few people for the privacy asked for.
+        """
         with self._all_or_nothing():
             features, targets = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
             self.targets_ = DeclaredTargets.of(self.target_bounds)
@@ -35,7 +47,14 @@ class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
         return self.targets_.scaled(np.asarray(y, dtype=np.float64))
 
     def predict(self, X: ArrayLike) -> Floats:  # noqa: N803
-        """The number of every row."""
+        """The predicted number of every row.
+
+        Args:
+            X: a row of features a person.
+
+        Returns:
+            One number for each row.
+        """
         return self._scores(X)
 
     def _declaration(self) -> dict[str, Any]:

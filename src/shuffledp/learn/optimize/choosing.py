@@ -51,7 +51,17 @@ class PredictedBound:
 
 
 def predicted_bounds(problem: Problem, model: str = "shuffle") -> tuple[PredictedBound, ...]:
-    """Every solver of a trust model, the least bound first and those that cannot take the problem last.
+    """What every solver of a trust model promises for a problem.
+
+    Args:
+        problem: users, constants of the loss, domain, privacy and limits; no data.
+        model: "shuffle", or "pan-private" for one analyzer that reads users one by one.
+
+    Returns:
+        The least bound first, and those that cannot take the problem last, with the reason.
+
+    Raises:
+        ParameterError: no solver is of this trust model.
 
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import HingeLoss, L2Ball
@@ -73,7 +83,18 @@ def predicted_bounds(problem: Problem, model: str = "shuffle") -> tuple[Predicte
 
 
 def plan(problem: Problem, *, solver: str = "auto") -> Solver:
-    """The named solver for this problem, or the one whose predicted bound is least.
+    """The solver for a problem.
+
+    Args:
+        problem: users, constants of the loss, domain, privacy and limits; no data.
+        solver: a name of `METHODS`; "auto" takes the one whose predicted bound is least.
+
+    Returns:
+        Stages of rounds with fixed cohorts, steps and noise, a proved bound and a guarantee.
+
+    Raises:
+        ParameterError: no solver has this name.
+        InfeasibleError: the solver cannot take this problem; the message says why, and which can.
 
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss

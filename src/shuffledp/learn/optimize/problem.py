@@ -22,10 +22,21 @@ _ROOM = 1.01
 class Problem:
     """So many users with a convex loss over a set: never their data.
 
-    `lipschitz`, `smoothness` (None if gradients jump) and `strong_convexity` are of the part of the loss that depends
-    on data, `ridge` is the strong convexity of the part that does not. `rounds` are the rounds allowed, `visits` how
-    often one user may be asked (None: in every round); `linear` says that the loss is a function
-    of <features, theta>. Without `privacy` nothing is private.
+    Attributes:
+        users: how many people there are.
+        domain: where models lie.
+        lipschitz: no gradient of the part of the loss that depends on data is longer; longer ones are clipped.
+        smoothness: that part's gradients change by at most this much per distance; None if they jump.
+        strong_convexity: that part's strong convexity.
+        ridge: the strong convexity of the part that depends on nobody.
+        has_prox: whether the loss has a proximal map.
+        linear: whether the loss is a function of <features, theta>.
+        privacy: what every user is promised; None where nothing is private.
+        honest_fraction: the users of every cohort who are counted on to add their noise.
+        rounds: how many rounds are allowed.
+        visits: how often one user may be asked; None is in every round.
+        method: the method of the vector sums; "auto" takes the best.
+        max_messages: how many messages a user may send in one round.
 
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=2), users=10_000, privacy=Privacy(1, 1e-6))
@@ -74,7 +85,18 @@ class Problem:
 
     @classmethod
     def of(cls, loss: Loss, domain: ConvexSet, *, users: int, privacy: Privacy | None, **limits: Any) -> Self:
-        """The problem of a loss over a set."""
+        """The problem of a loss over a set.
+
+        Args:
+            loss: its constants are asked, never its data.
+            domain: where models lie.
+            users: how many people there are.
+            privacy: what every user is promised; None where nothing is private.
+            **limits: rounds, visits, honest_fraction, method and max_messages.
+
+        Raises:
+            InfeasibleError: the users are too few for one batch at this privacy.
+        """
         return cls(
             users=users,
             domain=domain,

@@ -14,8 +14,10 @@ from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.linear_losses import LinearLoss
 from shuffledp.learn.optimize.losses import Loss, Rows, gradient_of
+from shuffledp.learn.optimize.pan_private_sum import PanPrivateRun
 from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
-from shuffledp.learn.optimize.stages import GradientSum, SumSampler
+from shuffledp.learn.optimize.stages import GradientSum
+from shuffledp.protocols.vector_sum.base import SampledSums
 from shuffledp.randomness import RandomBits
 
 Floats = NDArray[np.float64]
@@ -96,7 +98,7 @@ class CohortSums:
         if order is not None:
             _check_order(order, len(rows[0]))
         self.people = len(rows[0]) if order is None else len(order)
-        self._sampled: tuple[GradientSum, SumSampler] | None = None
+        self._sampled: tuple[GradientSum, SampledSums | PanPrivateRun] | None = None
         self.clipped, self.gradients = 0, 0
 
     @property

@@ -68,6 +68,12 @@ class GradientCohort(Cohort):
 class Solver(Learner[OptimizerState]):
     """A named method's stages for a problem; refuses noise that does not reach the problem's (epsilon, delta).
 
+    Attributes:
+        name: the method's, as in `METHODS`.
+        model: from whom people are protected: "shuffle", "pan-private" or "none".
+        problem: what is minimized, for whom, and under which limits.
+        stages: rounds with their cohorts, steps, plans and bounds.
+
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
     >>> loss, ball = LogisticLoss(), L2Ball(dimension=2, radius=2)
@@ -135,7 +141,14 @@ class Solver(Learner[OptimizerState]):
         }
 
     def guarantee(self, honest_fraction: float | None = None) -> OptimizationGuarantee:
-        """What holds for every user, also if fewer users than planned follow the protocol."""
+        """What holds for every user.
+
+        Args:
+            honest_fraction: the users of every cohort who follow the protocol; as planned if left out.
+
+        Returns:
+            The pair, every term of delta and what is asked of a user; of the stage that proves least.
+        """
         return _guarantee(self, honest_fraction)
 
     def start(self) -> OptimizerState:

@@ -3,18 +3,15 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.estimates import VectorEstimate
+from shuffledp.learn.optimize.pan_private_sum import PanPrivateSum
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.protocols.learner import OpenBatch
-from shuffledp.randomness import RandomBits
+from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
 Whole = NDArray[np.int64]
 
@@ -22,67 +19,9 @@ Whole = NDArray[np.int64]
 FEWER_ROUNDS = 1.02
 
 
-class SumSampler(Protocol):
-    """Estimates of sums drawn from their law, vectors coming in blocks, one sum after another."""
-
-    def add(self, block: Floats, *, is_clipped: bool = False) -> None:
-        """Some users' vectors, a row each; `is_clipped` promises that none is longer than the radius."""
-        ...
-
-    def estimate(self) -> VectorEstimate:
-        """The estimate over all vectors since the last one."""
-        ...
-
-
-class GradientSum(Protocol):
-    """What adds up a cohort's gradients: a plan of a vector sum, or of a pan-private one."""
-
-    @property
-    def users(self) -> int:
-        """How many users a cohort has."""
-        ...
-
-    @property
-    def radius(self) -> float:
-        """The length of the longest vector."""
-        ...
-
-    @property
-    def step(self) -> float:
-        """One step of the grid that coordinates are rounded to."""
-        ...
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of every coordinate of the sum, rounding included."""
-        ...
-
-    @property
-    def messages_per_user_max(self) -> int:
-        """Messages that a user sends for one sum; 0 where an analyzer reads the users' vectors themselves."""
-        ...
-
-    @property
-    def batches(self) -> tuple[OpenBatch, ...]:
-        """The batches that a cohort's messages go to."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of what decides the plan."""
-        ...
-
-    def pair(self, honest: int) -> DominatingPair:
-        """The pair that dominates what is seen of one sum."""
-        ...
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        """Every summand of delta of one sum."""
-        ...
-
-    def sampled(self, *, bits: RandomBits, ahead: int = 1) -> SumSampler:
-        """Estimates by their law; the noise of `ahead` sums may be drawn at a time."""
-        ...
+GradientSum = VectorSumPlan | PanPrivateSum
+"""What adds up a cohort's gradients: both know users, radius, step, error, batches, pair and every term of delta, and
+hand out estimates by their law (`sampled`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,18 @@ POLICIES = tuple(_MAKERS)
 def linear_policy(
     name: str, setting: LinearSetting, privacy: Privacy, *, batch: int = 20, visits: int = 1
 ) -> LinearPolicy:
-    """The policy of this name; `batch` is for shuffle-vec and shuffle-amp, and how often ldp updates its model.
+    """The linear policy of a name.
+
+    Args:
+        name: one of `POLICIES`, or "concurrent-" and a number of shufflers.
+        setting: users, features, rewards and confidence.
+        privacy: what every user is promised in all visits together; unused by "linucb".
+        batch: users of a batch of shuffle-vec and shuffle-amp, and after how many ldp updates its model.
+        visits: how often one user may come.
+
+    Raises:
+        ParameterError: no policy has this name.
+        InfeasibleError: too few users to learn anything from.
 
     >>> linear_policy("concurrent-2", LinearSetting(users=5000, dimension=3), Privacy(1, 0.1)).name
     'concurrent-2'

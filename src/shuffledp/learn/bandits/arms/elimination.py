@@ -152,8 +152,13 @@ class ArmsState(State):
 class PrivateElimination(Elimination, Learner[ArmsState]):
     """Arm elimination in the shuffle model: ask which arm the next users play, tell what their batch showed.
 
-    `visits` is how often one user may come, never twice in one batch; the privacy is that of all the user's batches
-    together. Whoever lets people in answers for both: in one batch M rewards would count M times, not like M batches.
+    Attributes:
+        privacy: of all of a user's batches together.
+        method: the binary sum of a batch's rewards.
+        honest_fraction: the users of every batch who follow the protocol.
+        visits: how often one user may come, never twice in one batch. Whoever lets people in answers for that: in one
+            batch M rewards would count M times, not like M batches.
+        constants: exact noise and widths, or the paper's for comparison.
     """
 
     privacy: Privacy = declared(check_privacy)

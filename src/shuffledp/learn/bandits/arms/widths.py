@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy
@@ -44,14 +45,17 @@ class ArmError:
     """One arm's sum: the squared ranges of its rewards, added up, and the noises of its batches."""
 
     spread: float
-    noises: tuple[IntegerLaw, ...] = ()
-    """What is added to the sum, less its mean: one law for all batches of a kind together."""
+    noises: tuple[Any, ...] = ()
+    """What is added to the sum, less its mean: one law for all batches of a kind together, Polya or binomial."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noises", _merged([_summed(law, 1) for law in self.noises]))
 
     def plus(self, spread: float, law: IntegerLaw | None, batches: int) -> "ArmError":
         """With so many batches more, each with this noise and all rewards together with this spread."""
         if law is None:
             return ArmError(self.spread + spread, self.noises)
-        return ArmError(self.spread + spread, _merged((*self.noises, _summed(law, batches))))
+        return ArmError(self.spread + spread, (*self.noises, _summed(law, batches)))
 
     def plus_batches(self, plan: BinarySumPlan, batches: int = 1) -> "ArmError":
         """With so many batches more by this plan."""
@@ -99,42 +103,36 @@ def _chernoff(error: ArmError, failure: float) -> float:
     return float(optimize.minimize_scalar(bound, bounds=(top - 8, top), method="bounded").fun)
 
 
-def _summed(law: IntegerLaw, times: int) -> IntegerLaw:
-    """The sum of so many independent ones."""
+def _summed(law: IntegerLaw, times: int) -> PolyaDifference | Binomial:
+    """The sum of so many independent ones; discrete Laplace is a difference of Polya variables of shape 1."""
     if isinstance(law, Binomial):
         return Binomial(times * law.trials, law.p)
-    if isinstance(law, DiscreteLaplace):
-        return law if times == 1 else PolyaDifference(float(times), law.p)
-    if isinstance(law, PolyaDifference):
-        return PolyaDifference(times * law.shape, law.p)
+    if isinstance(law, PolyaDifference | DiscreteLaplace):
+        return PolyaDifference(times * (law.shape if isinstance(law, PolyaDifference) else 1.0), law.p)
     raise ParameterError("noise", str(law), "must be binomial or discrete Laplace", "choose another method")
 
 
-def _merged(laws: Sequence[IntegerLaw]) -> tuple[IntegerLaw, ...]:
+def _merged(laws: Sequence[PolyaDifference | Binomial]) -> tuple[PolyaDifference | Binomial, ...]:
     """Sums of one kind as one law."""
     shapes: dict[float, float] = {}
     trials: dict[float, int] = {}
     for law in laws:
         if isinstance(law, Binomial):
             trials[law.p] = trials.get(law.p, 0) + law.trials
-        elif isinstance(law, PolyaDifference | DiscreteLaplace):
-            shapes[law.p] = shapes.get(law.p, 0.0) + _shape(law)
+        else:
+            shapes[law.p] = shapes.get(law.p, 0.0) + law.shape
     return (*(PolyaDifference(s, p) for p, s in shapes.items()), *(Binomial(n, p) for p, n in trials.items()))
 
 
-def _shape(law: PolyaDifference | DiscreteLaplace) -> float:
-    return law.shape if isinstance(law, PolyaDifference) else 1.0
-
-
 @lru_cache(maxsize=256)
-def _difference_masses(noises: tuple[IntegerLaw, ...], most: float) -> tuple[Floats, float] | None:
+def _difference_masses(noises: tuple[PolyaDifference | Binomial, ...], most: float) -> tuple[Floats, float] | None:
     """Masses of X - X' on -n..n and what they may lack, or None where that would be more, or too much work."""
     total, slack = np.ones(1), 0.0
     for law in noises:
-        if isinstance(law, PolyaDifference | DiscreteLaplace):
-            if 2 * _shape(law) > _LARGEST_SHAPE:
+        if isinstance(law, PolyaDifference):
+            if 2 * law.shape > _LARGEST_SHAPE:
                 return None
-            difference = PolyaDifference(2 * _shape(law), law.p)
+            difference = PolyaDifference(2 * law.shape, law.p)
             _, end = difference.window(_OUTSIDE)
             if end > _WIDEST:
                 return None
@@ -160,15 +158,13 @@ def _convolved(first: Floats, second: Floats) -> tuple[Floats, float]:
     return np.maximum(scipy.signal.fftconvolve(first, second), 0.0), _TRANSFORM
 
 
-def _largest_tilt(law: IntegerLaw) -> float:
-    return -math.log(law.p) if isinstance(law, PolyaDifference | DiscreteLaplace) else math.inf
+def _largest_tilt(law: PolyaDifference | Binomial) -> float:
+    return -math.log(law.p) if isinstance(law, PolyaDifference) else math.inf
 
 
-def _log_moment(law: IntegerLaw, t: float) -> float:
+def _log_moment(law: PolyaDifference | Binomial, t: float) -> float:
     """Log E e^(t(X - X'))."""
-    if isinstance(law, PolyaDifference | DiscreteLaplace):
-        up, down = (math.log1p(-law.p) - math.log1p(-law.p * math.exp(sign * t)) for sign in (1, -1))
-        return 2 * _shape(law) * (up + down)
     if isinstance(law, Binomial):
         return law.trials * sum(math.log1p(law.p * math.expm1(sign * t)) for sign in (1, -1))
-    raise ParameterError("noise", str(law), "must be binomial or discrete Laplace", "choose another method")
+    up, down = (math.log1p(-law.p) - math.log1p(-law.p * math.exp(sign * t)) for sign in (1, -1))
+    return 2 * law.shape * (up + down)
