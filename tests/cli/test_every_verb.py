@@ -27,8 +27,9 @@ VALUES = {
     "mean": ["--low", "0", "--high", "2"],
     "moments": ["--low", "0", "--high", "2"],
     "weighted-mean": ["--low", "0", "--high", "2", "--largest-weight", "3"],
-    "heavy-hitters": ["--length", "2", "--alphabet", "ab"],
-    "masked-sum": [],
+    "heavy-hitters": ["--length", "1", "--top", "1", "--alphabet", "ab"],
+    # Messages grow with the square of the users.
+    "masked-sum": ["--users", "20"],
     "counter": ["--shufflers", "2", "--method", "coins"],
 }
 USERS = ["--users", "300"]

@@ -109,7 +109,13 @@ def asked_axes(text: str | None, steps: int | None) -> "tuple[Axis, ...]":
 
 
 def read_values(
-    file: Path, column: str | None, columns: str | None, *, named: "Categories | None", in_rows: bool
+    file: Path,
+    column: str | None,
+    columns: str | None,
+    *,
+    named: "Categories | None",
+    in_rows: bool,
+    words: bool = False,
 ) -> Any:
     """The values of a file: codes where categories are named, a matrix where values are rows, or else a column.
 
@@ -119,6 +125,7 @@ def read_values(
         columns: the names of several, with commas between; all if left out.
         named: the categories that the column's values are looked up in.
         in_rows: whether a person's value has several numbers.
+        words: whether a column without named categories is text.
     """
     from shuffledp.errors import ParameterError
 
@@ -132,6 +139,11 @@ def read_values(
         raise ParameterError("columns", columns, "are for vectors; a value here is in one", "use --column")
     if named is not None:
         return read_codes(file, column, named)
+    if words:
+        from shuffledp.tables.texts import read_texts
+
+        texts = read_texts(file, column)
+        return texts.distinct[texts.where]
     from shuffledp.tables.columns import read_column
 
     return read_column(file, column)

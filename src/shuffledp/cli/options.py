@@ -96,12 +96,16 @@ DOMAIN: dict[str, Any] = {
     "other": Other,
     "steps": _text("steps", "ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _text("branching", "ranges: children of a node; 2 is dyadic.", "R", int),
-    "low": _text("low", "bounded-sum: the smallest value.", "A", float),
-    "high": _text("high", "bounded-sum: the largest value.", "B", float),
+    "low": _text("low", "The smallest value of sums and means.", "A", float),
+    "high": _text("high", "The largest value of sums and means.", "B", float),
     "dimension": _text("dimension", "Vectors: numbers in a vector.", "D", int),
     "radius": _text("radius", "Vectors: the longest vector.", "R", float),
     "rotation": _text("rotation", "vector-sum: rotate by public signs of this seed.", "S", int),
     "largest_weight": _text("largest_weight", "weighted-mean: how much one user may weigh at most.", "W", float),
+    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
+    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
+    "alphabet": _text("alphabet", "heavy-hitters: symbols strings are made of; printable ASCII.", "ABC"),
+    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "distance": _text("distance", "distribution-test: the total variation distance that must be seen.", "A", float),
     "against": _text(
         "against", "distribution-test: a file of probabilities, one a category or NAME,P; uniform if left out.", "FILE"
@@ -114,10 +118,6 @@ DOMAIN: dict[str, Any] = {
     "public_seed": _text(
         "public_seed", "distribution-test: the public coins of compressed, drawn before the data.", "S", int
     ),
-    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
-    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
-    "alphabet": _text("alphabet", "heavy-hitters: symbols that strings are made of; printable ASCII.", "ABC"),
-    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "values": Annotated[
         Literal["bits", "reals", "vectors", "categories"] | None,
         typer.Option("--values", help="counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default."),
@@ -295,7 +295,8 @@ class Asked:
         more: dict[str, Any] = {}
         if self.loaded is not None:
             named, in_rows = self.loaded.domain.named, self.loaded.domain.is_row
-            values = read_values(file, column, columns, named=named, in_rows=in_rows)
+            words = self.loaded.domain.reads == "words"
+            values = read_values(file, column, columns, named=named, in_rows=in_rows, words=words)
         else:
             refuse_data(self.typed.get("domain"), file)
             known, lengths = self._known(), ("dimension", "radius")
