@@ -102,6 +102,10 @@ DOMAIN: dict[str, Any] = {
     "radius": _text("radius", "Vectors: the longest vector.", "R", float),
     "rotation": _text("rotation", "vector-sum: rotate by public signs of this seed.", "S", int),
     "largest_weight": _text("largest_weight", "weighted-mean: how much one user may weigh at most.", "W", float),
+    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
+    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
+    "alphabet": _text("alphabet", "heavy-hitters: symbols strings are made of; printable ASCII.", "ABC"),
+    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "distance": _text("distance", "distribution-test: the total variation distance that must be seen.", "A", float),
     "against": _text(
         "against", "distribution-test: a file of probabilities, one a category or NAME,P; uniform if left out.", "FILE"
@@ -114,10 +118,6 @@ DOMAIN: dict[str, Any] = {
     "public_seed": _text(
         "public_seed", "distribution-test: the public coins of compressed, drawn before the data.", "S", int
     ),
-    "length": _text("length", "heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
-    "top": _text("top", "heavy-hitters: strings to find, at most.", "K", int),
-    "alphabet": _text("alphabet", "heavy-hitters: symbols that strings are made of; printable ASCII.", "ABC"),
-    "keep": _text("keep", "heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "values": Annotated[
         Literal["bits", "reals", "vectors", "categories"] | None,
         typer.Option("--values", help="counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default."),
