@@ -130,7 +130,7 @@ def test_nothing_is_left_of_a_batch_that_was_sent(shuffling: Shuffling) -> None:
 
 
 def test_each_level_of_a_report_goes_into_its_own_batch(tmp_path: Path) -> None:
-    """Reports of a schedule of two levels, every message marked with its batch: batches hold their own, and all of it."""
+    """Two levels, every message marked with its batch: a batch holds its own, and all of it."""
     messages = {10: 3, 20: 2, 30: 2}
     routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
     sent: dict[str, bytes] = {}
