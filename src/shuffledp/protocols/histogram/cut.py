@@ -1,15 +1,19 @@
 """Counts that are answered with 0 unless the messages prove that they are not: how far off, whatever they are."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.histogram.base import HistogramPlan
 
 # Messages a user on average, and at most.
 LARGEST_MEAN, LARGEST_MOST = 1 << 20, 1 << 24
@@ -77,11 +81,24 @@ def mean_squares_when_cut(masses: Floats, squares: Floats) -> Floats:
     return np.asarray(below + np.arange(masses.size + 1, dtype=np.float64) ** 2 * at_least)
 
 
-def deviations_at(counts: Floats, mean_squares: Floats) -> Floats:
-    """The root mean square error of each of these counts."""
-    return np.sqrt(mean_squares[np.minimum(counts.astype(np.int64), mean_squares.size - 1)])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutPlan(HistogramPlan):
+    """A histogram that answers 0 where noise could be all that was seen: categories nobody has are answered exactly."""
 
+    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
+    keeps_zero: ClassVar[bool] = True
+    is_unbiased: ClassVar[bool] = False
 
-def failure_of_each(bins: int) -> float:
-    """How often one of so many independent bins may fail if all are to hold with CONFIDENCE."""
-    return -math.expm1(math.log(CONFIDENCE) / bins)
+    @property
+    @abstractmethod
+    def mean_squares(self) -> Floats:
+        """E[error^2] for true counts 0, 1, ...; larger ones are like the last."""
+
+    @property
+    def standard_error(self) -> float:
+        """The root mean square error of the worst count, which is one that is cut about half of the time."""
+        return math.sqrt(float(self.mean_squares.max()))
+
+    def standard_errors_for(self, values: ArrayLike) -> Floats:
+        squares = self.mean_squares
+        return np.sqrt(squares[np.minimum(self.true_value(values).astype(np.int64), squares.size - 1)])
