@@ -1,6 +1,5 @@
 """Counts that are answered with 0 unless the messages prove that they are not: how far off, whatever they are."""
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +8,6 @@ from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.error_bounds import CONFIDENCE
 
 # Messages a user on average, and at most.
 LARGEST_MEAN, LARGEST_MOST = 1 << 20, 1 << 24
@@ -80,8 +78,3 @@ def mean_squares_when_cut(masses: Floats, squares: Floats) -> Floats:
 def deviations_at(counts: Floats, mean_squares: Floats) -> Floats:
     """The root mean square error of each of these counts."""
     return np.sqrt(mean_squares[np.minimum(counts.astype(np.int64), mean_squares.size - 1)])
-
-
-def failure_of_each(bins: int) -> float:
-    """How often one of so many independent bins may fail if all are to hold with CONFIDENCE."""
-    return -math.expm1(math.log(CONFIDENCE) / bins)

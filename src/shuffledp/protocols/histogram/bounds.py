@@ -87,6 +87,11 @@ def balls_bound(
     return smallest_real(unlikely, 0.0, max(1.0, deviation), relative=1e-4)
 
 
+def failure_of_each(bins: int) -> float:
+    """How often one of so many independent bins may fail if all are to hold with CONFIDENCE."""
+    return -math.expm1(math.log(CONFIDENCE) / bins)
+
+
 def largest_deviation(law: IntegerLaw, bins: int, *, independent: bool) -> float:
     """No bin's noise is further from its mean, with CONFIDENCE: exactly if they are independent, else by a union.
 
@@ -94,5 +99,5 @@ def largest_deviation(law: IntegerLaw, bins: int, *, independent: bool) -> float
     >>> largest_deviation(DiscreteLaplace(math.exp(-0.5)), 1000, independent=True)
     20.0
     """
-    each = -math.expm1(math.log(CONFIDENCE) / bins) if independent else (1 - CONFIDENCE) / bins
+    each = failure_of_each(bins) if independent else (1 - CONFIDENCE) / bins
     return float(law.deviation_quantile(each))

@@ -1,6 +1,5 @@
 """Histogram by opting in: a few users, at random, each add a fair coin to every category."""
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -16,7 +15,6 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import (
     check_messages,
-    deviations_at,
     enough_coins,
     mean_squares_when_cut,
     table_of,
@@ -25,8 +23,8 @@ from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
-from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import binomial_above, on_window
+from shuffledp.protocols.histogram.cut import CutPlan
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -102,7 +100,7 @@ def opt_in_messages(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptIn(HistogramPlan):
+class OptIn(CutPlan):
     """Each user sends its category; a few, at random, say that they opt in and send each category with probability 1/2.
 
     The adversary sees how many opted in, |H|, and how many messages name each category: the count and Bin(|H|, 1/2).
@@ -117,9 +115,6 @@ class OptIn(HistogramPlan):
     """
 
     method: ClassVar[str] = "opt-in"
-    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
-    keeps_zero: ClassVar[bool] = True
-    is_unbiased: ClassVar[bool] = False
     law: ClassVar[str] = "fair-coins"
     curve: ClassVar[str] = "the mean curve over the number of users that opt in"
     dominates_because: ClassVar[str] = (
@@ -145,12 +140,8 @@ class OptIn(HistogramPlan):
         return self.users * self.probability
 
     @property
-    def standard_error(self) -> float:
-        """The root mean square error of the worst count, which is one that is cut about half of the time."""
-        return math.sqrt(float(cut_mean_squares(self.users, self.probability).max()))
-
-    def standard_errors_for(self, values: ArrayLike) -> Floats:
-        return deviations_at(self.true_value(values), cut_mean_squares(self.users, self.probability))
+    def mean_squares(self) -> Floats:
+        return cut_mean_squares(self.users, self.probability)
 
     def _l_inf_error(self) -> float:
         return cut_bound(self.users, self.probability, self._noisy_bins, 1 - CONFIDENCE)

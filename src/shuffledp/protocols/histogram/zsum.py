@@ -18,17 +18,16 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import (
     check_messages,
-    deviations_at,
     enough_coins,
-    failure_of_each,
     mean_squares_when_cut,
     table_of,
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
-from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.blanket import smallest_blanket
+from shuffledp.protocols.histogram.bounds import failure_of_each
+from shuffledp.protocols.histogram.cut import CutPlan
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -72,7 +71,7 @@ def _mean_squares(users: int, silence: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistogramZSum(HistogramPlan):
+class HistogramZSum(CutPlan):
     """Each user sends its category and, for every category, that one unless a rare coin says no.
 
     The adversary sees how many messages name each category. At most n of them are noise, so more prove a user, and
@@ -86,9 +85,6 @@ class HistogramZSum(HistogramPlan):
     """
 
     method: ClassVar[str] = "zsum"
-    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
-    keeps_zero: ClassVar[bool] = True
-    is_unbiased: ClassVar[bool] = False
     law: ClassVar[str] = "binomial"
     curve: ClassVar[str] = "the curve of two bins, composed exactly"
     dominates_because: ClassVar[str] = (
@@ -116,12 +112,8 @@ class HistogramZSum(HistogramPlan):
         return Binomial(self.users, self.silence)
 
     @property
-    def standard_error(self) -> float:
-        """The root mean square error of the worst count, which is one that is cut about half of the time."""
-        return math.sqrt(float(_mean_squares(self.users, self.silence).max()))
-
-    def standard_errors_for(self, values: ArrayLike) -> Floats:
-        return deviations_at(self.true_value(values), _mean_squares(self.users, self.silence))
+    def mean_squares(self) -> Floats:
+        return _mean_squares(self.users, self.silence)
 
     @property
     def paper_standard_error(self) -> float | None:

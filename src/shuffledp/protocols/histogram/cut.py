@@ -1,0 +1,34 @@
+"""Histograms whose counts are answered with 0 unless the messages prove that they are not."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from shuffledp.protocols.counted import Floats
+from shuffledp.protocols.cut import deviations_at
+from shuffledp.protocols.histogram.base import HistogramPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutPlan(HistogramPlan):
+    """A histogram that answers 0 where noise could be all that was seen: categories nobody has are answered exactly."""
+
+    theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
+    keeps_zero: ClassVar[bool] = True
+    is_unbiased: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def mean_squares(self) -> Floats:
+        """E[error^2] for true counts 0, 1, ...; larger ones are like the last."""
+
+    @property
+    def standard_error(self) -> float:
+        """The root mean square error of the worst count, which is one that is cut about half of the time."""
+        return math.sqrt(float(self.mean_squares.max()))
+
+    def standard_errors_for(self, values: ArrayLike) -> Floats:
+        return deviations_at(self.true_value(values), self.mean_squares)
