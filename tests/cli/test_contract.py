@@ -231,6 +231,11 @@ def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
     assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1, err
 
 
+def test_no_users_are_not_the_rows_of_the_file(run, data) -> None:
+    code, out, _ = run("simulate", data["csv"], "--column", "x", "--users", "0", *TARGET, "--json")
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "users"
+
+
 def test_nothing_half_written_after_a_failure(run, tmp_path) -> None:
     file = tmp_path / "plan.json"
     file.write_text("old")

@@ -303,7 +303,8 @@ class Asked:
             named = found if isinstance(found := known.get("categories"), Categories) else None
             in_rows = any(name in known for name in lengths) or len(known.get("domain", ())) > 1
             values = read_values(file, column, columns, named=named, in_rows=in_rows)
-            more = {"users": self.request.get("users") or len(values)}
+            users = self.request.get("users")
+            more = {"users": len(values) if users is None else users}
             if in_rows and "domain" not in known:
                 more["dimension"] = known.get("dimension", values.shape[1])
         plan = self.plan(**more)
