@@ -24,10 +24,10 @@ from shuffledp import (
 )
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.continual.certified import certify
+from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.protocols.catalogue import PROTOCOLS
-from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.heavy_hitters import HeavyHitters
 from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.masked_sum import MaskedSum
