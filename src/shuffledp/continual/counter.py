@@ -196,9 +196,8 @@ class Counter(Learner[CounterState]):
 
     def check_values(self, values: ArrayLike) -> NDArray[Any]:
         """The values as the domain has them, at most as many as the plan has users."""
-        array = self.plan.domain.check_values(values)
-        if len(array) > self.plan.users:
-            raise ParameterError("values", len(array), f"must be at most {self.plan.users}", "plan for more users")
+        array: NDArray[Any] = self.plan.check_values(values)
+        self.plan.check_reports(len(array))
         return array
 
     def run(

@@ -25,6 +25,12 @@ from shuffledp.protocols.sums.noise import FAMILIES
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
+# Fields that a document holds under their own names.
+_AS_THEY_ARE = (
+    *("users", "shufflers", "honest_fraction", "confidence", "shufflers_used", "budget"),
+    *("certified_noise_bound", "estimator"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterPlan(PrivateCount):
@@ -304,7 +310,7 @@ class CounterPlan(PrivateCount):
             "confidence": self.confidence,
             "shufflers_used": self.shufflers_used,
             "budget": self.budget,
-            "noise": {"family": self.batch_noise.family, **self.batch_noise.parameters},
+            "noise": self.noise,
             "certified_noise_bound": self.certified_noise_bound,
             "domain": self.domain.document(),
             "estimator": self.estimator,
@@ -343,17 +349,10 @@ class CounterPlan(PrivateCount):
         parameters = {name: value for name, value in noise.items() if name != "family"}
         try:
             plan = cls(
-                users=document["users"],
-                shufflers=document["shufflers"],
+                **{name: document[name] for name in _AS_THEY_ARE},
                 privacy=Privacy(document["epsilon"], document["delta"]),
                 batch_noise=kind(**parameters),
-                shufflers_used=document["shufflers_used"],
-                budget=document["budget"],
-                honest_fraction=document["honest_fraction"],
-                confidence=document["confidence"],
-                certified_noise_bound=document["certified_noise_bound"],
                 domain=domain_from(document["domain"]),
-                estimator=document["estimator"],
             )
         except (KeyError, TypeError) as missing:
             raise DataError("plan", str(missing), "must have all its fields", again) from None

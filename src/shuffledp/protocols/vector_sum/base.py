@@ -23,6 +23,7 @@ from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
+from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
@@ -68,6 +69,13 @@ class VectorSumPlan(SumPlan):
     rotation: int | None = noise(default=None)
     rounding_failure: float = noise("(0, 1/2)")
     outside: float = noise("(0, 1/2)")
+
+    @staticmethod
+    def shape_of(request: Request, dimension: int, radius: float, rotation: int | None) -> tuple[int, float, float]:
+        """The coordinates that are sent, and the parts of delta for rounding too long and outside of a window."""
+        check_ball(dimension, radius)
+        coordinates = dimension if rotation is None else padded_dimension(dimension)
+        return coordinates, ROUNDING_PART * request.privacy.delta, WINDOW_PART * request.privacy.delta / coordinates
 
     @abstractmethod
     def log_moment(self, theta: float) -> float:

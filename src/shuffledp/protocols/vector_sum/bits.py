@@ -13,15 +13,14 @@ from shuffledp.accounting.rounding import rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
-from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
-from shuffledp.protocols.vector_sum.base import CLIPPING, ROUNDING_PART, WINDOW_PART, VectorSumPlan
+from shuffledp.protocols.vector_sum.base import CLIPPING, VectorSumPlan
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.paper import paper_vector_bits
-from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension
+from shuffledp.protocols.vector_sum.rotation import likely_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +47,7 @@ class VectorBits(BitsSum, VectorSumPlan):
     def for_request(cls, request: Request, *, dimension: int, radius: float, rotation: int | None = None) -> Self:
         """Fair coins, and the grid that is accurate enough with the fewest messages."""
         users, privacy, honest = request.users, request.privacy, request.honest
-        check_ball(dimension, radius)
-        coordinates = dimension if rotation is None else padded_dimension(dimension)
-        failure, outside = ROUNDING_PART * privacy.delta, WINDOW_PART * privacy.delta / coordinates
+        coordinates, failure, outside = cls.shape_of(request, dimension, radius, rotation)
         if request.constants == "paper":
             if privacy.epsilon > 15 or rotation is not None:
                 raise InfeasibleError(

@@ -16,15 +16,14 @@ from shuffledp.accounting.mixing import mixing_distance, robust_messages
 from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.splitting import FALSE_ALARM, modulus_bits_for
 from shuffledp.protocols.sums.noise import SkellamNoise
 from shuffledp.protocols.sums.plan import SharesSum
-from shuffledp.protocols.vector_sum.base import CLIPPING, ROUNDING_PART, WINDOW_PART, VectorSumPlan
+from shuffledp.protocols.vector_sum.base import CLIPPING, VectorSumPlan
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
-from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension
+from shuffledp.protocols.vector_sum.rotation import likely_range
 
 # Shuffled shares may show this part of delta.
 _TRANSPORT_PART = 0.03
@@ -72,10 +71,8 @@ class VectorShares(SharesSum, VectorSumPlan):
         """The honest users' noise alone hides a vector; the shares mix them to within a part of delta."""
         users, privacy = request.users, request.privacy
         only_exact(request.constants)
-        check_ball(dimension, radius)
+        coordinates, failure, outside = cls.shape_of(request, dimension, radius, rotation)
         honest = request.honest
-        coordinates = dimension if rotation is None else padded_dimension(dimension)
-        failure, outside = ROUNDING_PART * privacy.delta, WINDOW_PART * privacy.delta / coordinates
         grid = _grid(users, honest, coordinates, failure, privacy)
         span = 1.0 if rotation is None else likely_range(users, coordinates, CLIPPING)
         difference = rounded_difference(2.0 * grid, coordinates, failure)
