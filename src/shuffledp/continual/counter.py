@@ -4,7 +4,7 @@ A counter does no input or output and keeps no messages: its state is a time and
 can be saved and restored in the middle of a batch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -22,18 +22,14 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
+from shuffledp.protocols.runner import Progress, ask_and_tell
 from shuffledp.protocols.states import State, is_whole, kept, whole
 from shuffledp.protocols.sums.batches import Total
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
-from shuffledp.shuffle.pool import ShufflerPool
-from shuffledp.shuffle.shuffler import BatchSpec
 
 # Numbers of steps at a time.
 _AT_A_TIME = 1 << 20
-
-Progress = Callable[[int], None]
-"""Called with the number of users who have come so far."""
 
 
 def _total_from(written: Any) -> Total:
@@ -247,29 +243,16 @@ class Counter(Learner[CounterState]):
         return prefixes
 
     def _by_messages(self, array: NDArray[Any], bits: RandomBits, progress: Progress | None) -> NDArray[np.int64]:
-        clients, shuffling = bits.spawn(2)
-        pool = ShufflerPool(self.plan.shufflers_used, bits=shuffling)
-        state = self.start()
-        prefixes = np.zeros((len(array) // self.plan.slot_users + 1, *np.shape(self._nothing)), dtype=np.int64)
-        while state.users < len(array):
-            cohort = self.ask(state)
-            users = min(cohort.users, len(array) - state.users)
+        def steps(cohort: Cohort, first: int, users: int, clients: RandomBits) -> NDArray[Any]:
             # Rounded once: all of a user's batches get the same steps.
-            steps = self.plan.domain.to_steps(array[state.users : state.users + users], bits=clients)
-            closed = {}
-            for batch in cohort.batches:
-                mechanism = batch.mechanism
-                if batch.opens:
-                    pool.open(batch.level - 1, BatchSpec(mechanism.users, mechanism.messages_max))
-                released = pool.accept(batch.level - 1, mechanism.randomize(steps, batch.first_seat, bits=clients))
-                if released is not None:
-                    closed[batch.level], _ = mechanism.read(mechanism.tally(released))
-            state = self.tell(state, users, closed)
+            return self.plan.domain.to_steps(array[first : first + users], bits=clients)
+
+        prefixes = np.zeros((len(array) // self.plan.slot_users + 1, *np.shape(self._nothing)), dtype=np.int64)
+        shufflers = self.plan.shufflers_used
+        for state in ask_and_tell(self, shufflers, steps, len(array), bits=bits, progress=progress):
             slot, since = divmod(state.users, self.plan.slot_users)
             if since == 0:
                 prefixes[slot] = state.prefixes[slot]
-            if progress is not None:
-                progress(state.users)
         return prefixes
 
 

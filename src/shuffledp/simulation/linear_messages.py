@@ -9,8 +9,8 @@ from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.policy import LinearState
 from shuffledp.learn.steps import compute
 from shuffledp.protocols.learner import Cohort
+from shuffledp.protocols.runner import ask_and_tell
 from shuffledp.randomness import RandomBits
-from shuffledp.simulation.run import ask_and_tell
 
 Floats = NDArray[np.float64]
 Offer = Callable[[int], tuple[Floats, Callable[[NDArray[np.intp]], Floats]]]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.learn.bandits.arms.doubling_batches import batch_sizes, growing
+from shuffledp.learn.bandits.arms.doubling_batches import growing, grown_stages
 from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, EliminationStage
-from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
+from shuffledp.learn.bandits.arms.widths import ArmError
 from shuffledp.learn.bandits.spec import check_declared, check_privacy, check_whole, declared, number, whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.request import LARGEST_USERS
@@ -183,21 +183,7 @@ class ThompsonSampling(EveryRound):
 
 @lru_cache(maxsize=256)
 def _stages(policy: ReferenceElimination) -> tuple[EliminationStage, ...]:
-    first = 1
-    widths = _widths(policy, first)
-    while widths[0][1] > 1 and 4 * first * policy.arms <= policy.horizon:
-        first *= 2
-        widths = _widths(policy, first)
-    return tuple(EliminationStage(users, 1, width) for users, width in widths)
+    def with_batch(error: ArmError, users: int) -> ArmError:
+        return error.plus(users * policy.spread, policy.stage_noise, 1)
 
-
-def _widths(policy: ReferenceElimination, first: int) -> list[tuple[int, float]]:
-    """Users of an arm in each stage, and the width after it."""
-    sizes = batch_sizes(policy.horizon, first, policy.growth)
-    failure = policy.failure_probability / ((policy.arms - 1) * len(sizes))
-    error, found, seen = ArmError(0.0), [], 0
-    for users in sizes:
-        error = error.plus(users * policy.spread, policy.stage_noise, 1)
-        seen += users
-        found.append((users, difference_quantile(error, failure) / seen))
-    return found
+    return grown_stages(policy, policy.growth, None, with_batch)

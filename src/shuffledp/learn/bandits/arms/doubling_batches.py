@@ -1,12 +1,13 @@
 """VB-SDP-AE: arm elimination in batches that double, whose noise does not grow with them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, ClassVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.arms.elimination import EliminationStage, PrivateElimination
+from shuffledp.learn.bandits.arms.elimination import Elimination, EliminationStage, PrivateElimination
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
 from shuffledp.learn.bandits.spec import check_whole, number
@@ -73,15 +74,41 @@ def _stages(policy: DoublingBatches) -> tuple[EliminationStage, ...]:
         ends = enumerate(accumulate(sizes), 1)
         widths = [paper_width(policy.privacy, policy.horizon, phase, seen) for phase, seen in ends]
         return tuple(EliminationStage(users, 1, width) for users, width in zip(sizes, widths, strict=True))
-    first = policy.first_batch or 1
-    if policy.first_batch is None:
-        while _width_after_first(policy, first) > 1 and 4 * first * policy.arms <= policy.horizon:
-            first *= 2
+
+    def with_batch(error: ArmError, users: int) -> ArmError:
+        return error.plus_batches(policy.batch_plan(users))
+
+    return grown_stages(policy, policy.growth, policy.first_batch, with_batch)
+
+
+def grown_stages(
+    policy: Elimination, growth: float, first: int | None, with_batch: Callable[[ArmError, int], ArmError]
+) -> tuple[EliminationStage, ...]:
+    """Stages of one batch an arm, each batch `growth` times as large as the last.
+
+    Args:
+        policy: whose arms, users and failure are counted on.
+        growth: how much larger each batch is.
+        first: users of the first; left out, the smallest power of two after which an arm can be dropped at all.
+        with_batch: an arm's error with a batch of so many users more.
+    """
+
+    def failure(first: int) -> float:
+        """Of one comparison of the best arm with one other: there are arms - 1 of them after each phase."""
+        comparisons = (policy.arms - 1) * len(batch_sizes(policy.horizon, first, growth))
+        return policy.failure_probability / comparisons
+
+    def first_width(first: int) -> float:
+        return difference_quantile(with_batch(ArmError(0.0), first), failure(first)) / first
+
+    smallest = first or 1
+    while first is None and first_width(smallest) > 1 and 4 * smallest * policy.arms <= policy.horizon:
+        smallest *= 2
     stages, error, seen = [], ArmError(0.0), 0
-    for users in batch_sizes(policy.horizon, first, policy.growth):
-        error = error.plus_batches(policy.batch_plan(users))
+    for users in batch_sizes(policy.horizon, smallest, growth):
+        error = with_batch(error, users)
         seen += users
-        stages.append(EliminationStage(users, 1, difference_quantile(error, _failure(policy, first)) / seen))
+        stages.append(EliminationStage(users, 1, difference_quantile(error, failure(smallest)) / seen))
     return tuple(stages)
 
 
@@ -96,14 +123,3 @@ def batch_sizes(horizon: int, first: int, growth: float) -> list[int]:
         sizes.append(int(exact))
         exact *= growth
     return sizes
-
-
-def _failure(policy: DoublingBatches, first: int) -> float:
-    """Of one comparison of the best arm with one other: there are arms - 1 of them after each phase."""
-    comparisons = (policy.arms - 1) * len(batch_sizes(policy.horizon, first, policy.growth))
-    return policy.failure_probability / comparisons
-
-
-def _width_after_first(policy: DoublingBatches, first: int) -> float:
-    error = ArmError(0.0).plus_batches(policy.batch_plan(first))
-    return difference_quantile(error, _failure(policy, first)) / first
