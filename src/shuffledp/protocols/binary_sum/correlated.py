@@ -50,6 +50,7 @@ class Correlated(AdditiveNoisePlan):
 
     Reference: Ghazi, Kumar, Manurangsi, Pagh 2020; [004] Table 2, fourth row.
 
+    >>> from shuffledp import Privacy
     >>> plan = Correlated.plan(users=10_000, privacy=Privacy(1, 1e-6))
     >>> round(plan.standard_error, 2), round(plan.messages_per_user_mean, 2)
     (1.52, 1.06)

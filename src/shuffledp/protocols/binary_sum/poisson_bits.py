@@ -35,6 +35,7 @@ class PoissonBits(BinarySumPlan):
 
     Reference: [004] Table 2 and footnote 5 (Balcer, Cheu, Joseph, Mao 2020), in Poisson form.
 
+    >>> from shuffledp import Privacy
     >>> plan = PoissonBits.plan(users=10_000, privacy=Privacy(1, 1e-6))
     >>> round(plan.rate, 1), round(plan.standard_error, 2)
     (85.3, 4.62)

@@ -90,6 +90,7 @@ class Pure(BinarySumPlan):
 
     Reference: Ghazi, Golowich, Kumar, Manurangsi, Pagh, Velingker 2020; [004] Table 2, third row.
 
+    >>> from shuffledp import Privacy
     >>> plan = Pure.plan(users=40, privacy=Privacy(1, 1e-6))
     >>> plan.standard_error <= 2.9, plan.guarantee().delta
     (True, 0.0)

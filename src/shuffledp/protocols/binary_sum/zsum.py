@@ -46,6 +46,7 @@ class ZSum(BinarySumPlan):
 
     Reference: [004] section 3.2, R_ZSUM (Balcer, Cheu 2020); the printed second case means sum x > 0.
 
+    >>> from shuffledp import Privacy
     >>> plan = ZSum.plan(users=10_000, privacy=Privacy(1, 1e-6))
     >>> round(10_000 * plan.silence, 1), round(plan.standard_error, 2)
     (34.1, 26.77)
