@@ -48,10 +48,9 @@ def audit(
         )
     finding, refuted = result.finding, result.verdict == "refuted"
     if as_json:
-        named = {name: value for name, value in heading(plan).items() if name not in ("epsilon", "delta")}
         print_json(
             {
-                **named,
+                **heading(plan, "epsilon", "delta"),
                 **{name: getattr(result, name) for name in _FOUND},
                 "sabotage": sabotage,
                 "honest_fraction": plan.honest_fraction if honest_fraction is None else honest_fraction,

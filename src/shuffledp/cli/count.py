@@ -70,10 +70,9 @@ def count(
         _draw(plan, estimates, closing, None if truth is None else truth.at_closing, columns, picture)
     last, batches = estimates.at(estimates.users), estimates.batches
     if as_json:
-        named = {name: value for name, value in heading(plan).items() if name != "method"}
         print_json(
             {
-                **named,
+                **heading(plan, "method"),
                 "values": plan.domain.kind,
                 "users": estimates.users,
                 "shufflers": plan.shufflers,
@@ -185,7 +184,7 @@ def _truth_in_words(truth: Any, unit: str) -> str:
 
     end = truth.at_the_end
     if np.ndim(end) == 0:
-        shown = f"{end:,}" if end.dtype.kind == "i" else f"{end:,.1f}"
+        shown = f"{end:,}" if np.issubdtype(end.dtype, np.integer) else f"{end:,.1f}"
     else:
         shown = np.array2string(end, precision=1, threshold=8, edgeitems=3, floatmode="fixed", suppress_small=True)
     where = " at any time" + unit.replace(" in every", ", in any")

@@ -2,20 +2,13 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shuffledp.experiments.common import Slope
 
 
-class Going(TypedDict):
-    """How an experiment runs."""
-
-    workers: int
-    cache: Path | None
-
-
-def going_on(picture: Path | None) -> Going:
+def going_on(picture: Path | None) -> dict[str, Any]:
     """With a picture, which must be one that can be drawn, rows are kept beside it: a second run goes on.
 
     >>> going_on(None)["cache"] is None, going_on(Path("a.png"))["cache"]
@@ -26,7 +19,7 @@ def going_on(picture: Path | None) -> Going:
 
         check_picture(picture)
     cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
-    return Going(workers=min(os.cpu_count() or 1, 8), cache=cache)
+    return {"workers": min(os.cpu_count() or 1, 8), "cache": cache}
 
 
 def whole_numbers(text: str, parameter: str, example: str) -> list[int]:

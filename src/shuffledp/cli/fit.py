@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,10 +18,6 @@ from shuffledp.cli.fit_data import (
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
-
-if TYPE_CHECKING:
-    from shuffledp.learn.estimators.base import ShuffleLinearModel
-
 
 Task = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
@@ -136,7 +132,13 @@ def fit(
         raise DataError(name, refused.value, refused.problem, refused.way_out) from None
     seconds = time.perf_counter() - started
     document = _document(model, data, target, task, seconds)
-    page = None if report is None else report_page(report, document, _curves(model, data))
+    page = None
+    if report is not None:
+        curves = {
+            "the private model": model.losses(*data.measured).tolist(),
+            "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
+        }
+        page = report_page(report, document, curves)
     if out is not None:
         model.model(data.names).save(out)
     if report is not None and page is not None:
@@ -166,14 +168,6 @@ def _class(asked: Estimator, task: Task) -> Any:
     except ImportError as missing:
         way_out = "install it with: pip install 'shuffledp[learn]'"
         raise ParameterError("estimator", name, "needs scikit-learn", way_out) from missing
-
-
-def _curves(model: "ShuffleLinearModel", data: FitData) -> dict[str, Any]:
-    """The learning curve, and that of the same solver without noise."""
-    return {
-        "the private model": model.losses(*data.measured).tolist(),
-        "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
-    }
 
 
 def _document(model: Any, data: FitData, target: str, task: Task, seconds: float) -> dict[str, Any]:

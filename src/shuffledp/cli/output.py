@@ -156,16 +156,11 @@ def write_plan(plan: "Plan", file: Path | None) -> None:
         write_text_whole(file, json.dumps(plan.document(), indent=2) + "\n")
 
 
-def heading(plan: "Plan") -> dict[str, Any]:
-    """How every document about a plan begins."""
-    return {
-        "schema": 1,
-        "protocol": plan.protocol,
-        "method": plan.method,
-        "users": plan.users,
-        "epsilon": plan.privacy.epsilon,
-        "delta": plan.privacy.delta,
-    }
+def heading(plan: "Plan", *without: str) -> dict[str, Any]:
+    """How every document about a plan begins, but for the keys that are left out."""
+    named = {name: getattr(plan, name) for name in ("protocol", "method", "users")}
+    target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta}
+    return {name: value for name, value in {"schema": 1, **named, **target}.items() if name not in without}
 
 
 def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
