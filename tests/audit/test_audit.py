@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shuffledp.audit.events import Tally, epsilon_lower_bound, find
+from shuffledp.audit.events import Outcomes, epsilon_lower_bound, find
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -45,7 +45,7 @@ def test_the_brittle_pure_protocol_of_theorem_36_is_exposed() -> None:
 
     def bound(users: int) -> float:
         p, q = (lengths([1] * (users - 1) + [bit], allowed, 400_000, seed) for bit, seed in ((0, 1), (1, 2)))
-        return find(Tally.of(p), Tally.of(q), delta=0.0, confidence=0.999).epsilon_lower_bound
+        return find(Outcomes.of(p), Outcomes.of(q), delta=0.0, confidence=0.999).epsilon_lower_bound
 
     exact = np.array([exact_ratio([1] * (n - 1), allowed)])
     assert bound(n) <= exact
@@ -69,7 +69,7 @@ def test_the_brittle_protocol_of_theorem_37_is_exposed() -> None:
     n = 6
     allowed = {0: [0, 1], 1: [n, n + 1]}
     p, q = (lengths([0] * (n - 2) + [bit], allowed, 20_000, seed) for bit, seed in ((0, 1), (1, 2)))
-    finding = find(Tally.of(p), Tally.of(q), delta=0.5, confidence=0.999)
+    finding = find(Outcomes.of(p), Outcomes.of(q), delta=0.5, confidence=0.999)
     assert finding.epsilon_lower_bound > 5
 
 
@@ -78,7 +78,7 @@ def test_the_bound_is_wrong_as_rarely_as_it_says() -> None:
     rng = np.random.default_rng(1)
     wrong = sum(
         find(
-            *(Tally.of(rng.binomial(10, 0.5, (2000, 1))) for _ in range(2)), delta=0.0, confidence=0.9
+            *(Outcomes.of(rng.binomial(10, 0.5, (2000, 1))) for _ in range(2)), delta=0.0, confidence=0.9
         ).epsilon_lower_bound
         > 0
         for _ in range(1000)
@@ -89,7 +89,7 @@ def test_the_bound_is_wrong_as_rarely_as_it_says() -> None:
 def test_both_inputs_must_be_run_equally_often() -> None:
     rows = np.zeros((100, 1), dtype=np.int64)
     with pytest.raises(ParameterError, match="trials"):
-        find(Tally.of(rows), Tally.of(rows[:60]), delta=0.0, confidence=0.9)
+        find(Outcomes.of(rows), Outcomes.of(rows[:60]), delta=0.0, confidence=0.9)
 
 
 def test_clopper_pearson_limits() -> None:

@@ -45,27 +45,27 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Outcomes:
     """Distinct outcomes of many runs on one input, and how often each came in either half of them."""
 
     rows: Counts
     counts: Counts  # (2, outcomes): the half that chooses, the half that tests
 
     @classmethod
-    def of(cls, rows: Counts) -> "Tally":
+    def of(cls, rows: Counts) -> "Outcomes":
         """All runs at once: the first half chooses."""
         half = len(rows) // 2
         return cls.merge([cls._one(rows[:half], 0), cls._one(rows[half:], 1)])
 
     @classmethod
-    def _one(cls, rows: Counts, half: int) -> "Tally":
+    def _one(cls, rows: Counts, half: int) -> "Outcomes":
         distinct, times = np.unique(rows, axis=0, return_counts=True)
         counts = np.zeros((2, len(distinct)), dtype=np.int64)
         counts[half] = times
         return cls(distinct, counts)
 
     @classmethod
-    def merge(cls, parts: "Sequence[Tally]") -> "Tally":
+    def merge(cls, parts: "Sequence[Outcomes]") -> "Outcomes":
         """The tallies of several pieces as one."""
         rows, index = np.unique(np.concatenate([part.rows for part in parts]), axis=0, return_inverse=True)
         every = np.concatenate([part.counts for part in parts], axis=1)
@@ -78,7 +78,7 @@ class Tally:
         return int(self.counts[0].sum()), int(self.counts[1].sum())
 
 
-def _aligned(first: Tally, second: Tally) -> tuple[Counts, Counts, Counts]:
+def _aligned(first: Outcomes, second: Outcomes) -> tuple[Counts, Counts, Counts]:
     """All outcomes, and each side's counts of them."""
     rows, index = np.unique(np.concatenate((first.rows, second.rows)), axis=0, return_inverse=True)
     index = index.reshape(-1)
@@ -103,7 +103,7 @@ def _orders(rows: Counts, p: Counts, q: Counts) -> list[NDArray[np.intp]]:
     return orders
 
 
-def find(first: Tally, second: Tally, *, delta: float, confidence: float) -> Finding:
+def find(first: Outcomes, second: Outcomes, *, delta: float, confidence: float) -> Finding:
     """The best lower bound on epsilon that the views on two neighbouring inputs show.
 
     Half of the trials choose an event and a direction, the other half test it once: the bound is

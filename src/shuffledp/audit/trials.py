@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.audit.events import Finding, Tally, find
+from shuffledp.audit.events import Finding, Outcomes, find
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
@@ -85,12 +85,12 @@ def audit_plan(
     )
 
 
-def _run(plan: Plan, side: int, trials: int, honest: int, bits: RandomBits, tell: Callable[[int], None]) -> Tally:
+def _run(plan: Plan, side: int, trials: int, honest: int, bits: RandomBits, tell: Callable[[int], None]) -> Outcomes:
     """What `trials` runs on one input show, as many at a time as fit; only tallies are kept."""
     at_a_time = max(2, _AT_A_TIME // plan.audited_effort(honest))
     parts = []
     for start in range(0, trials, at_a_time):
         here = min(at_a_time, trials - start)
-        parts.append(Tally.of(plan.views(side, here, honest, bits=bits)))
+        parts.append(Outcomes.of(plan.views(side, here, honest, bits=bits)))
         tell(start + here)
-    return Tally.merge(parts)
+    return Outcomes.merge(parts)

@@ -30,9 +30,9 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
             }
         )
         return
-    from shuffledp.protocols.presentation import Row
+    from shuffledp.protocols.presentation import ListingRow
 
-    proved = Row(("proved", f"{guarantee.delta:.3g}", f"at most the {plan.privacy.delta:g} claimed"), apart=True)
+    proved = ListingRow(("proved", f"{guarantee.delta:.3g}", f"at most the {plan.privacy.delta:g} claimed"), apart=True)
     terms = table(
         "Every term of delta",
         ("term", "delta", "where it comes from"),

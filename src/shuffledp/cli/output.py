@@ -76,13 +76,13 @@ def table(
     Args:
         title: what is written above it.
         headings: a name a column.
-        rows: a text a column each, or a `presentation.Row` with a style of its own.
+        rows: a text a column each, or a `presentation.ListingRow` with a style of its own.
         words: columns of dim sentences that may be folded.
         left: further columns of words.
         folded: columns that may be folded, too.
         caption: what is written below it.
     """
-    from shuffledp.protocols.presentation import Column, Listing, Row
+    from shuffledp.protocols.presentation import Column, Listing, ListingRow
 
     columns = [
         Column(
@@ -93,7 +93,7 @@ def table(
         )
         for place, name in enumerate(headings)
     ]
-    lines = tuple(row if isinstance(row, Row) else Row(tuple(row)) for row in rows)
+    lines = tuple(row if isinstance(row, ListingRow) else ListingRow(tuple(row)) for row in rows)
     return rendered(Listing(title, tuple(columns), lines, caption))
 
 

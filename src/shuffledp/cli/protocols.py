@@ -75,10 +75,10 @@ def _comparison(compared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(error: float, row: dict[str, Any]) -> Any:
-    from shuffledp.protocols.presentation import Row
+    from shuffledp.protocols.presentation import ListingRow
 
     if not row["available"]:
-        return Row((row["method"], *["-"] * 6, row["why"]), "dim")
+        return ListingRow((row["method"], *["-"] * 6, row["why"]), "dim")
     compared, influence = row.get("comparison_only"), row["influence_of_a_lying_client"]
     left = [row["epsilon_at_honest_fraction"][key] for key in ("0.9", "0.5")]
     notes = {

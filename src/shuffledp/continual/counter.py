@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import Guarantee
 from shuffledp.continual.estimates import RunningEstimates, estimate_of
-from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.second_opinions import combine
 from shuffledp.continual.shape import exact_surplus
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
 from shuffledp.protocols.runner import Progress, ask_and_tell
@@ -70,12 +71,14 @@ class Counter(Learner[CounterState]):
 
     states: ClassVar[type[State] | None] = CounterState
 
-    plan: CounterPlan
+    plan: PrivateCount
 
     @classmethod
     def of(cls, *, users: int, shufflers: int, privacy: Privacy, **asked: Any) -> Self:
         """A counter by the best plan."""
-        return cls(CounterPlan.plan(users=users, shufflers=shufflers, privacy=privacy, **asked))
+        return cls(
+            PROTOCOLS["counter"].methods["laplace"].plan(users=users, shufflers=shufflers, privacy=privacy, **asked)
+        )
 
     @property
     def fingerprint(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 
@@ -20,7 +20,7 @@ class RunningEstimates:
     `bound` holds for every time at once with probability `confidence`.
     """
 
-    plan: CounterPlan
+    plan: PrivateCount
     users: int
     prefixes: NDArray[Any]
     simulated: bool = False
@@ -64,7 +64,7 @@ class RunningEstimates:
         return np.asarray(domain.step * steps + (middle if steps.ndim == 1 else middle[:, np.newaxis]))
 
 
-def estimate_of(plan: CounterPlan, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
+def estimate_of(plan: PrivateCount, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
     """The estimate made of a prefix's steps and the users since."""
     domain = plan.domain
     value = domain.step * np.asarray(steps, dtype=np.float64) + since * domain.middle

@@ -170,7 +170,7 @@ class PrivateCount(CountShape):
         check_honest_fraction(honest_fraction)
         if self._honest_part(honest_fraction) == 0:
             return math.inf
-        left = epsilon_at(_CurveWith(self, honest_fraction), self.privacy.delta)
+        left = epsilon_at(_CurveAt(self, honest_fraction), self.privacy.delta)
         return min(left, self.privacy.epsilon) if honest_fraction >= self.honest_fraction else left
 
     def collusions(self) -> tuple[Collusion, ...]:
@@ -223,7 +223,7 @@ def _worst_distances(plan: PrivateCount, fraction: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _CurveWith:
+class _CurveAt:
     plan: PrivateCount
     fraction: float
 

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.dropouts import check_honest_fraction
+from shuffledp.continual.counter import Counter
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.planner import Estimator, best_layout, with_grid
+from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.shape import check_confidence, check_estimator, check_shufflers
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import AnyEstimate
@@ -183,8 +185,6 @@ class CounterPlan(PrivateCount):
             raise ParameterError("values", reports, f"must be at most {self.users}", "plan for more users")
 
     def learner(self) -> Any:
-        from shuffledp.continual.counter import Counter
-
         return Counter(self)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
@@ -192,8 +192,6 @@ class CounterPlan(PrivateCount):
         return cast(AnyEstimate, estimates.at(estimates.users))
 
     def reference(self) -> dict[str, float | None]:
-        from shuffledp.continual.reference import counter_reference
-
         return counter_reference(self)
 
     @property

@@ -1,7 +1,7 @@
 """What others would achieve: the paper's own, the best uniform tree, a trusted curator, one shuffler, none."""
 
+from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import calibrate
-from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_layout
 from shuffledp.continual.uniform_tree import uniform_tree_bound
 from shuffledp.errors import InfeasibleError
@@ -11,7 +11,7 @@ from shuffledp.references.continual.paper_tree import paper_tree_error_bound
 from shuffledp.references.continual.square_root import best_curator
 
 
-def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
+def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
     """Bounds over the same horizon, with the same confidence, at the same privacy.
 
     Of numbers in [0, 1] they are those of bits, which are such numbers. Of vectors and categories there is the
@@ -19,6 +19,7 @@ def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
     paper gives no constants, and neither the tree nor the local model is computed: None.
 
     >>> from shuffledp.privacy import Privacy
+    >>> from shuffledp.continual.plan import CounterPlan
     >>> reference = counter_reference(CounterPlan.plan(users=1_000_000, shufflers=4, privacy=Privacy(1, 1e-6)))
     >>> round(reference["paper_error_bound"]), round(reference["central_error_bound"], 1)
     (3666, 102.7)
@@ -43,7 +44,7 @@ def counter_reference(plan: CounterPlan) -> dict[str, float | None]:
     }
 
 
-def _central(plan: CounterPlan) -> float:
+def _central(plan: PrivateCount) -> float:
     """The square root's; for a few thousand users the plan's, which a curator may run, too."""
     domain = plan.domain
     curator = best_curator(
@@ -57,7 +58,7 @@ def _central(plan: CounterPlan) -> float:
     return min(curator.error_bound(plan.confidence), plan.error_bound)
 
 
-def _sequential(plan: CounterPlan) -> float | None:
+def _sequential(plan: PrivateCount) -> float | None:
     domain = plan.domain if isinstance(plan.domain, OneHot) else BITS
     try:
         return best_layout(plan.users, 1, plan.privacy, confidence=plan.confidence, domain=domain).bound

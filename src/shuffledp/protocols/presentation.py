@@ -34,7 +34,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListingRow:
     """One row of a listing: a text a column, how it is set, and whether a line parts it from the rows above."""
 
     cells: tuple[str, ...]
@@ -48,7 +48,7 @@ class Listing:
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ListingRow, ...]
     caption: str = ""
 
 
@@ -193,12 +193,12 @@ def _largest(columns: Mapping[str, NDArray[Any]], bound: float, top: int, *, in_
             *(() if truth is None else (f"{truth[code]:,.0f}",)),
             bar + (" may be 0" if may_be_0 else ""),
         )
-        rows.append(Row(cells, "dim" if may_be_0 else ""))
+        rows.append(ListingRow(cells, "dim" if may_be_0 else ""))
     rest = order[top:]
     if rest.size:
         true = () if truth is None else (f"{truth[rest].sum():,.0f}",)
         cells = (f"{rest.size:,} others together", f"{value[rest].sum():,.1f}", "", "", *true, "")
-        rows.append(Row(cells, "dim", apart=True))
+        rows.append(ListingRow(cells, "dim", apart=True))
     headings = ("estimate", "from", "to", *(() if truth is None else ("truth",)))
     shown = (Column("category", right=False, width=30), *map(Column, headings), Column("", right=False))
     return Listing("Users in each category", shown, tuple(rows))
@@ -221,7 +221,7 @@ def present_quantiles(rows: Sequence[Mapping[str, Any]]) -> Listing:
         )
         for row in rows
     ]
-    return Listing("Quantiles", tuple(map(Column, headings)), tuple(map(Row, cells)))
+    return Listing("Quantiles", tuple(map(Column, headings)), tuple(map(ListingRow, cells)))
 
 
 def beside_others(
@@ -248,7 +248,7 @@ def beside_others(
         Column("whom one trusts", right=False, style="dim", width=40),
     )
     shown = (
-        Row((name, unknown if other is None else f"{other:,.4g}", _better(error, other), trust))
+        ListingRow((name, unknown if other is None else f"{other:,.4g}", _better(error, other), trust))
         for name, other, trust in rows
     )
     return Listing(title, columns, tuple(shown))
@@ -267,4 +267,4 @@ def listed(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *
     """A listing whose first column is words, and whose others are numbers."""
     first, *others = headings
     columns = (Column(first, right=False), *map(Column, others))
-    return Listing(title, columns, tuple(Row(tuple(cells)) for cells in rows), **more)
+    return Listing(title, columns, tuple(ListingRow(tuple(cells)) for cells in rows), **more)

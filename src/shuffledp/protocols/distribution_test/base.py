@@ -15,7 +15,7 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.distribution_test.cells import Cells, check_claim
 from shuffledp.protocols.distribution_test.groups import Groups
 from shuffledp.protocols.distribution_test.local import local_users_needed
-from shuffledp.protocols.distribution_test.moments import Moments, smallest_distance_squared
+from shuffledp.protocols.distribution_test.moments import ScoreMoments, smallest_distance_squared
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -241,7 +241,7 @@ class DistributionTest(RoundPlan):
         return self.guarantee().delta
 
     @abstractmethod
-    def worst_moments(self) -> Moments:
+    def worst_moments(self) -> ScoreMoments:
         """Mean and variance of the statistic that power is declared for."""
 
     @abstractmethod
@@ -349,7 +349,7 @@ class DistributionTest(RoundPlan):
         """The reports of users who are in these bins."""
 
     @abstractmethod
-    def _statistic(self, counts: Codes) -> tuple[float, Moments]:
+    def _statistic(self, counts: Codes) -> tuple[float, ScoreMoments]:
         """The statistic, with mean 0 where the claim is true, and its moments."""
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> TestedClaim:

@@ -17,7 +17,7 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.distribution_test.base import DECOYS_FAILURE, DistributionTest, Floats
 from shuffledp.protocols.distribution_test.cells import Cells
 from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
-from shuffledp.protocols.distribution_test.moments import Moments, balls_moments, smallest_distance_squared
+from shuffledp.protocols.distribution_test.moments import ScoreMoments, balls_moments, smallest_distance_squared
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import domain, whole_number
 from shuffledp.protocols.histogram.blanket import smallest_blanket
@@ -106,7 +106,7 @@ class DecoysTest(DistributionTest):
         every = self.users * self.messages_per_user_max
         return self.bins * (2 * messages * every + messages**2) / self.worst_moments().signal
 
-    def worst_moments(self) -> Moments:
+    def worst_moments(self) -> ScoreMoments:
         """With as many decoys as there are but with probability DECOYS_FAILURE: more only hide more."""
         return balls_moments(self.users, most_decoys(self.histogram), self.bins)
 
@@ -120,7 +120,7 @@ class DecoysTest(DistributionTest):
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         return self.histogram.tally(batch, malformed)
 
-    def _statistic(self, counts: Codes) -> tuple[float, Moments]:
+    def _statistic(self, counts: Codes) -> tuple[float, ScoreMoments]:
         seen, messages = counts.astype(np.float64), float(counts.sum())
         total = float(np.square(seen).sum()) - messages - messages * (messages - 1) / self.bins
         return total, balls_moments(self.users, max(0, int(counts.sum()) - self.users), self.bins)

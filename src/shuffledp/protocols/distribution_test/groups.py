@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.distribution_test.moments import Moments
+from shuffledp.protocols.distribution_test.moments import ScoreMoments
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
@@ -113,7 +113,7 @@ class Groups:
         gap = (1 - part) * self.mean_kept
         return self.variance_kept / (self.variance_kept + gap**2)
 
-    def miss(self, moments: Moments, score: float, least: float) -> float:
+    def miss(self, moments: ScoreMoments, score: float, least: float) -> float:
         """The probability to miss, at most: D falls short of a part of its mean, or the statistic of its mean there.
 
         `least` is the mean of D over the groups for the nearest law that must be seen.

@@ -4,7 +4,7 @@ import math
 
 from shuffledp.accounting.curves import smallest_integer
 from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
-from shuffledp.protocols.distribution_test.moments import Moments, rows_moments, smallest_distance_squared
+from shuffledp.protocols.distribution_test.moments import ScoreMoments, rows_moments, smallest_distance_squared
 
 
 def local_users_needed(
@@ -34,7 +34,7 @@ def local_users_needed(
     return smallest_integer(enough, 2)
 
 
-def _kinds(users: int, epsilon: float, bins: int) -> list[Moments]:
+def _kinds(users: int, epsilon: float, bins: int) -> list[ScoreMoments]:
     """Symmetric flips as in RAPPOR, and optimized unary encoding."""
     flip = 1 / (1 + math.exp(epsilon / 2))
     return [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ScoreMoments:
     """A statistic whose mean is signal * D and whose variance is at most level + slope D + steep D^(3/2)."""
 
     signal: float
@@ -42,11 +42,11 @@ class Moments:
         return variance / (variance + gap**2)
 
 
-def balls_moments(users: int, decoys: int, bins: int) -> Moments:
+def balls_moments(users: int, decoys: int, bins: int) -> ScoreMoments:
     """The moments of sum_j s_j (s_j - 1) - N (N - 1) / bins, where s counts N messages, users' own and decoys."""
     n, f, share = float(users), float(decoys), 1 / bins
     pairs, messages = n * (n - 1), n + f
-    return Moments(
+    return ScoreMoments(
         signal=pairs,
         level=2 * messages * (messages - 1) * share * (1 - share),
         slope=2 * pairs * (1 - 2 * share) + 4 * pairs * (n - 2) * share + 4 * f * pairs * share,
@@ -54,7 +54,7 @@ def balls_moments(users: int, decoys: int, bins: int) -> Moments:
     )
 
 
-def rows_moments(users: int, kept: float, spurious: float, bins: int) -> Moments:
+def rows_moments(users: int, kept: float, spurious: float, bins: int) -> ScoreMoments:
     """The moments of sum_j [N_j (N_j - 1) - 2 (n - 1) h N_j + n (n - 1) h^2], where N sums rows of bits.
 
     A bit is 1 with probability `kept` at a user's own bin and `spurious` elsewhere; h is a column's mean where users
@@ -73,7 +73,7 @@ def rows_moments(users: int, kept: float, spurious: float, bins: int) -> Moments
         + 2 * gap * (elsewhere * (1 - share) + own * crowd)
         + gap**2 * crowd
     )
-    return Moments(
+    return ScoreMoments(
         signal=pairs * gap,
         level=2 * pairs * frobenius,
         slope=2 * pairs * (own**2 + (2 * gap * own + gap**2) * (1 - 2 * share))

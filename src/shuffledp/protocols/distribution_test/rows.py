@@ -14,7 +14,7 @@ from shuffledp.accounting.shuffled_rows import ShuffledRowsCurve, smallest_spuri
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.distribution_test.base import DistributionTest, Floats
-from shuffledp.protocols.distribution_test.moments import Moments, rows_moments
+from shuffledp.protocols.distribution_test.moments import ScoreMoments, rows_moments
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.labels import label_bits
@@ -123,7 +123,7 @@ class RowsTest(DistributionTest):
         """Every bit of a word is a message in a column that all users may have a one in."""
         return self.bins**2 * (2 * self.users * messages + messages**2) / self.worst_moments().signal
 
-    def worst_moments(self) -> Moments:
+    def worst_moments(self) -> ScoreMoments:
         return rows_moments(self.users, self.kept, self.spurious, self.bins)
 
     def _scores(self, law: Floats, runs: int, seed: int) -> Floats:
@@ -152,7 +152,7 @@ class RowsTest(DistributionTest):
         unknown = int((labels >= self.words).sum())
         return Tally(sums.reshape(-1)[: self.bins], batch.reports, len(batch), malformed + unknown)
 
-    def _statistic(self, counts: Codes) -> tuple[float, Moments]:
+    def _statistic(self, counts: Codes) -> tuple[float, ScoreMoments]:
         columns, n = counts.astype(np.float64), float(self.users)
         mean = (self.kept - self.spurious) / self.bins + self.spurious
         terms = columns * (columns - 1) - 2 * (n - 1) * mean * columns + n * (n - 1) * mean**2

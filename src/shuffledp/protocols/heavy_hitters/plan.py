@@ -34,7 +34,7 @@ from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
 from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.presentation import Column, Listing, Presentation, Row, View
+from shuffledp.protocols.presentation import Column, Listing, ListingRow, Presentation, View
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -324,7 +324,7 @@ class HeavyHitters(Plan):
             "Frequent strings",
             tuple(Column(name, right=name != "string") for name in heads),
             tuple(
-                Row(
+                ListingRow(
                     (
                         repr(each.string),
                         f"{each.count:,.0f}",

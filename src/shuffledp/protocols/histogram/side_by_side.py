@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shuffledp.protocols.presentation import Column, Listing, Row
+from shuffledp.protocols.presentation import Column, Listing, ListingRow
 
 _LEGEND = "worst bin: with 95% confidence no category is further off; l2: all errors together, root mean square"
 
@@ -18,22 +18,22 @@ def between_extremes(plan: Any, rows: Sequence[Mapping[str, Any]]) -> Listing:
     """
     reference, root = plan.reference(), math.sqrt(plan.bins)
 
-    def extreme(name: str, who: str) -> Row:
+    def extreme(name: str, who: str) -> ListingRow:
         standard = reference[f"{who}_standard_error"]
         l2 = None if standard is None else standard * root
-        return Row((name, _number(reference[f"{who}_l_inf_error"]), _number(l2), "", "", ""), "dim")
+        return ListingRow((name, _number(reference[f"{who}_l_inf_error"]), _number(l2), "", "", ""), "dim")
 
-    def method(row: Mapping[str, Any]) -> Row:
+    def method(row: Mapping[str, Any]) -> ListingRow:
         name, chosen = row["method"], row["method"] == plan.method
         if "l_inf_error" not in row:
-            return Row((name, *["-"] * 5), "dim")
+            return ListingRow((name, *["-"] * 5), "dim")
         cells = (
             f"{name} (this plan)" if chosen else name,
             *(_number(row[key]) for key in ("l_inf_error", "l2_error", "messages_per_user_mean")),
             f"{row['messages_per_user_max']:,}",
             f"{row['bits_per_message']:,}",
         )
-        return Row(cells, "bold" if chosen else "" if row["available"] else "dim")
+        return ListingRow(cells, "bold" if chosen else "" if row["available"] else "dim")
 
     return Listing(
         "Every method, beside the two extremes",

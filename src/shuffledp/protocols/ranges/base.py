@@ -19,7 +19,7 @@ from shuffledp.protocols.counted import CountedPlan, Floats
 from shuffledp.protocols.domains.axes import AnyAxes, Axes, Axis, as_axes
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import AGAIN, domain, noise
-from shuffledp.protocols.presentation import Column, Listing, Row
+from shuffledp.protocols.presentation import Column, Listing, ListingRow
 from shuffledp.protocols.ranges.bounds import DecoyWeights
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -264,11 +264,13 @@ class RangesPlan(CountedPlan):
             found = (reference.get(f"{key}_{of}standard_error") for of in ("", "prefix_"))
             rows.append((name, *found, trust))  # type: ignore[arg-type]
         shown = [
-            Row((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust))
+            ListingRow((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust))
             for name, *errors, trust in rows
         ]
         shown += [
-            Row((f"{row['technique']} (Table 6)", "", f"order {row['error_order']:.3g}", "as this plan, no constants"))
+            ListingRow(
+                (f"{row['technique']} (Table 6)", "", f"order {row['error_order']:.3g}", "as this plan, no constants")
+            )
             for row in self.techniques()
         ]
         whom = Column("whom one trusts", right=False, style="dim", width=40)
