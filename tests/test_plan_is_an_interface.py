@@ -10,7 +10,21 @@ from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.plan import Plan
 
 SOURCE = Path(__file__).parents[1] / "src" / "shuffledp"
-ROOMS = ("accounting", "audit", "cli")
+ROOMS = tuple(
+    [
+        "accounting",
+        "audit",
+        "cli",
+        "experiments",
+        "learn",
+        "pictures",
+        "references",
+        "service",
+        "simulation",
+        "tables",
+        "testing",
+    ]
+)
 NAMES = ("protocol", "method", "kind")
 
 
@@ -33,7 +47,9 @@ def asks(tree: ast.AST, forbidden: set[str]) -> list[str]:
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             words = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in ast.walk(node))
-            about = [each.attr for each in sides if isinstance(each, ast.Attribute) and each.attr in NAMES]
+            # An array's dtype has a kind, too.
+            asked = [each for each in sides if isinstance(each, ast.Attribute) and each.attr in NAMES]
+            about = [each.attr for each in asked if getattr(each.value, "attr", "") != "dtype"]
             found += [f"line {node.lineno}: .{name}" for name in about if words]
     return found
 

@@ -39,18 +39,18 @@ def heavy_hitters(
     """The most frequent strings of a file's column, each user in one group of a prefix tree."""
     import numpy as np
 
-    from shuffledp.protocols.heavy_hitters import PRINTABLE, HeavyHitters
+    from shuffledp.protocols.catalogue import PROTOCOLS
     from shuffledp.simulation.heavy_hitters import search_heavy_hitters
     from shuffledp.tables.texts import read_texts
 
     texts = read_texts(file, column)
     people, privacy = options.target(len(texts), epsilon, delta)
-    search = HeavyHitters(
+    search: Any = PROTOCOLS["heavy-hitters"].plan(
         users=people,
         privacy=privacy,
         length=length,
         top=top,
-        alphabet=PRINTABLE if alphabet is None else alphabet.encode(),
+        alphabet=alphabet,
         keep=keep,
         honest_fraction=honest_fraction,
         max_messages=max_messages,

@@ -1,28 +1,29 @@
 """A whole search for frequent strings in one process: groups drawn at random, a histogram a level."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.estimates import VectorEstimate
-from shuffledp.protocols.heavy_hitters import HeavyHitter, HeavyHitters, SearchState
-from shuffledp.protocols.histogram.base import HistogramPlan
+from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
 
 def search_heavy_hitters(
-    search: HeavyHitters,
+    search: Any,
     strings: ArrayLike,
     *,
     bits: RandomBits,
     fast: bool = False,
-    progress: Callable[[SearchState], None] | None = None,
-) -> tuple[HeavyHitter, ...]:
+    progress: Callable[[Any], None] | None = None,
+) -> tuple[Any, ...]:
     """The frequent strings, most frequent first.
 
     >>> from shuffledp import Privacy
+    >>> from shuffledp.protocols.heavy_hitters import HeavyHitters
     >>> search = HeavyHitters(users=40_000, privacy=Privacy(1, 1e-6), length=2, top=2, alphabet=b"abc")
     >>> people = ["ab"] * 20_000 + ["c"] * 15_000 + ["ba"] * 5_000
     >>> [found.string for found in search_heavy_hitters(search, people, bits=RandomBits.seeded(1), fast=True)]
@@ -30,8 +31,9 @@ def search_heavy_hitters(
     """
     splitting, reporting = bits.spawn(2)
 
-    def run(plan: HistogramPlan, codes: NDArray[np.int64]) -> VectorEstimate:
+    def run(plan: Plan, codes: NDArray[np.int64]) -> VectorEstimate:
         estimate: VectorEstimate = simulate(plan, codes, bits=reporting, fast=fast)
         return estimate
 
-    return search.searched(strings, run, bits=splitting, progress=progress).found or ()
+    found: tuple[Any, ...] = search.searched(strings, run, bits=splitting, progress=progress).found or ()
+    return found

@@ -2,12 +2,12 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.estimates import Estimate
-from shuffledp.protocols.masked_sum import MaskedSum
 from shuffledp.randomness import RandomBits
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
 
@@ -31,10 +31,11 @@ class MaskedSumRun:
         return self.estimate.value - self.truth
 
 
-def run_masked_sum(plan: MaskedSum, values: ArrayLike, *, bits: RandomBits) -> MaskedSumRun:
+def run_masked_sum(plan: Any, values: ArrayLike, *, bits: RandomBits) -> MaskedSumRun:
     """Two rounds over these values, message by message.
 
     >>> from shuffledp.privacy import Privacy
+    >>> from shuffledp.protocols.masked_sum import MaskedSum
     >>> plan = MaskedSum.plan(users=10, privacy=Privacy(1, 1e-6))
     >>> run = run_masked_sum(plan, [1] * 7 + [0] * 3, bits=RandomBits.seeded(1))
     >>> run.keys_agree, run.messages_round_1, run.messages_round_2, abs(run.error) < 30

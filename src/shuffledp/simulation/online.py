@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import ParameterError, TooFewReportsError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Payloads
-from shuffledp.protocols.binary_sum.base import BinarySumPlan
+from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
 
@@ -36,7 +36,7 @@ class InternallyPrivate:
     (True, True)
     """
 
-    def __init__(self, plan: BinarySumPlan, *, bits: RandomBits) -> None:
+    def __init__(self, plan: RoundPlan, *, bits: RandomBits) -> None:
         if plan.users < 2 or plan.users % 2:
             raise ParameterError("users", plan.users, "must be even", "half of them begin the memory, half are read")
         self._plan, self._bits = plan, bits
