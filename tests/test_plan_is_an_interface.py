@@ -10,20 +10,18 @@ from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.plan import Plan
 
 SOURCE = Path(__file__).parents[1] / "src" / "shuffledp"
-ROOMS = tuple(
-    [
-        "accounting",
-        "audit",
-        "cli",
-        "experiments",
-        "learn",
-        "pictures",
-        "references",
-        "service",
-        "simulation",
-        "tables",
-        "testing",
-    ]
+ROOMS = (
+    "accounting",
+    "audit",
+    "cli",
+    "experiments",
+    "learn",
+    "pictures",
+    "references",
+    "service",
+    "simulation",
+    "tables",
+    "testing",
 )
 NAMES = ("protocol", "method", "kind")
 
