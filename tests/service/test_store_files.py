@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,19 @@ def test_a_batch_that_says_nothing_is_in_the_bound(
     plain = Counter(plan).estimate(Counter(plan).tell(Counter(plan).start(), plan.slot_users, {1: 0})).bound
     assert release.void == 1 and first.size == plan.slot_users
     assert release.bound == pytest.approx(plain + first.size / 2 + 1 / 2)
+
+
+def test_what_could_not_be_read_is_counted_though_a_filler_hides_it(
+    analyzer_store: Store[AnalyzerRecords], make_task: Callable[..., Task]
+) -> None:
+    """As many messages as expected count, one of them a liar's, and one did not open."""
+    task = make_task("running count")
+    reading, [batch] = Reading(analyzer_store, task), task.routing.batches_of(0)[:1]
+    reading.deliver(batch.batch_id)
+    whole = ones(batch.size + task.plan.mechanism(batch.size).coins)
+    reading.read(batch.batch_id, replace(whole, malformed=1))
+    [total] = analyzer_store.read(lambda records: records.totals(task.id, [batch.batch_id])).values()
+    assert (total.dropped, total.void) == (1, False)
 
 
 def test_what_does_not_open_is_counted(key: PrivateKey) -> None:
