@@ -15,10 +15,10 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
 from shuffledp.service import crypto
-from shuffledp.service import task as task_module
 from shuffledp.service.client import making
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES
+from shuffledp.testing.service import report_of
 from shuffledp.testing.statistics import assert_law
 
 ORDERS = {order: number for number, order in enumerate(permutations(range(4)))}
@@ -46,8 +46,7 @@ def numbers_in(body: bytes) -> list[int]:
 def readable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every message can be recognized in a report."""
     monkeypatch.setattr(crypto, "_SUITE", InTheClear())
-    for module in (task_module, making):
-        monkeypatch.setattr(module, "pack_messages", numbered)
+    monkeypatch.setattr(making, "pack_messages", numbered)
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def reports_together(task: Task, bits: RandomBits) -> np.ndarray:
 def reports_alone(task: Task, bits: RandomBits) -> np.ndarray:
     """The orders of all users, each of whom makes a report alone."""
     seat = task.routing.batches_of(0)
-    made = [task.report(user % 2, seat, bits=bits) for user in range(task.plan.users)]
+    made = [report_of(task, user % 2, seat, bits=bits) for user in range(task.plan.users)]
     return own_orders(task, made, lambda user: set(range(seat[0].messages)))
 
 
@@ -134,13 +133,12 @@ def test_fillers_are_mixed_with_messages_that_count(
     def flagged(payloads: Any, labels: Any, total: int, *, bits: RandomBits) -> list[bytes]:
         return [int(number < payloads.size).to_bytes(4) + bytes(MESSAGE_BYTES - 4) for number in range(total)]
 
-    for module in (task_module, making):
-        monkeypatch.setattr(module, "pack_messages", flagged)
+    monkeypatch.setattr(making, "pack_messages", flagged)
     if together:
         seats = [task.routing.batches_of(position) for position in range(users)]
         made = making.make_reports(task, np.ones(users, dtype=np.int64), seats, bits=bits)
     else:
-        made = [task.report(1, seat, bits=bits) for _ in range(users)]
+        made = [report_of(task, 1, seat, bits=bits) for _ in range(users)]
     counts = np.array([numbers_in(body) for body in made])
     places = np.nonzero(counts)[1]
     assert counts.sum(axis=1).min() > 0 and counts.mean() < 1
@@ -175,7 +173,7 @@ def test_a_value_is_rounded_once_for_all_batches(
         if together:
             making.make_reports(task, np.array([0.5]), [seat], bits=bits)
         else:
-            task.report(0.5, seat, bits=bits)
+            report_of(task, 0.5, seat, bits=bits)
         assert len(given) == len(seat) and all(steps == given[0] for steps in given)
         seen.add(tuple(given[0]))
     # The value lies between two steps: both come, so that equal steps are no accident.

@@ -21,6 +21,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.client import Client, Outbox, ReportError, Sent, UnreachableError
 from shuffledp.service.client import client as client_module
 from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.store import open_outbox
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport, new_seat, split_single_body, unpack_upload
 
@@ -244,7 +245,7 @@ def test_what_waits_is_sent_as_it_is_by_the_next_client(
     wire: Wire, draws: Draws, stream: str | None, in_a_file: bool, tmp_path: Path
 ) -> None:
     """Patience ends; whoever opens the same outbox sends what is in it, and the stream does not begin again."""
-    outbox: Outbox | Path = tmp_path / "outbox.db" if in_a_file else Outbox(None)
+    outbox: Outbox | Path = tmp_path / "outbox.db" if in_a_file else open_outbox(None)
     wire.answers = list(itertools.islice(_failures(), 6))
     with client_of(wire, outbox, patience=0.0) as client:
         for _ in range(2):
@@ -301,7 +302,7 @@ def test_a_refused_row_of_a_stream_does_not_set_it_back(wire: Wire, draws: Draws
 @pytest.mark.parametrize("stream", [None, "a column"])
 def test_refused_bytes_leave_the_outbox(wire: Wire, stream: str | None, tmp_path: Path) -> None:
     """They may never be sent again, beside the new ones; of a stream the row is left, to be reported again."""
-    outbox = Outbox(tmp_path / "outbox.db")
+    outbox = open_outbox(tmp_path / "outbox.db")
     with client_of(wire, outbox, patience=0.0) as client:
         wire.answers = [breaks(httpx.ConnectError)]
         with pytest.raises(ReportError):

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shuffledp.service.store.sqlite_shuffler import batch_rows
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import desk as shuffler_desk
 from shuffledp.service.shuffler.desk import PIECE_BYTES, Accepted, permuted
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store import sqlite_shuffler
+from shuffledp.service.store import open_shuffler_store
+from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
+from shuffledp.testing.service import batch_rows
 
 BITS = RandomBits.seeded(31)
 
@@ -44,7 +45,7 @@ class Sealing:
 
     def __init__(self, folder: Path) -> None:
         self.sent: list[bytes] = []
-        self.server = ShufflerServer(folder / "shuffler.db", post=self._post)
+        self.server = ShufflerServer(open_shuffler_store(folder / "shuffler.db"), post=self._post)
         self.server.desk = replace(self.server.desk, bits=RandomBits.seeded(32))
         self._tasks = 0
 
@@ -113,7 +114,7 @@ def test_a_batch_of_several_megabytes_is_permuted_as_a_whole(
     for _ in range(2):
         sealing.fill(users=300, messages=150, uploads=6)
     sealing.seal()
-    pieces = sealing.server._store.read(lambda db: batch_rows(db, "pieces"))
+    pieces = batch_rows(sealing.server._store, "pieces")
     assert len(pieces) == 8 and {len(body) for *_, body in pieces} >= {PIECE_BYTES}
     orders = sealing.released()
     assert [order.size for order in orders] == [45_000, 45_000]

@@ -6,14 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shuffledp.service.store.sqlite_shuffler import SqliteRecords, batch_rows
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
+from shuffledp.testing.service import batch_rows
 
 BITS = RandomBits.seeded(61)
 USERS = 12
@@ -24,7 +25,8 @@ class Shuffling:
 
     def __init__(self, folder: Path) -> None:
         self.sent: list[bytes] = []
-        self.server = ShufflerServer(folder / "shuffler.db", post=lambda path, body: self.sent.append(body) or 201)
+        store = open_shuffler_store(folder / "shuffler.db")
+        self.server = ShufflerServer(store, post=lambda path, body: self.sent.append(body) or 201)
         routing = Routing(users=USERS, budget=1, shufflers=1, slot_users=USERS, every_slot=False, messages={USERS: 1})
         self.task_id, _ = self.server.add_task(json.dumps({"routing": routing.document()}))
         self.batch_id = routing.batches_of(0)[0].batch_id
@@ -59,8 +61,8 @@ def test_a_batch_that_misses_one_report_stays(shuffling: Shuffling) -> None:
     assert shuffling.accept(*reports[:-1]) == [NEW] * (USERS - 1)
     server = shuffling.server
     key = (shuffling.task_id, shuffling.batch_id)
-    assert server._store.read(lambda db: server.desk.permuted_batch(SqliteRecords(db), *key)) == []
-    assert server._store.write(lambda db: server.desk.seal(SqliteRecords(db), *key, [memoryview(b"")]))
+    assert server._store.read(lambda records: server.desk.permuted_batch(records, *key)) == []
+    assert server._store.write(lambda records: server.desk.seal(records, *key, [memoryview(b"")]))
     assert server.seal_full() and server.send_waiting() and shuffling.sent == []
     assert server.counts(shuffling.task_id)["batches_open"] == 1
     assert shuffling.accept(reports[-1]) == [NEW]
@@ -124,7 +126,7 @@ def test_nothing_is_left_of_a_batch_that_was_sent(shuffling: Shuffling) -> None:
     server = shuffling.server
     assert server.seal_full() and server.send_waiting() and len(shuffling.sent) == 1
     for kind in ("parts", "pieces"):
-        assert server._store.read(lambda db, kind=kind: batch_rows(db, kind)) == []
+        assert batch_rows(server._store, kind) == []
     files = [file.read_bytes() for file in server._store.path.parent.iterdir()]
     assert not any(body_of(place) in file for place in range(1, USERS) for file in files)
 
@@ -135,7 +137,8 @@ def test_each_level_of_a_report_goes_into_its_own_batch(tmp_path: Path) -> None:
     routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
     sent: dict[str, bytes] = {}
     server = ShufflerServer(
-        tmp_path / "levels.db", post=lambda path, body: sent.update({path.rpartition("/")[2]: body}) or 201
+        open_shuffler_store(tmp_path / "levels.db"),
+        post=lambda path, body: sent.update({path.rpartition("/")[2]: body}) or 201,
     )
     task_id, _ = server.add_task(json.dumps({"routing": routing.document()}))
     names = sorted({batch.batch_id for position in range(60) for batch in routing.batches_of(position)})

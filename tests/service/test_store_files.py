@@ -4,23 +4,24 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from shuffledp.service.store.sqlite_analyzer import SqliteRecords
 
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
-from shuffledp.service.analyzer.desk import Desk
+from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.opening import Opener, open_here
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.problems import BUSY, RefusedError
-from shuffledp.service.store import sqlite_analyzer
-from shuffledp.service.store.sqlite import SqliteStore
+from shuffledp.service.store import open_analyzer_store
+from shuffledp.service.store.contract import AnalyzerRecords, Store
+from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import Unpacked, pack_messages
 
@@ -70,10 +71,10 @@ def test_a_refusal_in_the_middle_leaves_nothing_and_spares_the_others(store: Sql
 
 
 @pytest.fixture
-def analyzer_store(tmp_path: Path) -> Iterator[SqliteStore]:
-    schema, kind, version = sqlite_analyzer.SCHEMA, sqlite_analyzer.KIND, sqlite_analyzer.VERSION
-    with SqliteStore(tmp_path / "analyzer.db", schema, kind=kind, version=version) as made:
-        yield made
+def analyzer_store(tmp_path: Path) -> Iterator[Store[AnalyzerRecords]]:
+    made = open_analyzer_store(tmp_path / "analyzer.db")
+    yield made
+    made.close()
 
 
 def ones(count: int) -> Unpacked:
@@ -83,40 +84,42 @@ def ones(count: int) -> Unpacked:
 class Reading:
     """An analyzer's desk on its real store, and batches of its task that say one for every message."""
 
-    def __init__(self, store: SqliteStore, task: Task) -> None:
-        self.store, self.task, self.desk = store, task, Desk({task.id: task})
-        store.write(lambda db: SqliteRecords(db).add_task(task.id, task.text))
+    def __init__(self, store: Store[AnalyzerRecords], task: Task) -> None:
+        self.store, self.task, self.desk = store, task, AnalyzerDesk({task.id: task})
+        store.write(lambda records: records.add_task(task.id, task.text))
 
     def deliver(self, batch_id: str) -> bool:
         body = bytes(self.desk.batch_bytes(self.task.id, batch_id))
-        return self.store.write(lambda db: self.desk.deliver(SqliteRecords(db), self.task.id, batch_id, body))
+        return self.store.write(lambda records: self.desk.deliver(records, self.task.id, batch_id, body))
 
     def read(self, batch_id: str, messages: Unpacked) -> list[Any]:
-        return self.store.write(lambda db: self.desk.read(SqliteRecords(db), self.task.id, batch_id, messages))
+        return self.store.write(lambda records: self.desk.read(records, self.task.id, batch_id, messages))
 
     def body(self, batch_id: str) -> bytes | None:
-        return self.store.read(lambda db: SqliteRecords(db).body(self.task.id, batch_id))
+        return self.store.read(lambda records: records.body(self.task.id, batch_id))
 
     def progress(self) -> Any:
-        return self.store.read(lambda db: SqliteRecords(db).progress(self.task.id))
+        return self.store.read(lambda records: records.progress(self.task.id))
 
 
-def test_a_batch_is_added_up_once(analyzer_store: SqliteStore, make_task: Callable[..., Task]) -> None:
+def test_a_batch_is_added_up_once(analyzer_store: Store[AnalyzerRecords], make_task: Callable[..., Task]) -> None:
     """Read again, delivered again: its total stays what it was, and its ciphertexts are gone."""
     task = make_task("running count")
     reading, [batch] = Reading(analyzer_store, task), task.routing.batches_of(0)[:1]
     assert reading.deliver(batch.batch_id) and reading.body(batch.batch_id)
     mechanism = task.plan.mechanism(batch.size)
     reading.read(batch.batch_id, ones(batch.size + mechanism.coins))
-    before = analyzer_store.read(lambda db: SqliteRecords(db).totals(task.id, [batch.batch_id]))
+    before = analyzer_store.read(lambda records: records.totals(task.id, [batch.batch_id]))
     assert before and reading.body(batch.batch_id) is None
     assert reading.read(batch.batch_id, ones(0)) == [] and not reading.deliver(batch.batch_id)
     assert reading.read(batch.batch_id, ones(0)) == []
-    assert analyzer_store.read(lambda db: SqliteRecords(db).totals(task.id, [batch.batch_id])) == before
+    assert analyzer_store.read(lambda records: records.totals(task.id, [batch.batch_id])) == before
     assert (reading.progress().batches_received, reading.progress().batches_read) == (1, 1)
 
 
-def test_an_estimate_waits_for_all_of_its_batches(analyzer_store: SqliteStore, make_task: Callable[..., Task]) -> None:
+def test_an_estimate_waits_for_all_of_its_batches(
+    analyzer_store: Store[AnalyzerRecords], make_task: Callable[..., Task]
+) -> None:
     """At the end of a slot several batches close: in whatever order they come, nothing is said before the last."""
     task = make_task("running count")
     plan, reading = task.plan, Reading(analyzer_store, task)
@@ -140,7 +143,9 @@ def test_an_estimate_waits_for_all_of_its_batches(analyzer_store: SqliteStore, m
     assert release.time == end * plan.slot_users and reading.progress().releases == published + 1
 
 
-def test_a_batch_that_says_nothing_is_in_the_bound(analyzer_store: SqliteStore, make_task: Callable[..., Task]) -> None:
+def test_a_batch_that_says_nothing_is_in_the_bound(
+    analyzer_store: Store[AnalyzerRecords], make_task: Callable[..., Task]
+) -> None:
     """It counts as its middle, which may be off by half of its users; a message that is lost, by a step."""
     plan = CounterPlan.plan(users=24, shufflers=2, privacy=Privacy(8, 0.1), noise="laplace")
     task = make_task(plan, allow_unbounded=True)
@@ -150,6 +155,19 @@ def test_a_batch_that_says_nothing_is_in_the_bound(analyzer_store: SqliteStore, 
     plain = Counter(plan).estimate(Counter(plan).tell(Counter(plan).start(), plan.slot_users, {1: 0})).bound
     assert release.void == 1 and first.size == plan.slot_users
     assert release.bound == pytest.approx(plain + first.size / 2 + 1 / 2)
+
+
+def test_what_could_not_be_read_is_counted_though_a_filler_hides_it(
+    analyzer_store: Store[AnalyzerRecords], make_task: Callable[..., Task]
+) -> None:
+    """As many messages as expected count, one of them a liar's, and one did not open."""
+    task = make_task("running count")
+    reading, [batch] = Reading(analyzer_store, task), task.routing.batches_of(0)[:1]
+    reading.deliver(batch.batch_id)
+    whole = ones(batch.size + task.plan.mechanism(batch.size).coins)
+    reading.read(batch.batch_id, replace(whole, malformed=1))
+    [total] = analyzer_store.read(lambda records: records.totals(task.id, [batch.batch_id])).values()
+    assert (total.dropped, total.void) == (1, False)
 
 
 def test_what_does_not_open_is_counted(key: PrivateKey) -> None:

@@ -1,11 +1,15 @@
 """The two transports of sums: any cut of a batch says the same, and what is drawn has the law of what is sent."""
 
 import itertools
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from shuffledp.accounting.guarantee import delta_of_distance
 from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.errors import BrokenBatchError
 from shuffledp.messages import Batch
 from shuffledp.protocols.splitting import Splitting
@@ -83,3 +87,49 @@ def test_one_message_too_many_or_too_few() -> None:
     for payloads in (whole.payloads[1:], np.append(whole.payloads, whole.payloads[:1])):
         with pytest.raises(BrokenBatchError, match="lost or altered"):
             shares.sums(shares.tally(Batch(payloads, 6)))
+
+
+def test_what_could_not_be_read_is_missing_though_a_liars_filler_hides_it() -> None:
+    """As many messages as expected count, and one did not open: it widens the bound all the same."""
+    for name in ("even coins", "coins of two"):
+        batch = BATCHES[name]
+        whole = sent(batch, RandomBits.seeded(1))
+        assert batch.sums(batch.tally(whole, malformed=1))[1] == 1
+        assert batch.sums(batch.tally(whole, malformed=3))[1] == 3
+    shares = BATCHES["laplace"]
+    with pytest.raises(BrokenBatchError):
+        shares.sums(shares.tally(sent(shares, RandomBits.seeded(1)), malformed=1))
+
+
+@pytest.mark.parametrize("name", ["coins of two", "skellam of two"])
+def test_coordinates_have_noise_of_their_own(name: str) -> None:
+    """The same noise in two coordinates would be taken off by their difference."""
+    batch = BATCHES[name]
+    seen = np.array([batch.sums(batch.tally(sent(batch, bits)))[0] for bits in RandomBits.seeded(5).spawn(3000)])
+    correlation = np.corrcoef(seen[:, 0], seen[:, 1])[0, 1]
+    # Of independent noises it is within this but for a probability of 1e-9.
+    assert abs(correlation) < 6.2 / math.sqrt(3000)
+
+
+def test_what_shares_show_and_tables_round_adds_up_over_coordinates_and_users() -> None:
+    shares = BATCHES["skellam of two"]
+    assert isinstance(shares, ShareBatch)
+    for coordinates, users in ((1, 6), (2, 6), (5, 12)):
+        batch = replace(shares, coordinates=coordinates, users=users)
+        terms = {term.name: term.value for term in batch.transport_terms(4, 0.5)}
+        distance = mixing_distance(4, 3, 1 << 50)
+        assert terms["transport"] == pytest.approx(delta_of_distance(math.exp(0.5), coordinates * distance))
+        assert batch.distance_with(4) == pytest.approx(coordinates * distance) and distance > 0
+        alone = {term.name: term.value for term in replace(batch, coordinates=1, users=1).transport_terms(4, 0.5)}
+        assert terms["sampling"] == pytest.approx(coordinates * users * alone["sampling"]) and alone["sampling"] > 0
+
+
+def test_a_share_under_another_label_voids_the_batch_though_nothing_moves() -> None:
+    """A share of 0 moves no sum: its label is looked at all the same."""
+    shares = BATCHES["skellam of two"]
+    payloads = np.zeros(6 * 2 * 3, dtype=np.uint64)
+    labels = np.repeat([0, 1], 18).astype(np.uint8)
+    assert shares.sums(shares.tally(Batch(payloads, 6, labels)))[0].tolist() == [0, 0]
+    labels[0] = 1
+    with pytest.raises(BrokenBatchError, match="label altered"):
+        shares.sums(shares.tally(Batch(payloads, 6, labels)))
