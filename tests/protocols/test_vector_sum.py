@@ -294,3 +294,15 @@ def test_shares_can_be_planned_for_any_crowd(users: int, epsilon: float) -> None
         dataclasses.replace(plan, modulus_bits=8)
     with pytest.raises(ParameterError, match="64 bits"):
         dataclasses.replace(plan, modulus_bits=65)
+
+
+def test_a_client_that_labels_all_its_messages_alike_moves_what_is_said() -> None:
+    """A fault of 0.1.0, which said that a liar has only its messages about a coordinate to move it by."""
+    plan = VectorSum.plan(users=20, privacy=Privacy(4, 1e-3), dimension=3, radius=1, method="bits")
+    reports = plan.randomize(np.zeros((20, 3)), bits=RandomBits.seeded(1))
+    honest = plan.analyze(Batch(reports.payloads, 20, reports.labels)).value
+    payloads, labels = reports.payloads.copy(), reports.labels.copy()
+    mine = slice(0, plan.messages_per_user_max)
+    payloads[mine], labels[mine] = 1, 0
+    moved = plan.analyze(Batch(payloads, 20, labels)).value - honest
+    assert plan.step * plan.batch.each < moved[0] <= plan.influence

@@ -120,7 +120,8 @@ class SumPlan(RoundPlan):
 
     @property
     def influence(self) -> float | None:
-        return None if self.batch.influence is None else self.step * self.batch.each
+        # Labels are the client's to choose: all its messages may be about one coordinate.
+        return None if self.batch.influence is None else self.step * self.batch.influence
 
     @property
     def message_influence(self) -> float:

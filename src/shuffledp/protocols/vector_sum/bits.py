@@ -122,4 +122,4 @@ class VectorBits(BitsSum, VectorSumPlan):
 
     @property
     def lying_client(self) -> str:
-        return f"moves each coordinate by at most {self.influence:.4g}, its {self.batch.each} messages about it"
+        return f"moves all coordinates together by at most {self.influence:.4g}, its {self.batch.messages_max} messages"
