@@ -130,4 +130,4 @@ def test_noise_bits_that_are_cut_off_are_a_term_of_delta() -> None:
         twin = changed(plan, most_noise_bits=most)
         [cut] = [term.value for term in twin.delta_terms(1.0, 500) if term.name == "cut-off"]
         expected = delta_of_distance(math.e, 1000 * Poisson(plan.rate / 500).sf(most))
-        assert cut == pytest.approx(expected, rel=1e-9) and cut > 0
+        assert cut == pytest.approx(expected, rel=1e-9, abs=0) and cut > 0
