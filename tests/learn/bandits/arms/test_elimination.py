@@ -100,6 +100,24 @@ def test_arms_take_turns_and_the_worst_goes() -> None:
     assert before.width < 0.8 and policy.best(state) == 0
 
 
+@pytest.mark.parametrize(("behind", "left"), [(0.75, (0, 1, 2)), (1.01, (0, 2))])
+def test_an_arm_goes_when_it_is_further_behind_than_the_width(behind: float, left: tuple[int, ...]) -> None:
+    policy = FixedBatches(arms=3, horizon=100_000, privacy=PRIVACY, batch=200)
+    stage = next(number for number, stage in enumerate(policy.stages) if stage.width < 0.8)
+    state = policy.start()
+    while state.stage <= stage:
+        cohort = policy.ask(state)
+        rate = 0.9 - (behind * policy.stages[stage].width if cohort.arm == 1 else 0.0)
+        state = policy.tell(state, 200, {1: told(200 * rate)})
+    assert state.active == left
+
+
+def test_a_users_own_messages_are_counted_on_every_visit() -> None:
+    policy = FixedBatches(arms=2, horizon=100_000, privacy=PRIVACY, batch=2000, method="rr", visits=3)
+    plans = [policy.batch_plan(stage.batch_users) for stage in policy.stages]
+    assert policy.guarantee().local_epsilon == pytest.approx(3 * max(plan.local_epsilon for plan in plans))
+
+
 def test_the_rest_plays_the_best_arm_and_reports_nothing() -> None:
     policy = DoublingBatches(arms=2, horizon=10_000, privacy=PRIVACY)
     state = policy.start()
