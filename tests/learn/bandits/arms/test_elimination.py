@@ -11,6 +11,7 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
+from shuffledp.learn.bandits.arms.batches import batch_plan, guarantee_of
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
@@ -113,9 +114,10 @@ def test_an_arm_goes_when_it_is_further_behind_than_the_width(behind: float, lef
 
 
 def test_a_users_own_messages_are_counted_on_every_visit() -> None:
-    policy = FixedBatches(arms=2, horizon=4000, privacy=PRIVACY, batch=1000, method="rr", visits=2)
-    plans = [policy.batch_plan(stage.batch_users) for stage in policy.stages]
-    assert policy.guarantee().local_epsilon == pytest.approx(2 * max(plan.local_epsilon for plan in plans))
+    plans = [batch_plan(users, PRIVACY, "rr", 1.0, "exact") for users in (500, 1000)]
+    local = max(plan.local_epsilon for plan in plans)
+    assert guarantee_of(plans, PRIVACY, 1).local_epsilon == local
+    assert guarantee_of(plans, PRIVACY, 3).local_epsilon == pytest.approx(3 * local)
 
 
 def test_the_rest_plays_the_best_arm_and_reports_nothing() -> None:
