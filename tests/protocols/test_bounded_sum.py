@@ -200,7 +200,8 @@ def test_bad_parameters_are_named(change, parameter: str) -> None:
 def test_the_bound_has_room_for_rounding_on_a_coarse_grid() -> None:
     """Values between two steps of a grid of one: rounding is all of the error."""
     plan = BoundedSum.plan(users=4000, privacy=Privacy(8, 1e-2), low=0, high=1, method="shares")
-    coarse = changed(plan, grid=1)
+    coarse = changed(plan, grid=1, ratio=math.exp(-8))
+    assert coarse.noise_law.standard_deviation < 1
     values = np.full(4000, 0.5)
     errors = [coarse.sample_estimate(values, bits=bits).value - 2000 for bits in RandomBits.seeded(6).spawn(400)]
     assert float(np.std(errors)) > 25

@@ -110,3 +110,11 @@ def test_a_lost_share_voids_the_batch() -> None:
     for payloads, labels in ((reports.payloads[1:], reports.labels[1:]), (reports.payloads, moved)):
         with pytest.raises(BrokenBatchError):
             plan.analyze(Batch(payloads, 20, labels))
+
+
+def test_two_bins_transport_is_a_term_of_delta() -> None:
+    plan = Parities.plan(users=50, privacy=TARGET, categories=30)
+    for honest in (50, 30):
+        [shown] = [term.value for term in plan.delta_terms(1.0, honest) if term.name == "transport"]
+        expected = (1 + math.e) * 2 * parity_mixing(honest, plan.shares)
+        assert shown == pytest.approx(expected, abs=0) and shown > 0

@@ -17,6 +17,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.binary_sum.coins import Coins
 from shuffledp.protocols.fields import Interval
+from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.ranges import Ranges
@@ -130,4 +131,14 @@ def test_noise_bits_that_are_cut_off_are_a_term_of_delta() -> None:
         twin = changed(plan, most_noise_bits=most)
         [cut] = [term.value for term in twin.delta_terms(1.0, 500) if term.name == "cut-off"]
         expected = delta_of_distance(math.e, 1000 * Poisson(plan.rate / 500).sf(most))
-        assert cut == pytest.approx(expected, rel=1e-9) and cut > 0
+        assert cut == pytest.approx(expected, rel=1e-9, abs=0) and cut > 0
+
+
+@pytest.mark.parametrize("method", ["decoys", "opt-in", "zsum"])
+def test_what_did_not_open_is_dropped(method: str) -> None:
+    """A histogram's messages that could not be read at all widen its bound like those outside its alphabet."""
+    plan = Histogram.plan(users=500, privacy=Privacy(2, 1e-3), categories=4, method=method)
+    reports = plan.randomize(np.arange(500) % 4, bits=RandomBits.seeded(1))
+    batch = Batch(reports.payloads, 500, reports.labels)
+    whole, less = plan.estimate(plan.tally(batch)), plan.estimate(plan.tally(batch, malformed=2))
+    assert (whole.dropped, less.dropped) == (0, 2) and less.bound > whole.bound

@@ -122,6 +122,13 @@ def test_a_robust_plan_meets_epsilon_at_its_fraction() -> None:
         assert plan.epsilon_with(1 / 3) <= 1 and plan.standard_error < 1.13 * math.sqrt(3) * 8.45
 
 
+def test_rounding_that_may_fail_is_a_term_of_delta() -> None:
+    """With many coordinates neighbours are nearly never as far apart as they can be: nearly is a term."""
+    plan = VectorSum.plan(users=1000, privacy=PRIVACY, dimension=100, radius=1, method="shares")
+    [failure] = [term.value for term in plan.guarantee().terms if term.name == "rounding"]
+    assert failure == plan.rounded_difference.failure > 0
+
+
 def test_deltas_add_up() -> None:
     plan = VectorSum.plan(users=1000, privacy=PRIVACY, **BALL, method="shares")
     terms = {term.name: term.value for term in plan.guarantee().terms}

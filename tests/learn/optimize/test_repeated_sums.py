@@ -37,6 +37,16 @@ def test_rounds_compose_as_the_accountant_says(rounds: int, epsilon: float) -> N
     assert vector_sum.standard_error <= 1.02 * gaussian
 
 
+def test_what_is_not_noise_adds_up_over_rounds() -> None:
+    vector_sum = plan_sum(_problem(3), 500, 7)
+    assert vector_sum is not None
+    once = {term.name: term.value for term in vector_sum.delta_terms(1.0, 500)}
+    often = {term.name: term.value for term in RepeatedSum(vector_sum, 7).delta_terms(1.0, 500)}
+    assert set(once) == set(often) and once["transport"] > 0 and once["cut-off"] > 0
+    for name in set(once) - {"noise"}:
+        assert often[name] == pytest.approx(7 * once[name], abs=0)
+
+
 def test_exact_noise_in_one_dimension_and_a_twin_with_less() -> None:
     rounds = 5
     vector_sum = plan_sum(_problem(1), 500, rounds)

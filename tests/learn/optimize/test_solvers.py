@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -22,6 +23,7 @@ from shuffledp.learn.optimize import (
     plan,
     predicted_bounds,
 )
+from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
 PRIVACY = Privacy(1, 1e-6)
@@ -74,6 +76,27 @@ def test_a_replaced_user_moves_only_its_cohorts_sums(name: str) -> None:
         changed = tuple(array.copy() for array in data)
         changed[0][solver.users :] = 0.0
         assert all(np.array_equal(a, b) for a, b in zip(before, _sums(solver, loss, changed, told), strict=True))
+
+
+@pytest.mark.parametrize("name", ["agd", "gd", "sgd"])
+def test_stages_have_users_and_proofs_of_their_own(name: str) -> None:
+    """Nobody is in two stages, and what is promised is what the stage proves that proves least."""
+    stages = (*_solver(name, users=300).stages, *_solver("agd", users=500).stages, *_solver(name, users=700).stages)
+    solver = replace(_solver(name, users=2000), stages=stages)
+    asked: list[tuple[int, int]] = []
+    state = solver.start()
+    while (cohort := solver.ask(state)) is not None:
+        asked.append((cohort.first, cohort.first + cohort.users))
+        state = solver.tell(state, cohort.users, {1: [0.0, 0.0]})
+    places = sorted(set(asked))
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(places)) and places[-1][1] == solver.users
+    assert max(asked.count(place) for place in places) <= solver.guarantee().rounds_per_user
+    proved = [
+        RepeatedSum(stage.plan, stage.visits).delta_terms(1.0, stage.users) for stage in solver.stages if stage.plan
+    ]
+    sums = [sum(term.value for term in terms) for terms in proved]
+    assert solver.guarantee().delta == max(sums) > min(sums)
+    assert all(len(terms) > 1 and max(term.value for term in terms) < solver.guarantee().delta for terms in proved)
 
 
 @pytest.mark.parametrize("name", ["sgd", "agd", "gd", "phased-agd"])

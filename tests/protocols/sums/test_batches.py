@@ -118,10 +118,12 @@ def test_what_shares_show_and_tables_round_adds_up_over_coordinates_and_users() 
         batch = replace(shares, coordinates=coordinates, users=users)
         terms = {term.name: term.value for term in batch.transport_terms(4, 0.5)}
         distance = mixing_distance(4, 3, 1 << 50)
-        assert terms["transport"] == pytest.approx(delta_of_distance(math.exp(0.5), coordinates * distance))
-        assert batch.distance_with(4) == pytest.approx(coordinates * distance) and distance > 0
+        assert terms["transport"] == pytest.approx(delta_of_distance(math.exp(0.5), coordinates * distance), abs=0)
+        assert batch.distance_with(4) == pytest.approx(coordinates * distance, abs=0) and distance > 0
         alone = {term.name: term.value for term in replace(batch, coordinates=1, users=1).transport_terms(4, 0.5)}
-        assert terms["sampling"] == pytest.approx(coordinates * users * alone["sampling"]) and alone["sampling"] > 0
+        assert (
+            terms["sampling"] == pytest.approx(coordinates * users * alone["sampling"], abs=0) and alone["sampling"] > 0
+        )
 
 
 def test_a_share_under_another_label_voids_the_batch_though_nothing_moves() -> None:

@@ -11,6 +11,7 @@ from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
+from shuffledp.learn.bandits.arms.batches import batch_plan, guarantee_of
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
@@ -98,6 +99,25 @@ def test_arms_take_turns_and_the_worst_goes() -> None:
     assert state.active == (0, 2) and state.means == pytest.approx(rates)
     before = policy.stages[state.stage - 1]
     assert before.width < 0.8 and policy.best(state) == 0
+
+
+@pytest.mark.parametrize(("behind", "left"), [(0.75, (0, 1, 2)), (1.01, (0, 2))])
+def test_an_arm_goes_when_it_is_further_behind_than_the_width(behind: float, left: tuple[int, ...]) -> None:
+    policy = FixedBatches(arms=3, horizon=100_000, privacy=PRIVACY, batch=200)
+    stage = next(number for number, stage in enumerate(policy.stages) if stage.width < 0.8)
+    state = policy.start()
+    while state.stage <= stage:
+        cohort = policy.ask(state)
+        rate = 0.9 - (behind * policy.stages[stage].width if cohort.arm == 1 else 0.0)
+        state = policy.tell(state, 200, {1: told(200 * rate)})
+    assert state.active == left
+
+
+def test_a_users_own_messages_are_counted_on_every_visit() -> None:
+    plans = [batch_plan(users, PRIVACY, "rr", 1.0, "exact") for users in (500, 1000)]
+    local = max(plan.local_epsilon for plan in plans)
+    assert guarantee_of(plans, PRIVACY, 1).local_epsilon == local
+    assert guarantee_of(plans, PRIVACY, 3).local_epsilon == pytest.approx(3 * local)
 
 
 def test_the_rest_plays_the_best_arm_and_reports_nothing() -> None:

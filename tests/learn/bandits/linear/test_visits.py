@@ -70,3 +70,13 @@ def test_all_visits_of_a_user_are_protected_together(make) -> None:
     guarantee = many.guarantee()
     assert guarantee.unit == "all of a user's visits together, 4 at most" and guarantee.holds
     assert guarantee.document()["unit"] == guarantee.unit
+
+
+@pytest.mark.parametrize("visits", [2, 5])
+def test_shares_and_tables_of_every_visit_are_terms_of_delta(visits: int) -> None:
+    policy = ConcurrentLinUCB.with_layout(ONE, PRIVACY, shufflers=2, used=2, budget=3, users=ONE.users, visits=visits)
+    plan = policy.plan
+    once = {term.name: term.value for term in plan.delta_terms(PRIVACY.epsilon, plan.honest_users)}
+    often = {term.name: term.value for term in policy.guarantee().terms}
+    for name in ("transport", "sampling"):
+        assert often[name] == pytest.approx(visits * once[name], abs=0) and once[name] > 0
