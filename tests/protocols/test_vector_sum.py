@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-import shuffledp.simulation.run as run
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
@@ -142,7 +141,7 @@ def test_streaming_by_coordinates_has_the_law_of_one_shuffle(method: str, monkey
     plan = VectorSum.plan(users=20, privacy=Privacy(4, 1e-3), dimension=3, radius=1, method=method)
     values = Vectors(3, 1.0, 1).synthesize(20, np.random.default_rng(1))
     together = [simulate(plan, values, bits=bits) for bits in RandomBits.seeded(1).spawn(1500)]
-    monkeypatch.setattr(run, "_MESSAGES_AT_A_TIME", 1)
+    monkeypatch.setattr(runner, "_MESSAGES_AT_A_TIME", 1)
     apart = [simulate(plan, values, bits=bits) for bits in RandomBits.seeded(2).spawn(1500)]
     for coordinate in range(3):
         assert_same_law([e.value[coordinate] for e in together], [e.value[coordinate] for e in apart])
