@@ -11,6 +11,7 @@ from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols import runner
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.matrices import pack_symmetric, packed_dimension, unpack_symmetric
