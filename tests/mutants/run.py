@@ -39,9 +39,8 @@ KILLED, SURVIVED, UNTRIED = "killed", "SURVIVED", "UNTRIED"
 SURVIVED_STATUS, UNTRIED_STATUS = 3, 2
 
 _KEYS = {"name", "why", "file", "old", "new"}
-# A twin that makes a search endless is noticed, too.
 _MOST_SECONDS = 180.0
-_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider")
+_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "--assert=plain", "-p", "no:cacheprovider")
 
 
 class TableError(Exception):
@@ -148,7 +147,8 @@ def _run_tests(place: Path, tests: Sequence[str], most_seconds: float) -> tuple[
         "PYTHONPATH": str(place / "src"),
         # Plugins that no test needs take longer to load than most tests to run; one thread a process, as in CI.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        # Hypothesis then has no deadlines and no luck: a machine that is busy kills nobody.
+        # Hypothesis then has no deadlines and no luck: a machine that is busy kills nobody. (Pytest would write long
+        # differences out in full, which for megabytes of bytes takes minutes: hence plain assertions.)
         "CI": "true",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -194,10 +194,11 @@ def try_mutant(mutant: Mutant, template: Path, folder: Path, root: Path = ROOT) 
     finally:
         shutil.rmtree(place, ignore_errors=True)
     seconds = time.perf_counter() - started
-    if status is None or status == 1:
-        return Outcome(mutant, KILLED, seconds, words if status is None else _failed(words))
+    if status == 1:
+        return Outcome(mutant, KILLED, seconds, _failed(words))
     if status == 0:
         return Outcome(mutant, SURVIVED, seconds, mutant.why)
+    # One that makes a test endless has not been refused by it: another test must say what is wrong.
     return Outcome(mutant, UNTRIED, seconds, f"pytest ended with {status}: {words[-1000:]}")
 
 
