@@ -13,7 +13,7 @@ from scipy import stats
 
 from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.pairs import ShiftPair
-from shuffledp.audit.events import Tally, find
+from shuffledp.audit.events import Outcomes, find
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.messages import Batch
@@ -110,7 +110,7 @@ def test_the_audit_lets_it_stand_and_refutes_half_the_noise() -> None:
     bounds = []
     for plan in (tiny(), twin):
         sides = [sums(plan, 2_500, seed, [bit, 0, 1]).reshape(-1, 1) for seed, bit in ((1, 0), (2, 1))]
-        found = find(Tally.of(sides[0]), Tally.of(sides[1]), delta=1e-6, confidence=0.999)
+        found = find(Outcomes.of(sides[0]), Outcomes.of(sides[1]), delta=1e-6, confidence=0.999)
         bounds.append(found.epsilon_lower_bound)
     assert bounds[0] <= 1 < bounds[1] <= twin.epsilon_against(0)
 
