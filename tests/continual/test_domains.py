@@ -310,3 +310,14 @@ def test_vectors_that_are_never_far_apart_need_less_noise() -> None:
     assert CounterPlan.from_document(json.loads(json.dumps(near.document()))) == near
     with pytest.raises(ParameterError, match="apart"):
         Vectors(5, 1.0, 4, apart=2.5)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_numbers_of_another_range_are_counted_from_its_lower_end(fast: bool) -> None:
+    plan = CounterPlan.plan(users=600, shufflers=2, privacy=Privacy(4, 1e-3), domain=Reals(4, low=5.0, high=6.0))
+    values = np.linspace(5, 6, 600)
+    run = plan.learner().run(values, bits=RandomBits.seeded(1), fast=fast)
+    assert np.abs(run.every() - np.cumsum(values)).max() <= plan.error_bound
+    assert run.at(600).value == run.every()[-1]
+    batch = plan.mechanism(plan.slot_users)
+    assert 0 <= plan.learner().stand_in(batch) <= batch.users * plan.domain.grid

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.distinct_elements import DistinctElements
 from shuffledp.protocols.distribution_test.base import TestedClaim
+from shuffledp.protocols.tallies import Tally
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.openapi import ARROW
@@ -166,3 +168,14 @@ def test_distinct_elements_by_name_and_none_where_the_round_is_void(world: World
     for release in releases:
         # Three parities, each off by at most one: the estimate can be further off only if the plan were another's.
         assert release["time"] == 30 and abs(release["estimate"] - 2) <= 3 * plan.message_influence
+
+
+@pytest.mark.parametrize("changed", [{"users": -5}, {"users": 10**6}, {"users": 3, "tally": {}}])
+def test_a_state_that_a_round_cannot_come_to_is_refused(plan_named: Callable[[str], Any], changed: dict) -> None:
+    learner = plan_named("binary coins").learner()
+    whole = Tally(np.array([3, 4]), learner.plan.users, 7).document()
+    document = learner.start().document() | changed
+    with pytest.raises(ParameterError):
+        learner.resume(document | ({"tally": whole} if "tally" in changed else {}))
+    with pytest.raises(ParameterError):
+        learner.resume(learner.start().document() | {"users": learner.plan.users})

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.gaussian import GaussianPair
-from shuffledp.accounting.pairs import Atoms, DominatingPair
+from shuffledp.accounting.pairs import Atoms, DominatingPair, ShiftPair
 from shuffledp.errors import ParameterError
 
 
@@ -22,6 +22,13 @@ class RepeatedPair(DominatingPair):
     pair: DominatingPair
     times: int
 
+    def __post_init__(self) -> None:
+        if self.times < 1:
+            raise ParameterError("times", self.times, "must be >= 1", "a user meets a pair at least once")
+        if isinstance(self.pair, RepeatedPair):
+            object.__setattr__(self, "times", self.times * self.pair.times)
+            object.__setattr__(self, "pair", self.pair.pair)
+
     @classmethod
     def of(cls, pair: DominatingPair, times: int) -> DominatingPair:
         """The pair so many times over; itself where it is once, and one wider pair where it is Gaussian."""
@@ -34,6 +41,9 @@ class RepeatedPair(DominatingPair):
         return Composition([(self.pair, self.times)])
 
     def forward(self, epsilon: float) -> float:
+        # Where every single one is pure, so are all together: the composition's grid would leave a residue.
+        if isinstance(self.pair, ShiftPair) and epsilon >= self.times * self.pair.pure_epsilon:
+            return 0.0
         return self.pair.delta(epsilon) if self.times == 1 else self._composition.delta(epsilon)
 
     def reverse(self, epsilon: float) -> float:

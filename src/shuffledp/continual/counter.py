@@ -157,7 +157,7 @@ class Counter(Learner[CounterState]):
     def stand_in(self, mechanism: BatchMechanism) -> Total:
         """The sum if everybody of the batch had the domain's middle."""
         domain = self.plan.domain
-        middle = round(mechanism.users * domain.middle / domain.step)
+        middle = round(mechanism.users * (domain.middle - domain.origin) / domain.step)
         return middle if domain.coordinates == 1 else np.full(domain.coordinates, middle, dtype=np.int64)
 
     def widening(self, mechanism: BatchMechanism, dropped: int, void: bool) -> float:

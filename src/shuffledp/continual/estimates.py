@@ -60,14 +60,15 @@ class RunningEstimates:
         times = np.arange(1, self.users + 1)
         slots, since = np.divmod(times, self.plan.slot_users)
         steps, domain = self.prefixes[slots], self.plan.domain
-        middle = since * domain.middle
-        return np.asarray(domain.step * steps + (middle if steps.ndim == 1 else middle[:, np.newaxis]))
+        known = (times - since) * domain.origin + since * domain.middle
+        return np.asarray(domain.step * steps + (known if steps.ndim == 1 else known[:, np.newaxis]))
 
 
 def estimate_of(plan: PrivateCount, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
     """The estimate made of a prefix's steps and the users since."""
     domain = plan.domain
-    value = domain.step * np.asarray(steps, dtype=np.float64) + since * domain.middle
+    known = slot * plan.slot_users * domain.origin + since * domain.middle
+    value = domain.step * np.asarray(steps, dtype=np.float64) + known
     answer: dict[str, Any] = {
         "standard_error": plan.standard_error_of(slot),
         "bound": plan.error_bound,

@@ -44,4 +44,6 @@ def entry_of(plan: Plan, time: datetime) -> Entry:
     # does what the pair dominates up to.
     again = sum(term.value for term in guarantee.terms if term.name == "cut-off")
     extra = guarantee.delta + again if beyond else 0.0
-    return claim_only if extra > plan.privacy.delta else replace(claim_only, pair=pair, extra_delta=extra)
+    # What the pair's own composition loses to its grid may be more than a very small delta.
+    covered = max(extra, pair.delta(plan.privacy.epsilon)) <= plan.privacy.delta
+    return claim_only if not covered else replace(claim_only, pair=pair, extra_delta=extra)

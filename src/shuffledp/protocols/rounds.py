@@ -174,6 +174,9 @@ class OneRound(Learner[RoundState]):
     def ask(self, state: RoundState) -> Cohort | None:
         state.belongs_to(self.fingerprint, "plan")
         left = self.plan.users - state.users
+        if not 0 <= left <= self.plan.users or (state.tally is None) != (left > 0):
+            problem = f"must be one of 0..{self.plan.users}, with a tally at the end and not before"
+            raise ParameterError("users", state.users, problem, "restore the state from a copy")
         return Cohort(left, (OpenBatch(1, 0, WholeRound(self.plan), state.users),)) if left else None
 
     def tell(self, state: RoundState, users: int, closed: Mapping[int, Tally]) -> RoundState:

@@ -40,8 +40,8 @@ def estimates_at(estimates: Running, times: NDArray[np.int64]) -> NDArray[np.flo
     """
     domain = estimates.plan.domain
     slots, since = np.divmod(times, estimates.plan.slot_users)
-    steps, middle = estimates.prefixes[slots], since * domain.middle
-    return np.asarray(domain.step * steps + (middle if steps.ndim == 1 else middle[:, np.newaxis]))
+    steps, known = estimates.prefixes[slots], (times - since) * domain.origin + since * domain.middle
+    return np.asarray(domain.step * steps + (known if steps.ndim == 1 else known[:, np.newaxis]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -124,11 +124,12 @@ class Correlated(AdditiveNoisePlan):
 
     @property
     def influence(self) -> float:
-        return float(self.messages_per_user_max)
+        # Messages are signed: an honest plus one may become as many minus ones as are taken from one.
+        return self.messages_per_user_max + 1.0
 
     @property
     def lying_client(self) -> str:
-        return f"moves the count by at most {self.messages_per_user_max}, the most messages that are taken from one"
+        return f"moves the count by at most {self.influence:,.0f}: its own one, and the most messages taken from one"
 
     def pair(self, honest: int) -> CorrelatedPair:
         return _pair(self.ratio, self.flood_shape, self.flood_ratio, honest / self.honest_users)
