@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.testing.protocols import check_protocol
@@ -174,3 +175,12 @@ def test_plans_over_the_whole_range(users: int, epsilon: float, delta: float) ->
 @pytest.mark.parametrize(("users", "epsilon", "delta"), [(10**6, 0.2, 1e-9), (300, 5.0, 1e-3), (5000, 1.0, 1e-12)])
 def test_the_other_methods_over_a_range(method: str, users: int, epsilon: float, delta: float) -> None:
     assert BinarySum.plan(users=users, privacy=Privacy(epsilon, delta), method=method).guarantee().holds
+
+
+def test_a_client_that_sends_only_minus_ones_moves_a_correlated_sum_as_said() -> None:
+    """Its own plus one is gone, and as many minus ones as are taken from one user came instead."""
+    plan = BinarySum.plan(users=200, privacy=Privacy(1, 1e-6), method="correlated")
+    honest = np.ones(200, dtype=np.uint8)
+    lied = np.concatenate((honest[1:], np.zeros(plan.messages_per_user_max, dtype=np.uint8)))
+    moved = plan.analyze(Batch(honest, 200)).value - plan.analyze(Batch(lied, 200)).value
+    assert moved == plan.influence == plan.messages_per_user_max + 1

@@ -55,7 +55,7 @@ class CuratorHistogram:
 
     @property
     def standard_error(self) -> float:
-        """Of one bin."""
+        """The standard error of one bin's count."""
         return self.noise.standard_deviation
 
     @property

@@ -118,7 +118,7 @@ class TreeSquares:
 
     @cached_property
     def _portions(self) -> list[Floats]:
-        """Of each node below the root, s over its siblings' and its own."""
+        """The share of each node below the root: its s over the sum of its own and its siblings'."""
         return [
             self._subtree[level] / self._children_sum(self._subtree[level], level - 1)[self._parents(level)]
             for level in range(1, self.tree.depth + 1)
@@ -157,15 +157,15 @@ class TreeSquares:
         return found
 
     def variance(self, functional: ArrayLike) -> float:
-        """Of the estimate of a weighted sum of the values."""
+        """The variance of the estimate of a weighted sum of the values."""
         return float(sum(m * float(q @ q) for m, q in zip(self.variances, self.weights(functional), strict=True)))
 
     def prefixes(self, last: Whole | None = None) -> tuple[Floats, Floats]:
-        """Of the sums of the values 0..j, for each j or those given: variances, and the spans their weights lie in."""
+        """Variances of the sums of the values 0..j, for each j or those given, and the spans their weights lie in."""
         return self._along_paths(1.0, last)
 
     def single_values(self) -> tuple[Floats, Floats]:
-        """Of each value by itself: its variance, and the span that its weights lie in."""
+        """The variance of each value's estimate by itself, and the span that its weights lie in."""
         return self._along_paths(0.0, None)
 
     def _along_paths(self, left: float, some: Whole | None) -> tuple[Floats, Floats]:
