@@ -33,6 +33,7 @@ from shuffledp.schedules.combinatorial import combinatorial_schedule
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.client.making import make_reports
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
 from shuffledp.service.http import Metrics, build_app, read_body
@@ -47,7 +48,6 @@ from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
-from shuffledp.testing.service import report_of
 
 SPAWN = multiprocessing.get_context("spawn")
 CONNECTIONS = 32
@@ -404,7 +404,8 @@ def send_part(url: str, text: str, token: str, values: list[int]) -> float:
             made = []
             for value, seat in zip(part, seats, strict=True):
                 batches = tuple(SeatInBatch(**batch) for batch in seat["batches"])
-                made.append(SentReport(new_id(bits=bits), seat["seat"], report_of(task, value, batches, bits=bits)))
+                [body] = make_reports(task, task.plan.encode([value]), [batches], bits=bits)
+                made.append(SentReport(new_id(bits=bits), seat["seat"], body))
             headers = {"Content-Type": "application/octet-stream"}
             answer = client.post(f"/v1/tasks/{task.id}/reports", content=pack_upload(made), headers=headers)
             if {one["status"] for one in answer.raise_for_status().json()["results"]} != {201}:

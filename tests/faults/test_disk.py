@@ -13,15 +13,7 @@ from typing import Any
 
 import pytest
 
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.problems import RefusedError
-from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store import open_analyzer_store, open_shuffler_store
-from shuffledp.service.store.sqlite.engine import SqliteStore
-from shuffledp.service.task import Task
-from shuffledp.service.wire import SentReport
-from shuffledp.testing.service import (
+from harness.world import (
     OpenerHere,
     Watched,
     World,
@@ -33,6 +25,14 @@ from shuffledp.testing.service import (
     small_task,
     together,
 )
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.problems import RefusedError
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.sqlite.engine import SqliteStore
+from shuffledp.service.task import Task
+from shuffledp.service.wire import SentReport
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import World, batch_rows, ciphertexts, made_report, small_task
 from shuffledp.service.problems import NO_ROOM, RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import World, batch_rows, ciphertexts, made_report, small_task
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from harness.world import report_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -36,7 +37,6 @@ from shuffledp.service.store.contract import BatchPart, BatchTotal, Lease, Relea
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_upload
-from shuffledp.testing.service import report_of
 
 COUNTER = {"users": 30, "shufflers": 2, "privacy": Privacy(4, 1e-2), "noise": "coins"}
 # Every bounded protocol, small: a plan, and values that are the extremes of its domain and between.

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import OpenerHere
 from shuffledp.errors import ParameterError
 from shuffledp.service import store as stores
 from shuffledp.service.analyzer.server import AnalyzerServer
@@ -34,7 +35,6 @@ from shuffledp.service.store.contract import (
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport
-from shuffledp.testing.service import OpenerHere
 
 Key = tuple[str, str]
 

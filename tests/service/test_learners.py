@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from harness.world import OpenerHere, World, made_report, report_of, rows, small_task
 from shuffledp.continual.counter import CounterState
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -23,7 +24,6 @@ from shuffledp.service.openapi import ARROW
 from shuffledp.service.store import open_analyzer_store
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import OpenerHere, World, made_report, report_of, rows, small_task
 
 
 @pytest.fixture

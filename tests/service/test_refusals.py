@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import report_of, tables_of
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.openapi import BINARY
@@ -20,7 +21,6 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ROLES, Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body
-from shuffledp.testing.service import report_of, tables_of
 
 SECURE = RandomBits.secure()
 JSON = "application/json"

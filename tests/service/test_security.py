@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from scipy import special
 
+from harness.world import report_of, tables_of
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -43,7 +44,6 @@ from shuffledp.service.store.sqlite.shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload, single_body
-from shuffledp.testing.service import report_of, tables_of
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
 FALSE_ALARM = 1e-9

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.world import batch_rows
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing
@@ -14,7 +15,6 @@ from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
-from shuffledp.testing.service import batch_rows
 
 BITS = RandomBits.seeded(61)
 USERS = 12

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from harness.clock import MockClock
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
@@ -33,7 +34,6 @@ from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_st
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
-from shuffledp.testing.clock import MockClock
 
 
 def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins") -> Task:
