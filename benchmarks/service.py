@@ -36,16 +36,17 @@ from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
-from shuffledp.service.http import Metrics, build_app, read_body
-from shuffledp.service.openapi import JSON, SHUFFLER
+from shuffledp.service.http import build_app, read_body
+from shuffledp.service.openapi import JSON, operations_of
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
-from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.app import ShufflerEndpoints, shuffler_app
 from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task
+from shuffledp.service.telemetry import Metrics
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
 
@@ -74,8 +75,11 @@ def serve_bare(port: int, tokens: Tokens) -> None:
 
         stop = start
 
-    handlers = dict.fromkeys([each.name for each in SHUFFLER], empty)
-    uvicorn_server(build_app(Bare(), SHUFFLER, handlers, tokens), Address(port=port)).run()
+    endpoints = ShufflerEndpoints(Bare())
+    for name, operation in operations_of(ShufflerEndpoints).items():
+        if operation.roles:
+            setattr(endpoints, name, empty)
+    uvicorn_server(build_app(endpoints, tokens), Address(port=port)).run()
 
 
 def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:

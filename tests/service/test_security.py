@@ -56,7 +56,7 @@ PROCESS = """
 import json, socket, sys
 from pathlib import Path
 given = json.loads(sys.stdin.readline())
-from shuffledp.service.http import log_to_stderr
+from shuffledp.service.telemetry import log_to_stderr
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.tokens import Tokens

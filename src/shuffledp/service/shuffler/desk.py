@@ -14,7 +14,7 @@ import numpy as np
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.clock import Clock
-from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
@@ -48,16 +48,9 @@ class ShufflerDesk:
     has_room: Callable[[], bool] = lambda: True
     """Whether the disk can take more."""
 
-    def routing(self, task_id: str) -> Routing:
-        """The task's routing, or a refusal."""
-        found = self.routings.get(task_id)
-        if found is None:
-            raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
-        return found
-
     def take_seat(self, records: ShufflerRecords, task_id: str) -> Seat:
         """The lowest place that is free: one whose lease ran out, or the next."""
-        routing = self.routing(task_id)
+        routing = self.routings[task_id]
         if refused := self._refuse_without_room(records):
             raise refused
         now = self.clock.now()
@@ -82,7 +75,7 @@ class ShufflerDesk:
 
         All are looked at before anything is written. Full batches wait for `seal`.
         """
-        routing = self.routing(task_id)
+        routing = self.routings[task_id]
         # First of all: a retry whose answer was lost must not be refused.
         known = records.accepted_among(task_id, [report.report_id for report in reports])
         leases = records.leases(task_id, [report.seat for report in reports])

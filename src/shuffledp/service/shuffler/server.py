@@ -14,14 +14,14 @@ import httpx
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
-from shuffledp.service.chores import Chores
 from shuffledp.service.clock import Clock, SystemClock
-from shuffledp.service.http import Metrics, log
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing, Seat, routing_of_task
+from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
 from shuffledp.service.store.contract import ShufflerRecords, Store
+from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
 
 Post = Callable[[str, bytes], int]
@@ -45,7 +45,7 @@ def post_to(url: str, token: str) -> Post:
     return post
 
 
-class ShufflerServer:
+class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
     """One process's shuffler: serves the tasks of its store, seals and sends what is full.
 
     Args:
@@ -65,18 +65,16 @@ class ShufflerServer:
         lease_seconds: float = LEASE_SECONDS,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
     ) -> None:
-        self._store = store
+        super().__init__("shuffler", store, lambda text: Routing.from_document(json.loads(text)), self._seal_and_send)
         self._post = post
-        self._routings: dict[str, Routing] = {}
         self.desk = ShufflerDesk(
-            routings=self._routings,
+            routings=self.tasks,
             clock=clock or SystemClock(),
             bits=RandomBits.secure(),
             lease_seconds=lease_seconds,
             most_waiting_bytes=most_waiting_bytes,
             has_room=self._store.has_room,
         )
-        self.metrics = Metrics("shuffler")
         self.seats = self.metrics.counter("seats", "Seats given out.")
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
@@ -84,30 +82,11 @@ class ShufflerServer:
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving, self._sealing = threading.Lock(), threading.Lock()
         self._arrived: list[Upload] = []
-        self._chores = Chores("seal and send", self._seal_and_send)
-        self._load()
-
-    def _load(self) -> None:
-        for task_id, text in self._store.read(lambda records: records.tasks()).items():
-            self._routings[task_id] = Routing.from_document(json.loads(text))
-
-    def start(self) -> None:
-        """Begin the chores; what an earlier process left is done first."""
-        self._chores.start()
-
-    def stop(self) -> None:
-        """Finish the chore at hand and let go of the store."""
-        self._chores.stop()
-        self._store.close()
 
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task from now on; answers its id and whether it is new."""
+        """Serve a task, of which only the routing is read and kept; answers its id and whether it is new."""
         task_id, routing = routing_of_task(text)
-        document = json.dumps(routing.document())
-        self._store.write(lambda records: records.add_task(task_id, document))
-        new = task_id not in self._routings
-        self._routings[task_id] = routing
-        return task_id, new
+        return self._serve(task_id, json.dumps(routing.document()), routing)
 
     def take_seats(self, task_id: str, count: int) -> "Future[list[Seat]]":
         """Up to so many seats, at least one."""
@@ -196,7 +175,6 @@ class ShufflerServer:
 
     def counts(self, task_id: str) -> dict[str, Any]:
         """How far a task has come."""
-        self.desk.routing(task_id)
         return asdict(self._store.read(lambda records: records.counts(task_id)))
 
     def _seal_and_send(self) -> bool:

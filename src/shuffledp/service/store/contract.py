@@ -85,14 +85,18 @@ class BatchPart:
     body: bytes
 
 
-class ShufflerRecords(Protocol):
-    """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
+class TaskRecords(Protocol):
+    """A server's tasks inside one transaction: of each its document, or for a shuffler only its routing's document."""
 
-    def add_task(self, task_id: str, routing: str) -> None:
-        """Remember a new task and its routing document; nothing happens if it is known."""
+    def add_task(self, task_id: str, text: str) -> None:
+        """Remember a new task and its document; nothing happens if it is known."""
 
     def tasks(self) -> dict[str, str]:
-        """Every task's routing document, by the task's id."""
+        """Every task's document, by the task's id."""
+
+
+class ShufflerRecords(TaskRecords, Protocol):
+    """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
 
     def take_position(self, task_id: str, positions: int) -> int | None:
         """Take the first of so many positions that nobody ever took, and answer it; None if all were taken."""
@@ -202,14 +206,8 @@ class Progress:
     releases: int
 
 
-class AnalyzerRecords(Protocol):
+class AnalyzerRecords(TaskRecords, Protocol):
     """An analyzer's reads and writes inside one transaction; nothing in them says who sent a message, or when."""
-
-    def add_task(self, task_id: str, text: str) -> None:
-        """Remember a new task and its document; nothing happens if it is known."""
-
-    def tasks(self) -> dict[str, str]:
-        """Every task's document, by the task's id."""
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         """The SHA-256 of a batch that was received."""
