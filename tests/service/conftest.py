@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from harness.world import report_of
+from harness.world import OpenerHere, open_here, report_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -23,7 +23,6 @@ from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey
@@ -124,19 +123,6 @@ def set_clock() -> SetClock:
     return SetClock()
 
 
-@dataclass(frozen=True)
-class Here:
-    """Opens ciphertexts in this process."""
-
-    key: PrivateKey
-
-    def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
-        return open_here(self.key, body, task_id, batch_id)
-
-    def close(self) -> None:
-        pass
-
-
 class Loop:
     """An event loop in a thread of its own, on which applications answer."""
 
@@ -196,7 +182,7 @@ class Service:
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
         self.analyzer = AnalyzerServer(
-            open_analyzer_store(self.folder / "analyzer.db"), key=self.key, opener=Here(self.key)
+            open_analyzer_store(self.folder / "analyzer.db"), key=self.key, opener=OpenerHere(self.key)
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.world import batch_rows
+from harness.world import accept_reports, batch_rows
 from shuffledp.randomness import RandomBits
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import desk as shuffler_desk
@@ -66,7 +66,7 @@ class Sealing:
             for user, seat in enumerate(seats)
         ]
         for part in np.array_split(np.arange(users), uploads):
-            answers = self.server.accept(task_id, [reports[user] for user in part]).result(timeout=30)
+            answers = accept_reports(self.server, task_id, [reports[user] for user in part]).result(timeout=30)
             assert answers == [Accepted(new=True)] * len(part)
         return task_id
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.world import open_here
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.analyzer.opening import Opener, open_here
+from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.problems import BUSY, RefusedError
 from shuffledp.service.store import open_analyzer_store

@@ -103,21 +103,6 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
 
         return self._store.submit(take)
 
-    def accept(self, task_id: str, reports: list[SentReport]) -> "Future[list[Answer]]":
-        """Reports, on disk when the future is done; all that wait go into one piece of work."""
-        future: Future[list[Answer]] = Future()
-
-        def answered(answers: list[Answer] | BaseException) -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            if isinstance(answers, BaseException):
-                future.set_exception(answers)
-            else:
-                future.set_result(answers)
-
-        self.accept_all([(task_id, reports, answered)])
-        return future
-
     def accept_all(self, uploads: list[Upload]) -> None:
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
         with self._arriving:
