@@ -34,7 +34,6 @@ from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.client.making import make_reports
-from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
 from shuffledp.service.http import build_app, read_body
 from shuffledp.service.openapi import JSON, operations_of
@@ -325,7 +324,7 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
 def store_alone(folder: Path, together: int) -> float:
     """Reports a second that the desk and the store accept when nothing but a loop calls them."""
     routing, task_id, bits = four_levels(14_500), "ab" * 32, RandomBits.secure()
-    desk = ShufflerDesk(routings={task_id: routing}, clock=SystemClock(), bits=bits, lease_seconds=LEASE_SECONDS)
+    desk = ShufflerDesk(routings={task_id: routing}, bits=bits, lease_seconds=LEASE_SECONDS)
     with closing(open_shuffler_store(folder / "alone.db")) as store:
 
         def seats(records) -> list:

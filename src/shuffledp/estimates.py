@@ -7,7 +7,6 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-
 Value = TypeVar("Value", float, NDArray[np.float64])
 
 

@@ -290,7 +290,7 @@ class World:
                 "lease_seconds": self.lease_seconds,
                 "most_waiting_bytes": self.most_waiting_bytes,
             }
-            self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock, **limits)
+            self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock.now, **limits)
         else:
             self.stores[role] = open_analyzer_store(str(path))
             self.analyzer = AnalyzerServer(self.stores[role], key=self.key, opener=OpenerHere(self.key))

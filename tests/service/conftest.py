@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
@@ -176,7 +176,7 @@ class Service:
     folder: Path
     key: PrivateKey
     tokens: Tokens
-    clock: Any = field(default_factory=SystemClock)
+    clock: Callable[[], float] = time.time
     lease_seconds: float = 60.0
 
     def __post_init__(self) -> None:
@@ -370,7 +370,7 @@ class Desks:
         bits = RandomBits.secure()
         front: Any = ShufflerMemory()
         back: Any = AnalyzerMemory()
-        shuffler = ShufflerDesk(routings={TASK: self.task.routing}, clock=SystemClock(), bits=bits)
+        shuffler = ShufflerDesk(routings={TASK: self.task.routing}, bits=bits)
         analyzer = AnalyzerDesk({TASK: self.task})
         for value in values:
             seat = shuffler.take_seat(front, TASK)

@@ -63,7 +63,7 @@ class Shuffler:
     def __init__(self, folder: Path, *tasks: Task) -> None:
         self.clock = MockClock()
         self.server = ShufflerServer(
-            open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, clock=self.clock
+            open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, clock=self.clock.now
         )
         for task in tasks:
             self.server.add_task(task.text)

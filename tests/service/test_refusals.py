@@ -355,7 +355,7 @@ def test_a_seat_of_another_task(served: tuple[Any, Task], make_task: Callable[..
 
 
 def test_a_seat_whose_lease_ran_out(make_service: Callable[..., Any], make_task: Any, set_clock: Any) -> None:
-    service = make_service(clock=set_clock, lease_seconds=60.0)
+    service = make_service(clock=set_clock.now, lease_seconds=60.0)
     task = service.add(make_task("running count"))
     seat, batches = take(service, task)
     report = report_of(task, 1, batches, bits=SECURE)

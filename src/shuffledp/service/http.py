@@ -27,7 +27,6 @@ from shuffledp.service.problems import (
     TOO_SLOW,
     WRONG_TYPE,
     RefusedError,
-    refusal_from,
 )
 from shuffledp.service.server import TaskServer
 from shuffledp.service.telemetry import LOG, Metrics
@@ -123,7 +122,7 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
         except RefusedError as refused:
             return problem(refused)
         except ParameterError as bad:
-            return problem(refusal_from(bad))
+            return problem(RefusedError(BAD_REQUEST, str(bad)))
         except ClientDisconnect:
             return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
         except Exception:

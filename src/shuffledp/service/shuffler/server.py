@@ -14,12 +14,11 @@ import httpx
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
-from shuffledp.service.clock import Clock, SystemClock
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing, Seat, routing_of_task
 from shuffledp.service.server import TaskServer
-from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
+from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk
 from shuffledp.service.store.contract import ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
@@ -51,30 +50,13 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
     Args:
         store: where everything is kept; closed by `stop`.
         post: how sealed batches reach the next hop.
-        clock: what leases run by.
-        lease_seconds: how long a seat waits for its report.
-        most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+        rules: how long leases are, by which clock, and how much may wait: attributes of `ShufflerDesk`.
     """
 
-    def __init__(
-        self,
-        store: Store[ShufflerRecords],
-        *,
-        post: Post,
-        clock: Clock | None = None,
-        lease_seconds: float = LEASE_SECONDS,
-        most_waiting_bytes: int = MOST_WAITING_BYTES,
-    ) -> None:
+    def __init__(self, store: Store[ShufflerRecords], *, post: Post, **rules: Any) -> None:
         super().__init__("shuffler", store, lambda text: Routing.from_document(json.loads(text)), self._seal_and_send)
         self._post = post
-        self.desk = ShufflerDesk(
-            routings=self.tasks,
-            clock=clock or SystemClock(),
-            bits=RandomBits.secure(),
-            lease_seconds=lease_seconds,
-            most_waiting_bytes=most_waiting_bytes,
-            has_room=self._store.has_room,
-        )
+        self.desk = ShufflerDesk(routings=self.tasks, bits=RandomBits.secure(), has_room=store.has_room, **rules)
         self.seats = self.metrics.counter("seats", "Seats given out.")
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
