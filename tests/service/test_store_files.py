@@ -29,7 +29,7 @@ from shuffledp.service.wire import Unpacked, pack_messages
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with SqliteStore(tmp_path / "store.db", "CREATE TABLE t (x INTEGER)", kind="test", version=1) as made:
+    with SqliteStore(tmp_path / "store.db", "CREATE TABLE t (x INTEGER)", label="test 1") as made:
         yield made
 
 
@@ -40,7 +40,7 @@ def rows(store: SqliteStore) -> list[int]:
 def test_only_the_owner_may_read_a_store_and_its_log(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with SqliteStore(tmp_path / "mine.db", "CREATE TABLE t (x)", kind="test", version=1) as store:
+        with SqliteStore(tmp_path / "mine.db", "CREATE TABLE t (x)", label="test 1") as store:
             store.write(lambda db: db.execute("INSERT INTO t VALUES (7)"))
             files = list(tmp_path.glob("mine.db*"))
             secret = [file for file in files if file.stat().st_size]

@@ -118,7 +118,7 @@ class ShufflerDesk:
 
     def permuted_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> list[memoryview]:
         """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
-        if not records.is_full(task_id, batch_id):
+        if (task_id, batch_id) not in records.full_batches():
             return []
         # Joined here, so that the parts are gone while the batch is copied: it may be large.
         body = memoryview(permuted([b"".join(records.parts(task_id, batch_id))], bits=self.bits))
@@ -129,7 +129,7 @@ class ShufflerDesk:
 
         Nothing happens if it is not full, or was sealed before.
         """
-        if not records.is_full(task_id, batch_id):
+        if (task_id, batch_id) not in records.full_batches():
             return True
         records.add_piece(task_id, batch_id, len(pieces) - 1, pieces[-1])
         records.seal(task_id, batch_id, sum(map(len, pieces)))

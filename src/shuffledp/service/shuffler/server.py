@@ -7,7 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import httpx
@@ -31,6 +32,7 @@ Answered = Callable[[list[Answer] | BaseException], None]
 """Is told what became of an upload's reports, or why nothing did, in the store's own thread."""
 
 Upload = tuple[str, list[SentReport], Answered]
+_task_of = itemgetter(0)
 
 
 def post_to(url: str, token: str) -> Post:
@@ -96,44 +98,36 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
             self._accept_together()
         except BaseException as failed:
             # Nobody will come for them, and the next must be the first again.
-            with self._arriving:
-                left, self._arrived = self._arrived, []
-            _tell_all(left, failed)
+            _tell_all(self._take(), failed)
             raise
+
+    def _take(self) -> list[Upload]:
+        with self._arriving:
+            taken, self._arrived = self._arrived, []
+        return taken
 
     def _accept_together(self) -> None:
         """Accept all reports that have arrived when the store comes to it; answer after the commit."""
         taken: list[Upload] = []
-        fills: list[bool] = []
 
-        def take() -> None:
-            with self._arriving:
-                taken[:], self._arrived = self._arrived, []
-
-        def accept(records: ShufflerRecords) -> list[Answer]:
-            take()
+        def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
             # By task: a stable sort, so that the answers are in the order of `taken`.
-            taken.sort(key=lambda upload: upload[0])
+            taken[:] = sorted(self._take(), key=_task_of)
             answers: list[Answer] = []
-            for task_id, uploads in groupby(taken, key=lambda upload: upload[0]):
+            for task_id, uploads in groupby(taken, key=_task_of):
                 answers += self.desk.accept(records, task_id, [report for _, some, _ in uploads for report in some])
-            if records.full_batches():
-                fills.append(True)
-            return answers
+            return answers, bool(records.full_batches())
 
-        def answer(done: "Future[list[Answer]]") -> None:
+        def answer(done: "Future[tuple[list[Answer], bool]]") -> None:
             failed = done.exception()
             if failed is not None:
-                if not taken:
-                    # The commit ended before it came to this: all that wait are refused, the next is the first again.
-                    take()
-                _tell_all(taken, failed)
+                # If the commit ended before it came to this, all that wait are refused; the next is the first again.
+                _tell_all(taken or self._take(), failed)
                 return
-            answers, start = done.result(), 0
+            answers, fills = done.result()
+            left = iter(answers)
             for upload in taken:
-                count = len(upload[1])
-                _tell_all([upload], answers[start : start + count])
-                start += count
+                _tell_all([upload], list(islice(left, len(upload[1]))))
             self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in answers))
             if fills:
                 self._chores.wake()

@@ -122,9 +122,6 @@ class ShufflerRecords(TaskRecords, Protocol):
     def full_batches(self) -> list[tuple[str, str]]:
         """Task and id of every batch that is full and not sealed."""
 
-    def is_full(self, task_id: str, batch_id: str) -> bool:
-        """Whether a batch is full and not sealed."""
-
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         """What a batch holds, a body a part."""
 

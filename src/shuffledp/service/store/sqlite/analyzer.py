@@ -7,7 +7,7 @@ from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal, Progress, Release
 
-KIND, VERSION = "analyzer", 1
+LABEL = "analyzer 1"
 
 SCHEMA = """
 CREATE TABLE tasks (task_id TEXT PRIMARY KEY, text TEXT NOT NULL, state TEXT) WITHOUT ROWID;

@@ -51,7 +51,7 @@ class SqliteStore(Generic[R]):
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with SqliteStore(Path(folder) / "s.db", "CREATE TABLE t (x INTEGER)", kind="test", version=1) as store:
+    ...     with SqliteStore(Path(folder) / "s.db", "CREATE TABLE t (x INTEGER)", label="test 1") as store:
     ...         _ = store.write(lambda db: db.execute("INSERT INTO t VALUES (7)"))
     ...         store.read(lambda db: db.execute("SELECT x FROM t").fetchall())
     [(7,)]
@@ -62,8 +62,7 @@ class SqliteStore(Generic[R]):
         path: Path,
         schema: str,
         *,
-        kind: str,
-        version: int,
+        label: str,
         records: Callable[[sqlite3.Connection], R] = _ITSELF,
         parameter: str = "store",
     ) -> None:
@@ -74,7 +73,7 @@ class SqliteStore(Generic[R]):
         self._held.enter_context(locked(path, timeout=0.0, parameter=parameter))
         try:
             self._writer = self._connect()
-            self._create(schema, f"{kind} {version}")
+            self._create(schema, label)
             # A process that was killed may have left in the log what it had deleted; where there is no room to
             # empty it, the next `forget` does.
             with suppress(sqlite3.OperationalError):

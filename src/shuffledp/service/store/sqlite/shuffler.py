@@ -8,7 +8,7 @@ from functools import cache
 from shuffledp.service.store.contract import BatchPart, Counts, Lease
 from shuffledp.service.wire import position_of
 
-KIND, VERSION = "shuffler", 2
+LABEL = "shuffler 2"
 
 # Ordered by random ids, or deleted when a batch is sealed: nothing keeps the order in which reports came.
 #
@@ -144,10 +144,6 @@ class SqliteShufflerRecords:
 
     def full_batches(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
-
-    def is_full(self, task_id: str, batch_id: str) -> bool:
-        query = f"SELECT 1 FROM batches WHERE task_id = ? AND batch_id = ? AND {_FULL}"
-        return self.db.execute(query, (task_id, batch_id)).fetchone() is not None
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         rows = self.db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
