@@ -184,7 +184,7 @@ def test_the_log_is_emptied_though_sending_fails(world: World, task: Task, monke
     def no_room(records: Any, task_id: str, batch_id: str) -> None:
         raise RefusedError(NO_ROOM, "the disk is full")
 
-    monkeypatch.setattr(sqlite_shuffler.SqliteShufflerRecords, "mark_sent", no_room)
+    monkeypatch.setattr(sqlite_shuffler.SqliteShufflerRecords, "purge", no_room)
     with pytest.raises(RefusedError):
         world.shuffler._seal_and_send()
     assert log.stat().st_size == 0

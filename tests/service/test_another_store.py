@@ -124,10 +124,8 @@ class Mixing:
     def sealed(self, task_id: str, batch_id: str) -> bytes | None:
         return self.done[task_id, batch_id] if (task_id, batch_id) in self.waiting() else None
 
-    def mark_sent(self, task_id: str, batch_id: str) -> None:
-        self.sent.add((task_id, batch_id))
-
     def purge(self, task_id: str, batch_id: str) -> bool:
+        self.sent.add((task_id, batch_id))
         self.done[task_id, batch_id] = b""
         return True
 

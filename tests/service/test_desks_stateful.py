@@ -58,7 +58,7 @@ class PurgesBeforeSending(ShufflerServer):
 
     def _send(self, task_id: str, batch_id: str) -> bool:
         batch = self._store.read(lambda records: records.sealed(task_id, batch_id))
-        self._store.write(lambda records: records.mark_sent(task_id, batch_id))
+        self._store.write(lambda records: records.purge(task_id, batch_id))
         if batch is not None:
             self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch)
         return True

@@ -88,7 +88,7 @@ class Operation:
             (401, 403): self.roles,
             (404,): "{task_id}" in self.path,
             (408, 413, 415): self.takes,
-            (503,): self.method != "GET",
+            (503,): not self.route.startswith("GET "),
         }
         return sorted({*self.refuses, *(status for statuses, is_due in due.items() if is_due for status in statuses)})
 

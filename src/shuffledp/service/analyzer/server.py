@@ -19,7 +19,6 @@ class Opening(Protocol):
 
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
         """All messages of a batch."""
-        ...
 
     def close(self) -> None:
         """Let go of what it holds."""

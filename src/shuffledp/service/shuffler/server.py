@@ -231,7 +231,6 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         if status not in (200, 201):
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False
-        self._store.write(lambda records: records.mark_sent(task_id, batch_id))
         self._purge(task_id, batch_id)
         self.sent.inc()
         return True

@@ -192,14 +192,10 @@ class SqliteShufflerRecords:
         query = f"SELECT body FROM pieces_{self._number('sealed', task_id, batch_id)} ORDER BY piece"
         return b"".join(piece[0] for piece in self.db.execute(query))
 
-    def mark_sent(self, task_id: str, batch_id: str) -> None:
-        self._set_state(SENT, (task_id, batch_id))
-
     def purge(self, task_id: str, batch_id: str) -> bool:
-        if not self._delete_some(f"pieces_{self._number('sealed', task_id, batch_id)}", "piece"):
-            return False
-        self._set_state(GONE, (task_id, batch_id))
-        return True
+        is_gone = self._delete_some(f"pieces_{self._number('sealed', task_id, batch_id)}", "piece")
+        self._set_state(GONE if is_gone else SENT, (task_id, batch_id))
+        return is_gone
 
     def unpurged(self) -> list[tuple[str, str]]:
         return self._in_state(SENT)
