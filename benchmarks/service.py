@@ -475,7 +475,7 @@ def opening(messages: int) -> tuple[list[dict], float]:
     one = (time.thread_time() - started) / 2000
     # Copies take as long to open; that they are dropped afterwards is no matter here.
     body = b"".join(sealed) * 5
-    with Opener(key, processes=2) as opener:
+    with closing(Opener(key, processes=2)) as opener:
         opener.open(body[: 8000 * CIPHERTEXT_BYTES], "t", "1.0.1")
         rates = []
         for _ in range(3):

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import generate_latest
 from starlette.applications import Starlette
@@ -32,6 +32,7 @@ from shuffledp.service.server import TaskServer
 from shuffledp.service.telemetry import LOG, Metrics
 from shuffledp.service.tokens import ADMIN, Tokens
 
+S = TypeVar("S", bound=TaskServer[Any, Any])
 Handler = Callable[[Request], Awaitable[Response]]
 
 # Whoever sends slower than this holds one of few connections: so long for a beginning, and then so many bytes a second.
@@ -144,14 +145,14 @@ async def _other(request: Request, error: Exception) -> Response:
     return problem(RefusedError(BAD_REQUEST if status < 500 else BROKEN, "the request cannot be answered."))
 
 
-class Endpoints:
+class Endpoints(Generic[S]):
     """What every server answers; a server's own class of endpoints adds its operations.
 
     Args:
         server: starts and stops with the application.
     """
 
-    def __init__(self, server: TaskServer[Any, Any]) -> None:
+    def __init__(self, server: S) -> None:
         self.server = server
 
     @operation("POST /v1/tasks", {201: "It is served now.", 200: "It was served before."}, ADMIN, takes=JSON)
@@ -183,7 +184,7 @@ class Endpoints:
         return JSONResponse(openapi_document(self.server.metrics.role, operations_of(type(self)).values()))
 
 
-def build_app(endpoints: Endpoints, tokens: Tokens) -> Starlette:
+def build_app(endpoints: Endpoints[Any], tokens: Tokens) -> Starlette:
     """The application that answers what these endpoints declare, to whoever has a token for it."""
     server = endpoints.server
 

@@ -26,10 +26,8 @@ def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
     return build_app(AnalyzerEndpoints(server), tokens)
 
 
-class AnalyzerEndpoints(Endpoints):
+class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     """What an analyzer answers."""
-
-    server: AnalyzerServer
 
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, READ)
     async def show_task(self, request: Request) -> Response:

@@ -39,7 +39,8 @@ class Opener:
     """Worker processes that are given the analyzer's key and parts of a batch.
 
     >>> key = PrivateKey.generate()
-    >>> with Opener(key, processes=1) as opener:
+    >>> from contextlib import closing
+    >>> with closing(Opener(key, processes=1)) as opener:
     ...     sealed = key.public.seal([bytes(16) + bytes([1]) + bytes(4) + (7).to_bytes(8)], binding("t", "1.0.1"))
     ...     opener.open(b"".join(sealed), "t", "1.0.1").payloads.tolist()
     [7]
@@ -54,12 +55,6 @@ class Opener:
         # Not forked: the server has threads.
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
-
-    def __enter__(self) -> "Opener":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop the workers."""

@@ -28,10 +28,8 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
     return build_app(ShufflerEndpoints(server), tokens)
 
 
-class ShufflerEndpoints(Endpoints):
+class ShufflerEndpoints(Endpoints[ShufflerServer]):
     """What a shuffler answers."""
-
-    server: ShufflerServer
 
     def __init__(self, server: ShufflerServer) -> None:
         super().__init__(server)
