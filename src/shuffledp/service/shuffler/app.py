@@ -13,9 +13,11 @@ from starlette.responses import JSONResponse, Response
 from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
 from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
-from shuffledp.service.shuffler.server import Answer, ShufflerServer, Upload
+from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
 from shuffledp.service.tokens import ENROL, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
+
+Waiter = asyncio.Future[list[Answer]]
 
 _LARGEST_UPLOAD = 64 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
@@ -94,13 +96,13 @@ class _Commits:
     def __init__(self, server: ShufflerServer) -> None:
         self._server = server
         self._arrived: list[Upload] = []
-        self._done: deque[tuple[asyncio.Future[list[Answer]], list[Answer] | BaseException]] = deque()
+        self._done: deque[tuple[Waiter, Outcome]] = deque()
         self._is_waking = False
 
     async def accept(self, task_id: str, reports: list[SentReport]) -> list[Answer]:
         """What becomes of the reports, once that is on disk; who is gone by then is not told."""
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[list[Answer]] = loop.create_future()
+        waiter: Waiter = loop.create_future()
         if not self._arrived:
             loop.call_soon(self._hand_in)
         self._arrived.append((task_id, reports, lambda answers: self._answered(loop, waiter, answers)))
@@ -111,12 +113,7 @@ class _Commits:
         arrived, self._arrived = self._arrived, []
         self._server.accept_all(arrived)
 
-    def _answered(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        waiter: "asyncio.Future[list[Answer]]",
-        answers: list[Answer] | BaseException,
-    ) -> None:
+    def _answered(self, loop: asyncio.AbstractEventLoop, waiter: Waiter, answers: Outcome) -> None:
         self._done.append((waiter, answers))
         if not self._is_waking:
             self._is_waking = True

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
@@ -28,8 +29,11 @@ Post = Callable[[str, bytes], int]
 """Sends a body to a path of the next hop; answers the HTTP status."""
 
 Answer = Accepted | RefusedError
-Answered = Callable[[list[Answer] | BaseException], None]
-"""Is told what became of an upload's reports, or why nothing did, in the store's own thread."""
+Outcome = list[Answer] | BaseException
+"""What became of an upload's reports, or why nothing did."""
+
+Answered = Callable[[Outcome], None]
+"""Is told an upload's outcome, in the store's own thread."""
 
 Upload = tuple[str, list[SentReport], Answered]
 _task_of = itemgetter(0)
@@ -77,12 +81,10 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
 
         def take(records: ShufflerRecords) -> list[Seat]:
             seats = [self.desk.take_seat(records, task_id)]
-            try:
+            # Fewer may be left than were asked for.
+            with suppress(RefusedError):
                 while len(seats) < count:
                     seats.append(self.desk.take_seat(records, task_id))
-            except RefusedError:
-                # Fewer are left than were asked for.
-                pass
             return seats
 
         return self._store.submit(take)
@@ -236,7 +238,7 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         return True
 
 
-def _tell_all(uploads: list[Upload], answers: list[Answer] | BaseException) -> None:
+def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
     """One who cannot be told does not keep it from the others."""
     for _, _, answered in uploads:
         try:

@@ -235,15 +235,11 @@ class SqliteShufflerRecords:
         return int(waiting)
 
     def counts(self, task_id: str) -> Counts:
-        taken, reports = self.db.execute(
-            "SELECT next_position, reports FROM tasks WHERE task_id = ?", (task_id,)
+        row = self.db.execute(
+            "SELECT next_position, (SELECT COUNT(*) FROM leases WHERE task_id = ?1), reports, "
+            "(SELECT COUNT(*) FROM batches WHERE task_id = ?1), "
+            f"(SELECT COUNT(*) FROM sealed WHERE task_id = ?1 AND state <= {READY}), "
+            f"(SELECT COUNT(*) FROM sealed WHERE task_id = ?1 AND state > {READY}) FROM tasks WHERE task_id = ?1",
+            (task_id,),
         ).fetchone()
-        one = (task_id,)
-        leases = self.db.execute("SELECT COUNT(*) FROM leases WHERE task_id = ?", one).fetchone()[0]
-        still_open = self.db.execute("SELECT COUNT(*) FROM batches WHERE task_id = ?", one).fetchone()[0]
-        waiting, sent = self.db.execute(
-            f"SELECT COALESCE(SUM(state <= {READY}), 0), COALESCE(SUM(state > {READY}), 0) FROM sealed "
-            "WHERE task_id = ?",
-            one,
-        ).fetchone()
-        return Counts(taken, leases, reports, still_open, waiting, sent)
+        return Counts(*row)
