@@ -130,7 +130,7 @@ def _run(servers: list["uvicorn.Server"], where: list[tuple[str, str]]) -> None:
     """Serve until one of them is told to stop; then all do."""
     import asyncio
 
-    from shuffledp.service.http import log_to_stderr
+    from shuffledp.service.telemetry import log_to_stderr
 
     log_to_stderr()
     for role, url in where:

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Self
 
@@ -176,24 +176,19 @@ class Routing:
             sizes[0].add(self.slot_users)
         return sizes
 
-    def slot(self, number: int) -> Slot:
-        """The batches of a slot's people; slots are remembered for a while, as people sit side by side."""
-        found = self._slots.get(number)
-        if found is None:
-            if len(self._slots) >= _MOST_REMEMBERED:
-                self._slots.clear()
-            batches = []
-            for level, first, end in self._joined(number):
-                size, seat = (end - first) * self.slot_users, (number - first) * self.slot_users
-                batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
-            ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
-            columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
-            found = self._slots[number] = Slot(tuple(batches), columns, ends[-1])
-        return found
-
     @cached_property
-    def _slots(self) -> dict[int, Slot]:
-        return {}
+    def slot(self) -> Callable[[int], Slot]:
+        """The batches of a slot's people, by its number; remembered for a while, as people sit side by side."""
+        return lru_cache(_MOST_REMEMBERED)(self._slot)
+
+    def _slot(self, number: int) -> Slot:
+        batches = []
+        for level, first, end in self._joined(number):
+            size, seat = (end - first) * self.slot_users, (number - first) * self.slot_users
+            batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
+        ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
+        columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
+        return Slot(tuple(batches), columns, ends[-1])
 
     def batches_of(self, position: int) -> tuple[SeatInBatch, ...]:
         """The batches of the user who takes this position, lowest level first."""
