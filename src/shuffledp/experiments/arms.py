@@ -123,6 +123,16 @@ class ArmsRegret:
     exponents: tuple[Exponent, ...]
     seed: int
 
+    @property
+    def epsilons(self) -> list[float]:
+        """Of the policies that are private."""
+        return sorted({row.epsilon for row in self.rows if row.epsilon is not None})
+
+    @property
+    def free(self) -> set[str]:
+        """The policies that are not private."""
+        return {row.policy for row in self.rows if row.epsilon is None}
+
     def best_fixed(self, epsilon: float, horizon: int) -> ArmsRow:
         """The fixed batch that was best in hindsight."""
         return min(

@@ -7,9 +7,8 @@ n = 1,000,000 as far as that leaves room, which asks for a small one.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -123,10 +122,6 @@ class ConvexRates:
     points: tuple[ExcessRow, ...]
     instances: int
     seed: int
-
-    def document(self) -> dict[str, Any]:
-        """The experiment as JSON."""
-        return {"schema": 1, "delta": DELTA, **asdict(self)}
 
     def points_of(self, row: RateRow) -> list[ExcessRow]:
         """In the order of their users."""
