@@ -31,7 +31,7 @@ class DrawnLine:
     def through(
         cls, rows: Sequence[Any], x: str, y: str, *, error: str = "", bound: str = "", **look: Any
     ) -> "DrawnLine":
-        """A line through the rows' fields of these names; a band of two standard errors, and bounds, if they are named."""
+        """A line through the rows' fields of these names, with a band of two standard errors and bounds if named."""
         where, mean, errors, bounds = (
             np.array([getattr(row, name) for row in rows]) if name else None for name in (x, y, error, bound)
         )
@@ -54,7 +54,7 @@ def plot_line(axes: Any, line: DrawnLine, colour: str, *, marked: bool = True, t
     handle = axes.plot(x, y, color=colour, label=line.name, **style)[0]
     if line.theory is not None:
         middle = np.log(y).mean() - line.theory * np.log(x).mean()
-        axes.plot(x, np.exp(middle) * x**line.theory, linestyle=theory, color=colour, linewidth=1)
+        axes.plot(x, np.exp(middle) * x**line.theory, linestyle=theory, color=colour, linewidth=1.1)
     if line.bounds is not None:
         axes.plot(x, line.bounds, ":", color=colour, linewidth=1.2)
     return handle

@@ -81,6 +81,11 @@ class Line:
 Cell = Measured | float | int | str | None
 
 
+def number(cell: Cell) -> float:
+    """What was measured, or what is claimed, without its interval."""
+    return cell.value if isinstance(cell, Measured) else float(cell)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One row of a table: what the survey says, and what was measured here."""
