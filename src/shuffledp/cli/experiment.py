@@ -84,7 +84,7 @@ def _tables(result: "CounterExponent") -> list[Any]:
 
 
 def _draw(result: "CounterExponent", picture: Path) -> None:
-    from shuffledp.pictures.lines import DrawnLine, draw_lines
+    from shuffledp.pictures.curves import DrawnLine, draw_lines
 
     lines = []
     for slope in result.slopes:

@@ -97,7 +97,7 @@ def _arms_table(result: "ArmsRegret") -> Any:
 
 
 def _draw_arms(result: "ArmsRegret", picture: Path) -> None:
-    from shuffledp.pictures.lines import DrawnLine, draw_lines
+    from shuffledp.pictures.curves import DrawnLine, draw_lines
 
     sizes = sorted({row.horizon for row in result.rows})
     panels = {}
@@ -169,7 +169,7 @@ def _figure(going: Going, figure: int, instances: int, seed: int) -> Told:
 
 
 def _draw_figure(rows: "list[RegretRow]", picture: Path, instances: int) -> None:
-    from shuffledp.pictures.lines import DrawnLine, draw_lines, within_two_errors
+    from shuffledp.pictures.curves import DrawnLine, draw_lines, within_two_errors
 
     def line(row: "RegretRow") -> DrawnLine:
         band = within_two_errors(row.curve_mean, row.curve_standard_error)
@@ -241,7 +241,7 @@ def _growth_document(result: "RegretGrowth") -> dict[str, Any]:
 
 
 def _draw_growth(result: "RegretGrowth", picture: Path) -> None:
-    from shuffledp.pictures.lines import DrawnLine, draw_lines
+    from shuffledp.pictures.curves import DrawnLine, draw_lines
 
     lines = []
     for slope in result.slopes:

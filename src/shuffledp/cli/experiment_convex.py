@@ -74,7 +74,7 @@ def _tables(result: "ConvexRates") -> list[Any]:
 
 
 def _draw(result: "ConvexRates", picture: Path) -> None:
-    from shuffledp.pictures.lines import DrawnLine, draw_lines
+    from shuffledp.pictures.curves import DrawnLine, draw_lines
 
     panels: dict[str, list[DrawnLine]] = {}
     for row in result.rows:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.experiments.survey.results import Line, Measured, Row, Table
-from shuffledp.pictures.curves import new_figure, tidy
-from shuffledp.pictures.lines import DrawnLine, plot_line
+from shuffledp.pictures.curves import DrawnLine, new_figure, plot_line, tidy
 
 # A model has the same colour in every picture; several lines of one model differ in their dashes.
 _COLOURS = {"local": "#c44e52", "shuffle": "#4c72b0", "central": "0.35"}
