@@ -185,8 +185,7 @@ def _draw_figure(rows: "list[RegretRow]", picture: Path, instances: int) -> None
         for dimension in sorted({row.dimension for row in rows})
     ]
     title = f"LinUCB in every trust model: {instances} worlds, bands of two standard errors"
-    names = {"against": "users so far", "measures": "cumulative regret", "title": title}
-    draw_lines(picture, panels, logarithmic=False, **names)
+    draw_lines(picture, panels, against="users so far", measures="cumulative regret", title=title, logarithmic=False)
 
 
 def _style(policy: str) -> dict[str, Any]:

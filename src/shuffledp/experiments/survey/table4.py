@@ -2,20 +2,20 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.experiments.convex import SETTINGS, ConvexTask, excess_at
+from shuffledp.experiments.arms import extra_regret
+from shuffledp.experiments.convex import SETTINGS, ConvexTask
 from shuffledp.experiments.survey.measuring import Arm, Setting, lines_of, mean_of
 from shuffledp.experiments.survey.results import Line, Measured, Row, Table, figure
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.privacy import Privacy
-from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination, NonPrivateElimination
+from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination
 from shuffledp.references.curator_descent import CuratorDescent, into_radius
-from shuffledp.simulation.arms import simulate_arms
-from shuffledp.simulation.environments.arms import random_gaps
 from shuffledp.simulation.environments.convex import PROBABILITY, RADIUS, SignWorld
 
 NUMBER = 4
@@ -67,19 +67,16 @@ def bandits(setting: Setting) -> Row:
 
 
 def _extra_regret(setting: Setting, name: str, arms: int, horizon: int, epsilon: float, instances: int) -> Measured:
-    world = random_gaps(instances, arms, smallest=0.3, largest=0.6, seed=setting.seed)
-    privacy = Privacy(epsilon, setting.privacy.delta)
-    twin = NonPrivateElimination(arms=arms, horizon=horizon, growth=2.0)
+    asked: dict[str, Any] = {"arms": arms, "horizon": horizon, "privacy": Privacy(epsilon, setting.privacy.delta)}
     policy: Elimination
     if name.startswith("doubling"):
-        policy = DoublingBatches(arms=arms, horizon=horizon, privacy=privacy, method=name.split()[-1])
+        policy = DoublingBatches(**asked, method=name.split()[-1])
     elif "Laplace" in name:
-        policy = CuratorElimination(arms=arms, horizon=horizon, privacy=privacy)
+        policy = CuratorElimination(**asked)
     else:
-        policy = LocalElimination(arms=arms, horizon=horizon, privacy=privacy, growth=2.0)
+        policy = LocalElimination(**asked, growth=2.0)
     bits = setting.bits("arms", name, arms, horizon, epsilon)
-    mine, other = (simulate_arms(each, world, bits=bits, seed=setting.seed).regret for each in (policy, twin))
-    return mean_of(mine - other)
+    return mean_of(extra_regret(policy, instances, bits=bits, seed=setting.seed))
 
 
 _CLAIMS = {
@@ -99,7 +96,7 @@ def convex(setting: Setting, solver: str) -> Row:
     shuffle = []
     for users in sizes:
         task = ConvexTask(setting=kind.name, solver=solver, users=users, instances=instances, seed=setting.seed)
-        row = excess_at(kind, task, setting.privacy)
+        row = task.at(kind, setting.privacy)
         width = 2 * row.extra_standard_error
         mean = row.extra_mean
         shuffle.append(Measured(value=mean, low=mean - width, high=mean + width, runs=row.runs))
