@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.common import fitted_slope
-from shuffledp.experiments.survey.results import FittedPower, Line, Measured, Model
+from shuffledp.experiments.survey.results import Line, Measured, Model
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 
@@ -94,41 +93,6 @@ def sampled_error(plan: Any, values: ArrayLike, truth: float, runs: int, **coins
     return root_mean_square([plan.sample_estimate(values, **coins).value - truth for _ in range(runs)])
 
 
-def line_of(
-    model: Model,
-    name: str,
-    against: str,
-    x: Sequence[float],
-    points: Sequence[Measured],
-    *,
-    claimed: float | None = None,
-    measures: str = "error",
-    bounds: Sequence[float] = (),
-) -> Line:
-    """A line with its exponent, by least squares on logarithms.
-
-    There is none where there are too few points, or one that is not above 0.
-
-    >>> points = [Measured(value=v, low=v, high=v, runs=1) for v in (2.0, 20.0, 200.0)]
-    >>> line_of("local", "noise", "users", [1, 10, 100], points).power
-    '1.00'
-    """
-    exponent = None
-    if len(x) >= 3 and all(point.value > 0 for point in points):
-        fit = fitted_slope(x, [point.value for point in points])
-        exponent = FittedPower(value=fit.slope, low=fit.low, high=fit.high, claimed=claimed)
-    return Line(
-        model=model,
-        name=name,
-        against=against,
-        x=tuple(map(float, x)),
-        points=tuple(points),
-        exponent=exponent,
-        measures=measures,
-        bounds=tuple(bounds),
-    )
-
-
 Arm = tuple[Model, str, float | None]
 """What a line is drawn of: the model, the protocol's name, and the survey's exponent."""
 
@@ -138,7 +102,7 @@ def lines_of(
 ) -> tuple[Line, ...]:
     """A line an arm, from what was found at each x: a number an arm, in the arms' order."""
     return tuple(
-        line_of(model, name, against, x, points, claimed=claimed, measures=measures)
+        Line(model, name, against, x, points, measures, claimed=claimed)
         for (model, name, claimed), points in zip(arms, zip(*found, strict=True), strict=True)
     )
 

@@ -13,7 +13,6 @@ from shuffledp.experiments.survey.measuring import (
     Arm,
     Effort,
     Setting,
-    line_of,
     lines_of,
     mean_of,
     sampled_error,
@@ -163,7 +162,7 @@ def pointer_chasing(setting: Setting) -> Row:
     for model, name, claimed, successes in arms:
         x = [*lengths, *further] if model == "local" else lengths
         points = users_at(setting, x, successes, runs, pointers.TARGET)
-        lines.append(line_of(model, name, "length", x, points, claimed=claimed, measures="users needed"))
+        lines.append(Line(model, name, "length", x, points, claimed=claimed, measures="users needed"))
     return Row(
         name="(2, ℓ)-pointer chasing: sample complexity",
         survey={"Local": "Ω(ℓ)", "Shuffle": "O(log(1/δ) / ε²)"},

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import InfeasibleError
-from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of, sampled_error
-from shuffledp.experiments.survey.results import Cell, Measured, Row, Table, figure, number
+from shuffledp.experiments.survey.measuring import Setting, mean_of, sampled_error
+from shuffledp.experiments.survey.results import Cell, Line, Measured, Row, Table, figure, number
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
@@ -65,7 +65,7 @@ def method_row(setting: Setting, method: str) -> Row:
                 notes.append(
                     "A small sum is answered 0: the error claimed is of sums that are large enough to be told from it."
                 )
-    line = line_of("shuffle", method, "1/ε", x, points, claimed=claimed, bounds=bounds)
+    line = Line("shuffle", method, "1/ε", x, points, claimed=claimed, bounds=bounds)
     return Row(
         name=method,
         survey=dict(zip(_COLUMNS, said, strict=True)),

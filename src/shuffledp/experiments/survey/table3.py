@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from shuffledp.experiments.survey import parities, uniformity
-from shuffledp.experiments.survey.measuring import Setting, line_of, sampled_error, users_at
-from shuffledp.experiments.survey.results import Model, Row, Table, figure
+from shuffledp.experiments.survey.measuring import Setting, sampled_error, users_at
+from shuffledp.experiments.survey.results import Line, Model, Row, Table, figure
 from shuffledp.protocols.distinct_elements import DistinctElements
 from shuffledp.references.curator import CuratorDiscreteLaplace
 
@@ -37,7 +37,7 @@ def distinct_elements(setting: Setting) -> Row:
         # Leaving one category and joining another moves the number by at most 1.
         curator = CuratorDiscreteLaplace(privacy=setting.privacy)
         central.append(sampled_error(curator, [truth], truth, runs, generator=setting.generator("distinct", bins)))
-    line = partial(line_of, against="categories", x=bins_tried)
+    line = partial(Line, against="categories", x=bins_tried)
     return Row(
         name="Distinct elements: additive error",
         survey={"Robust shuffle": "Ω(√(d/ε) + 1/ε), n ≥ 2d", "Central": "O(1/ε)"},
@@ -82,7 +82,7 @@ def parity_learning(setting: Setting) -> Row:
     lines = []
     for model, name, claimed, successes in arms:
         points = users_at(setting, bits_tried, partial(successes, setting), runs, parities.TARGET)
-        lines.append(line_of(model, name, "candidates", x, points, claimed=claimed, measures="users needed"))
+        lines.append(Line(model, name, "candidates", x, points, claimed=claimed, measures="users needed"))
     return Row(
         name="Parity learning: sample complexity",
         survey={"Robust shuffle": "Ω(√(d choose ≤k) / αε)", "Central": "O(log (d choose ≤k))"},

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of, shares_of
-from shuffledp.experiments.survey.results import Cell, Measured, Model, Row, Table, figure, number
+from shuffledp.experiments.survey.measuring import Setting, mean_of, shares_of
+from shuffledp.experiments.survey.results import Cell, Line, Measured, Model, Row, Table, figure, number
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.ranges.base import RangesPlan
@@ -155,7 +155,7 @@ def method_row(setting: Setting, method: str) -> Row:
         survey={},
         source="ours",
         cells=dict(zip(_names(axes, tried[-1]), numbers, strict=True)),
-        lines=(line_of("shuffle", method, against, tried, points, measures="error of the worst range", bounds=bounds),),
+        lines=(Line("shuffle", method, against, tried, points, measures="error of the worst range", bounds=bounds),),
     )
 
 
@@ -181,7 +181,7 @@ def reference_row(setting: Setting, model: Model) -> Row:
         survey={},
         source="for comparison",
         cells={_names(1, tried[-1])[0]: points[-1]},
-        lines=(line_of(model, name, "values", tried, points, measures="error of the worst range"),),
+        lines=(Line(model, name, "values", tried, points, measures="error of the worst range"),),
         notes=(why,) if central else (),
     )
 
