@@ -9,7 +9,7 @@ from shuffledp.cli import options
 from shuffledp.cli.experiment_bandits import experiment_arms, experiment_linucb
 from shuffledp.cli.experiment_convex import experiment_convex
 from shuffledp.cli.experiment_interaction import experiment_pointers, experiment_secure_sum
-from shuffledp.cli.experiment_shared import Going, Told, experiment, listed, slope_document, whole_numbers, without
+from shuffledp.cli.experiment_shared import Going, Told, experiment, flat, listed, whole_numbers
 
 if TYPE_CHECKING:
     from shuffledp.experiments.counter import CounterExponent
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 Shufflers = Annotated[str, typer.Option("--shufflers", help="Numbers of shufflers, with commas.", metavar="K,K")]
 Largest = Annotated[int, typer.Option("--largest", help="The most users; four sizes a decade from 1000.", metavar="N")]
 Runs = Annotated[int, typer.Option("--runs", help="Runs at each point, on each of two inputs.", metavar="R")]
+
+_SLOPES = {
+    **{"error": "slope", "ones_error": "ones_slope", "bound": "bound_slope"},
+    **{"without_log": "slope_without_log", "bound_without_log": "bound_slope_without_log"},
+}
+"""Of what a slope is, and its name in JSON."""
 
 
 @experiment()
@@ -35,7 +41,12 @@ def experiment_counter(
     result = going.measured("counting", counter_exponent, **asked)
     same = f"experiment counter --shufflers {shufflers} --runs {runs} --seed {seed}"
     return Told(
-        document=_document(result),
+        document={
+            "rows": [flat(row, "log_factor") for row in result.rows],
+            "slopes": [flat(row, **_SLOPES) for row in result.slopes],
+            "runs": runs,
+            "seed": seed,
+        },
         tables=_tables(result),
         words=[
             "The theory leaves out logarithms, which make slopes larger; less log: divided by the union's part of "
@@ -45,20 +56,6 @@ def experiment_counter(
         again=[("see it", f"{same} --largest {largest} --picture slopes.png"), ("go on", f"{same} --largest 10000000")],
         draw=lambda picture: _draw(result, picture),
     )
-
-
-def _document(result: "CounterExponent") -> dict[str, Any]:
-    slopes = [
-        {
-            "shufflers": row.shufflers,
-            **slope_document(slope=row.error, ones_slope=row.ones_error, bound_slope=row.bound),
-            **slope_document(slope_without_log=row.without_log, bound_slope_without_log=row.bound_without_log),
-            "theory": row.theory,
-        }
-        for row in result.slopes
-    ]
-    rows = [without(row, "log_factor") for row in result.rows]
-    return {"rows": rows, "slopes": slopes, "runs": result.runs, "seed": result.seed}
 
 
 def _tables(result: "CounterExponent") -> list[Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.experiment_shared import Going, Told, experiment, listed, slope_document, without
+from shuffledp.cli.experiment_shared import Going, Told, experiment, flat, listed
 from shuffledp.cli.output import table
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _figure(going: Going, figure: int, instances: int, seed: int) -> Told:
     )
     same = f"experiment linucb --figure {figure} --instances {instances} --seed {seed}"
     return Told(
-        document={"figure": figure, "seed": seed, "rows": [without(row, *_CURVES) for row in rows]},
+        document={"figure": figure, "seed": seed, "rows": [flat(row, *_CURVES) for row in rows]},
         tables=[regrets],
         words=[
             "Epsilon is at delta 0.1; a user is replaced. jdp-*, shuffle-amp and ldp are references: floating noise."
@@ -218,25 +218,17 @@ def _scaling(going: Going, largest: int, instances: int, seed: int) -> Told:
     )
     same = f"experiment linucb --scaling --instances {instances} --seed {seed} --largest {largest}"
     return Told(
-        document=_growth_document(result),
+        document={
+            "rows": [flat(row) for row in result.rows],
+            "slopes": [flat(row, regret="slope", bound="bound_slope") for row in result.slopes],
+            "notes": result.sentences(),
+            "seed": seed,
+        },
         tables=[regrets, slopes],
         words=result.sentences(),
         again=[("see it", f"{same} --picture growth.png"), ("the paper's figure", "experiment linucb --figure 1")],
         draw=lambda picture: _draw_growth(result, picture),
     )
-
-
-def _growth_document(result: "RegretGrowth") -> dict[str, Any]:
-    slopes = [
-        {
-            "policy": row.policy,
-            "theory": row.theory,
-            **slope_document(slope=row.regret, last_decade=row.last_decade, bound_slope=row.bound),
-        }
-        for row in result.slopes
-    ]
-    rows = [without(row) for row in result.rows]
-    return {"rows": rows, "slopes": slopes, "notes": result.sentences(), "seed": result.seed}
 
 
 def _draw_growth(result: "RegretGrowth", picture: Path) -> None:

@@ -5,16 +5,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
-
-if TYPE_CHECKING:
-    from shuffledp.experiments.common import Slope
 
 T = TypeVar("T")
 
@@ -100,9 +97,16 @@ def listed(title: str, headings: str, rows: Iterable[T], cells: Callable[[T], st
     return table(title, headings.split(" | "), (cells(row).split(" | ") for row in rows), **styles)
 
 
-def without(row: Any, *names: str) -> dict[str, Any]:
-    """The fields of a row but for some, as JSON."""
-    return {name: value for name, value in asdict(row).items() if name not in names}
+def flat(row: Any, *but: str, **renamed: str) -> dict[str, Any]:
+    """The fields of a row as JSON, but for some, and some under other names; a slope is three, with its interval."""
+    found: dict[str, Any] = {}
+    for field, value in asdict(row).items():
+        name = renamed.get(field, field)
+        if isinstance(value, dict):
+            found |= {name + ("" if part == "slope" else f"_{part}"): number for part, number in value.items()}
+        elif field not in but:
+            found[name] = value
+    return found
 
 
 def whole_numbers(text: str, parameter: str, example: str) -> list[int]:
@@ -118,9 +122,3 @@ def whole_numbers(text: str, parameter: str, example: str) -> list[int]:
     except ValueError:
         problem = "must be whole numbers with commas between"
         raise ParameterError(parameter, text, problem, f"try {example}") from None
-
-
-def slope_document(**slopes: "Slope") -> dict[str, float]:
-    """Slopes and their 95% intervals, under names that begin so."""
-    ends = {"": "slope", "_low": "low", "_high": "high"}
-    return {name + end: getattr(slope, part) for name, slope in slopes.items() for end, part in ends.items()}

@@ -8,7 +8,7 @@ for gaps below epsilon noise is small beside chance, and the extra regret is sma
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -241,15 +241,17 @@ def _extra_points() -> list[tuple[str, int, int, float]]:
     return arms + horizon + epsilon
 
 
+_AGAINST: dict[str, Callable[[ExtraRow], float]] = {
+    "arms": lambda row: row.arms - 1.0,
+    "log horizon": lambda row: math.log(row.horizon),
+    "1 / epsilon": lambda row: 1 / row.epsilon,
+}
+
+
 def _exponents(points: Sequence[tuple[str, ExtraRow]]) -> tuple[Exponent, ...]:
     found = []
-    for against in dict.fromkeys(name for name, _ in points):
+    for against, x in _AGAINST.items():
         rows = [row for name, row in points if name == against]
-        x = {
-            "arms": [row.arms - 1.0 for row in rows],
-            "log horizon": [math.log(row.horizon) for row in rows],
-            "1 / epsilon": [1 / row.epsilon for row in rows],
-        }[against]
-        fit = fitted_slope(x, [row.extra_mean for row in rows])
+        fit = fitted_slope([x(row) for row in rows], [row.extra_mean for row in rows])
         found.append(Exponent(against=against, exponent=fit.slope, low=fit.low, high=fit.high, theory=1.0))
     return tuple(found)
