@@ -67,12 +67,12 @@ class SlopeRow:
     """Slopes for one number of shufflers beside the theory's 1 / (2k + 1)."""
 
     shufflers: int
-    theory: float
     error: Slope
     ones_error: Slope
     bound: Slope
     without_log: Slope
     bound_without_log: Slope
+    theory: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
