@@ -163,7 +163,11 @@ def test_the_square_root_is_one_and_two_times_are_dependent_as_it_says() -> None
 def test_the_local_bound_is_between_the_last_times_deviation_and_hoeffdings_bound(users: int, epsilon: float) -> None:
     count = LocalCounter(users, Privacy(epsilon, 1e-6))
     width = 1 / math.tanh(epsilon / 2)
-    assert count.standard_error_at(users) < count.error_bound(0.95) <= width * math.sqrt(users * math.log(40) / 2) * (1 + 1e-5)
+    assert (
+        count.standard_error_at(users)
+        < count.error_bound(0.95)
+        <= width * math.sqrt(users * math.log(40) / 2) * (1 + 1e-5)
+    )
 
 
 def test_the_local_bound_holds_for_every_number_of_ones() -> None:

@@ -19,7 +19,7 @@ from shuffledp.experiments.pointer_chasing import PointerChasing, decode, univer
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.randomness import RandomBits
-from shuffledp.references.local_histograms import LOCAL_METHODS, RandomizedResponse
+from shuffledp.references.local_histograms import LocalHistogram
 
 SUCCESS = 2 / 3
 PRIVACY = Privacy(1.0, 1e-6)
@@ -74,15 +74,14 @@ def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: i
     """The same for the best local histogram whose joint law is simple, and which that is."""
     generator = np.random.default_rng(seed)
     size = universe_size(length)
-    plans = {name: LOCAL_METHODS[name](users=users, privacy=privacy, bins=size) for name in _LOCAL}
-    chosen = min(plans, key=lambda name: plans[name].l_inf_error)
-    best = plans[chosen]
+    plans = [LocalHistogram(encoding=name, users=users, privacy=privacy, bins=size) for name in _LOCAL]
+    best = min(plans, key=lambda plan: plan.l_inf_error)
     own, other = best.support
     right = 0
     for _ in range(runs):
         held, codes = _instance(users, size, generator)
         counts = np.bincount(codes[held], minlength=size)
-        if isinstance(best, RandomizedResponse):
+        if best.encoding == "k-rr":
             seen = np.zeros(size, dtype=np.int64)
             for code in codes:
                 law = np.full(size, other)
@@ -92,7 +91,7 @@ def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: i
             seen = generator.binomial(counts, own) + generator.binomial(users - counts, other)
         first, second = _fullest(seen, generator)
         right += _followed(first, second, length) == _truth(codes, length)
-    return right, chosen
+    return right, best.encoding
 
 
 def _instance(users: int, size: int, generator: np.random.Generator) -> tuple[Any, Any]:

@@ -63,11 +63,6 @@ class CuratorHistogram:
         """All bins are within this with probability 95%: they are independent."""
         return float(self.noise.deviation_quantile(-math.expm1(math.log(CONFIDENCE) / self.bins)))
 
-    @property
-    def l2_error(self) -> float:
-        """The root of the mean squared length of the error."""
-        return math.sqrt(self.bins) * self.standard_error
-
     def sample_estimate(self, counts: NDArray[np.int64], *, generator: np.random.Generator) -> NDArray[np.int64]:
         """The counts plus differences of geometric variables."""
         stop = 1 - self.ratio

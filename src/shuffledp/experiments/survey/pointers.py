@@ -12,7 +12,7 @@ from shuffledp.experiments.pointer_chasing import PointerChasing, universe_size
 from shuffledp.experiments.pointers import measured_success
 from shuffledp.experiments.survey.measuring import Setting
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 TARGET = 0.9
 
@@ -70,7 +70,7 @@ def _plurality(setting: Setting, length: int, users: int, generator: np.random.G
     if users == 0:
         return int(generator.integers(length)) == 0
     # Bits of a unary encoding are independent, so that each bin's law is that of all of them together.
-    local = OptimizedUnary(users=users, privacy=setting.privacy, bins=length)
+    local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=length)
     counts = np.zeros(length, dtype=np.int64)
     counts[0] = users
     return int(np.argmax(local.sample_estimate(counts, generator=generator))) == 0

@@ -23,7 +23,7 @@ from shuffledp.protocols.histogram import Histogram
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local import LocalRandomizedResponse
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 NUMBER = 1
 TITLE = "Local and shuffle: four problems that part the two models"
@@ -122,7 +122,7 @@ def _worst_bins(setting: Setting, method: str, users: int, bins: int) -> tuple[d
     except InfeasibleError:
         plan = Histogram.plan(users=users, privacy=setting.privacy, categories=bins)
     curator = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
-    local = OptimizedUnary(users=users, privacy=setting.privacy, bins=bins)
+    local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)
     drawn: dict[str, list[float]] = {"local": [], "shuffle": [], "central": []}
     for _ in range(setting.pick(10, 20, 100)):
         for model, estimate in (

@@ -12,7 +12,7 @@ from shuffledp.experiments.survey.results import Cell, Measured, Row, Table, fig
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 NUMBER = 5
 TITLE = "Histograms in the shuffle model"
@@ -106,7 +106,7 @@ def reference_row(setting: Setting, name: str) -> Row:
             curator = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
             draw, bound = partial(curator.sample_estimate, counts, generator=generator), curator.l_inf_error
         else:
-            local = OptimizedUnary(users=users, privacy=setting.privacy, bins=bins)
+            local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)
             draw, bound = partial(local.sample_estimate, counts, generator=generator), local.l_inf_error
         errors = [
             float(np.abs(np.asarray(draw(), dtype=np.float64) - counts).max()) for _ in range(setting.pick(10, 15, 100))

@@ -54,7 +54,7 @@ def curator_bounds(
     coordinates: int = 1,
     reach: float = 0.5,
 ) -> Floats:
-    """What no estimate of the whole horizon is off by more, but for 1 - confidence, with batches of each of these sizes.
+    """What no estimate of the horizon is off by more, but for 1 - confidence, with batches of each of these sizes.
 
     For a running sum of vectors R is applied to each coordinate, and the bound holds for all of them at once.
 
