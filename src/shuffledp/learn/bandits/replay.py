@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.bandits.spec import as_floats, check_number, check_whole
+from shuffledp.learn.spec import as_floats, check_number, check_whole, refuse_first
 from shuffledp.randomness import RandomBits
 from shuffledp.tables.matrices import read_matrix
 
@@ -74,10 +74,14 @@ class LoggedRounds:
         if unknown.size:
             where = f"a number in row {int(unknown[0]) + 1} that is not"
             raise DataError("context", where, "must be finite", "leave that round out")
-        _refuse("arm", arm, (arm < 0) | (arm >= arms) | (arm != np.floor(arm)), f"must be one of 0..{arms - 1}")
-        _refuse("reward", reward, ~(np.abs(reward) <= LARGEST_REWARD), "must be finite, and no larger than 1e+100")
+        known = (arm >= 0) & (arm < arms) & (arm == np.floor(arm))
+        wanted = f"must be one of 0..{arms - 1}"
+        refuse_first("arm", arm, ~known, wanted, "name the number of arms, or mend the log")
+        small = np.abs(reward) <= LARGEST_REWARD
+        refuse_first("reward", reward, ~small, "must be finite, and no larger than 1e+100", "mend the log")
         likely = (propensity >= LEAST_PROPENSITY) & (propensity <= 1)
-        _refuse("propensity", propensity, ~likely, f"must lie in [{LEAST_PROPENSITY:g}, 1]")
+        limits = f"must lie in [{LEAST_PROPENSITY:g}, 1]"
+        refuse_first("propensity", propensity, ~likely, limits, "mend the log")
         return cls(rows, arm.astype(np.int64), reward, propensity, arms)
 
     @classmethod
@@ -175,11 +179,3 @@ class LoggedRounds:
             rounds=len(self.taken),
             used=count if used is None else used,
         )
-
-
-def _refuse(name: str, values: Floats, bad: NDArray[np.bool_], problem: str) -> None:
-    rows = np.flatnonzero(bad | np.isnan(values))
-    if rows.size:
-        row = int(rows[0])
-        way_out = "name the number of arms, or mend the log" if name == "arm" else "mend the log"
-        raise DataError(name, f"{values[row]:g} in row {row + 1}", problem, way_out)

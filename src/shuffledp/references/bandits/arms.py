@@ -17,7 +17,7 @@ from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.learn.bandits.arms.doubling_batches import growing, grown_stages
 from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, EliminationStage
 from shuffledp.learn.bandits.arms.widths import ArmError
-from shuffledp.learn.bandits.spec import check_declared, check_privacy, check_whole, declared, number, whole
+from shuffledp.learn.spec import check_declared, check_privacy, check_whole, declared, number, whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.request import LARGEST_USERS
 from shuffledp.randomness import RandomBits

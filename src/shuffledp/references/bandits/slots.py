@@ -11,7 +11,7 @@ from shuffledp.learn.bandits.linear.confidence import Floats
 from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee, Model
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import check_batch, check_visits
-from shuffledp.learn.bandits.spec import check_declared, check_privacy, declared
+from shuffledp.learn.spec import check_declared, check_privacy, declared
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 

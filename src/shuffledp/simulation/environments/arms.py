@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.spec import check_rewards
+from shuffledp.learn.bandits.rewards import check_rewards
 
 Floats = NDArray[np.float64]
 

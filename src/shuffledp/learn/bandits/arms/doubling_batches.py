@@ -10,7 +10,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.elimination import Elimination, EliminationStage, PrivateElimination
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
-from shuffledp.learn.bandits.spec import check_whole, number
+from shuffledp.learn.spec import check_whole, number
 from shuffledp.protocols.request import LARGEST_USERS
 
 

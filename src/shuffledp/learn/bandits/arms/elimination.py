@@ -27,7 +27,7 @@ from shuffledp.learn.bandits.arms.batches import (
     guarantee_of,
     privacy_of_one_visit,
 )
-from shuffledp.learn.bandits.spec import (
+from shuffledp.learn.spec import (
     check_constants,
     check_declared,
     check_privacy,

@@ -19,7 +19,7 @@ from shuffledp.learn.bandits.linear.paper import paper_batch_deviation
 from shuffledp.learn.bandits.linear.policy import Floats, LinearPolicy, LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_visits
 from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
-from shuffledp.learn.bandits.spec import check_declared, check_privacy, declared
+from shuffledp.learn.spec import check_declared, check_privacy, declared
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.learner import OpenBatch

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.bandits.spec import as_floats, check_declared, check_flag, declared, number, whole
+from shuffledp.learn.spec import as_floats, check_declared, check_flag, declared, number, refuse_first, whole
 
 Floats = NDArray[np.float64]
 
@@ -104,11 +104,9 @@ class JointVectors:
         reward = as_floats("rewards", rewards)
         if reward.shape != phi.shape[:1]:
             raise DataError("rewards", f"shape {reward.shape}", f"must be {len(phi)} numbers", "pass one a user")
-        bad = np.flatnonzero(~((reward >= self.lowest_reward) & (reward <= 1)))
-        if bad.size:
-            row = int(bad[0])
-            limits = f"must lie in [{self.lowest_reward:g}, 1]"
-            raise DataError("rewards", f"{reward[row]} in row {row + 1}", limits, "scale or clip the rewards first")
+        bad = ~((reward >= self.lowest_reward) & (reward <= 1))
+        limits = f"must lie in [{self.lowest_reward:g}, 1]"
+        refuse_first("rewards", reward, bad, limits, "scale or clip the rewards first", form="")
         return phi, reward
 
     def check_features(self, features: ArrayLike, *, normalize: bool = False) -> Floats:

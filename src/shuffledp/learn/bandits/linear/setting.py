@@ -6,7 +6,7 @@ from typing import Any
 from shuffledp.continual.shape import check_confidence
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
-from shuffledp.learn.bandits.spec import check_constants, check_declared, check_whole, declared, number, whole
+from shuffledp.learn.spec import check_constants, check_declared, check_whole, declared, number, whole
 from shuffledp.protocols.fields import Constants
 from shuffledp.protocols.request import LARGEST_USERS
 
