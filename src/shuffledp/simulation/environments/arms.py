@@ -70,20 +70,6 @@ def random_gaps(
     return ArmsWorld(generator.permuted(means, axis=1))
 
 
-def common_gap(instances: int, arms: int, gap: float, best: float = 0.75) -> ArmsWorld:
-    """One arm, each in its turn, is better than all others, which are alike.
-
-    >>> common_gap(3, 2, 0.25).means
-    array([[0.75, 0.5 ],
-           [0.5 , 0.75],
-           [0.75, 0.5 ]])
-    """
-    means = np.full((instances, arms), best - gap)
-    rows = np.arange(instances)
-    means[rows, rows % arms] = best
-    return ArmsWorld(means)
-
-
 def reward_generator(seed: int) -> np.random.Generator:
     """What draws a world's rewards."""
     return np.random.default_rng(seed)

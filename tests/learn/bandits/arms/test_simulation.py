@@ -21,11 +21,19 @@ from shuffledp.references.bandits.arms import (
     ThompsonSampling,
 )
 from shuffledp.simulation.arms import play, simulate_arms
-from shuffledp.simulation.environments.arms import ArmsWorld, common_gap, random_gaps
+from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
 from shuffledp.testing.statistics import assert_same_law
 
 PRIVACY = Privacy(1, 1e-6)
 FALSE_ALARM = 1e-9
+
+
+def common_gap(instances: int, arms: int, gap: float, best: float = 0.75) -> ArmsWorld:
+    """One arm, each in its turn, is better than all others, which are alike."""
+    means = np.full((instances, arms), best - gap)
+    rows = np.arange(instances)
+    means[rows, rows % arms] = best
+    return ArmsWorld(means)
 
 
 @pytest.mark.parametrize(

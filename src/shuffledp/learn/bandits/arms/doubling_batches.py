@@ -47,9 +47,8 @@ class DoublingBatches(PrivateElimination):
         PrivateElimination.__post_init__(self)
         object.__setattr__(self, "first_batch", check_batch("first_batch", self.first_batch, self.arms, self.horizon))
 
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {**self._common_spec(), "first_batch": self.stages[0].batch_users, "growth": self.growth}
+    def _sizes(self) -> dict[str, int]:
+        return {"first_batch": self.stages[0].batch_users}
 
     @property
     def stages(self) -> tuple[EliminationStage, ...]:

@@ -8,9 +8,9 @@ the best arm is played to the end, and nobody reports any more.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,24 +183,17 @@ class PrivateElimination(Elimination, Learner[ArmsState]):
         sizes = sorted({stage.batch_users for stage in self.stages})
         return guarantee_of([self.batch_plan(size) for size in sizes], self.privacy, self.visits)
 
-    @property
     @abstractmethod
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of batches that may be left out, as they were chosen."""
+
+    @property
     def spec(self) -> dict[str, Any]:
         """What decides the policy."""
-
-    def _common_spec(self) -> dict[str, Any]:
-        return {
-            "policy": self.policy,
-            "arms": self.arms,
-            "horizon": self.horizon,
-            "failure": self.failure_probability,
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            "method": self.method,
-            "honest_fraction": self.honest_fraction,
-            "visits": self.visits,
-            "constants": self.constants,
-        }
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "privacy"}
+        privacy = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta}
+        chosen = {"policy": self.policy, "failure": self.failure_probability, **self._sizes()}
+        return {**given, **privacy, **chosen}
 
     @property
     def fingerprint(self) -> str:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.doubling_batches import check_batch
@@ -54,9 +54,8 @@ class FixedBatches(PrivateElimination):
         # Of 1000 users, as the noise hardly depends on them.
         return max(1, math.ceil(self.batch_plan(1000).standard_error ** 2))
 
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {**self._common_spec(), "batch": self.batch_users}
+    def _sizes(self) -> dict[str, int]:
+        return {"batch": self.batch_users}
 
     @property
     def stages(self) -> tuple[EliminationStage, ...]:
