@@ -30,7 +30,7 @@ LEAST_PROPENSITY, LARGEST_REWARD = 1e-9, 1e100
 """Of one round with a smaller probability, or a larger reward, no estimate can be made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReplayEstimate:
     """A mean reward a round, its standard error, and from how many rounds."""
 
@@ -145,15 +145,8 @@ class LoggedRounds:
         value = float(weights @ self.rewards / weights.sum())
         # By linearization: the ratio's error is the mean of weight * (reward - value), over the mean weight.
         errors = weights * (self.rewards - value) / weights.mean()
-        spread = float(errors.std(ddof=1)) if len(errors) > 1 else 0.0
-        error = spread / math.sqrt(len(errors))
-        return ReplayEstimate(
-            method="normalized inverse propensity",
-            value=value,
-            standard_error=error,
-            rounds=len(agree),
-            used=int(agree.sum()),
-        )
+        error = _mean_error(errors) if len(errors) > 1 else 0.0
+        return ReplayEstimate("normalized inverse propensity", value, error, len(agree), int(agree.sum()))
 
     def _chosen(self, choose: Choose, contexts: Floats) -> Arms:
         chosen = np.asarray(choose(contexts))
@@ -172,10 +165,10 @@ class LoggedRounds:
         count = len(rewards)
         if count < 2:
             raise DataError("log", f"{count} rounds", "must agree with the policy in two rounds", "log more rounds")
-        return ReplayEstimate(
-            method=method,
-            value=float(rewards.mean()),
-            standard_error=float(rewards.std(ddof=1)) / math.sqrt(count),
-            rounds=len(self.taken),
-            used=count if used is None else used,
-        )
+        kept = count if used is None else used
+        return ReplayEstimate(method, float(rewards.mean()), _mean_error(rewards), len(self.taken), kept)
+
+
+def _mean_error(numbers: Floats) -> float:
+    """The standard error of their mean."""
+    return float(numbers.std(ddof=1)) / math.sqrt(len(numbers))

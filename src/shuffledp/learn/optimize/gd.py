@@ -17,7 +17,7 @@ import numpy as np
 
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
-from shuffledp.learn.optimize.sets import ConvexSet, Floats
+from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.sgd import SgdStage
 from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, StageSketch, asks_often, noise_of
 
@@ -33,12 +33,7 @@ class GdStage(SgdStage):
 
     kind: ClassVar[str] = "gd"
     repeats: ClassVar[bool] = True
-
-    def step(
-        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
-    ) -> tuple[Floats, Floats]:
-        moved = domain.project(point - self.step_size * gradient)
-        return moved, average + (moved - average) / time
+    averages_steps: ClassVar[bool] = True
 
 
 class Gd(Method):

@@ -80,14 +80,6 @@ class LinearLoss(Loss):
         features, targets = rows
         return self.slopes(features @ theta, targets)[:, np.newaxis] * features
 
-    def prox(self, theta: Floats, smoothing: float, *rows: Floats) -> Floats:
-        features, targets = rows
-        if not self.has_prox:
-            return super().prox(theta, smoothing, *rows)
-        widths = np.einsum("ij,ij->i", features, features) / smoothing
-        slopes = self.envelope_slopes(features @ theta, targets, widths)
-        return np.asarray(theta - (slopes / smoothing)[:, np.newaxis] * features)
-
     def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
         features, targets = rows
         with np.errstate(over="ignore", invalid="ignore"):
