@@ -43,7 +43,7 @@ class CuratorPolicy(GaussianPolicy):
     def _guarantee(self, shift: float, deviation: float, because: str) -> LinearGuarantee:
         words = f"the curve of Gaussian noise of deviation {deviation:.6g} against a shift of {shift:.6g}"
         seen = "the curator, who sees all data"
-        return self._gaussian("joint", self._proved(deviation, shift), words, seen, because)
+        return self._gaussian("joint", deviation, shift, words, seen, because)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,8 +53,8 @@ class LocalLinUCB(GaussianPolicy):
     def guarantee(self) -> LinearGuarantee:
         shift = self.setting.joint.apart * math.sqrt(self.visits)
         words = f"the curve of Gaussian noise against a shift of {shift:.6g}"
-        delta = self._proved(self.user_deviation, shift)
-        return self._gaussian("local", delta, words, "nobody", "Each message is private by itself.")
+        because = "Each message is private by itself."
+        return self._gaussian("local", self.user_deviation, shift, words, "nobody", because)
 
 
 @dataclass(frozen=True, kw_only=True)

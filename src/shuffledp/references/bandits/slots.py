@@ -37,12 +37,12 @@ class GaussianPolicy(SlotPolicy):
     privacy: Privacy = declared(check_privacy)
     visits: int = declared(check_visits, default=1)
 
-    def _proved(self, deviation: float, shift: float) -> float:
-        """The delta of Gaussian noise of this deviation against a shift, at the policy's epsilon."""
+    def _gaussian(
+        self, model: Model, deviation: float, shift: float, why: str, trusted: str, because: str
+    ) -> LinearGuarantee:
+        """The guarantee of Gaussian noise of this deviation against a shift."""
         # The deviation was found by bisection: the last digit is left for rounding.
-        return gaussian_delta(self.privacy.epsilon, deviation * (1 + 1e-12), shift)
-
-    def _gaussian(self, model: Model, delta: float, why: str, trusted: str, because: str) -> LinearGuarantee:
+        delta = gaussian_delta(self.privacy.epsilon, deviation * (1 + 1e-12), shift)
         return LinearGuarantee(
             model=model,
             privacy=self.privacy,

@@ -75,8 +75,7 @@ class Narrower(Elimination):
     other: Elimination
     part: float = 0.3
 
-    @property
-    def stages(self) -> tuple[EliminationStage, ...]:
+    def plan_stages(self) -> tuple[EliminationStage, ...]:
         return tuple(dataclasses.replace(stage, width=self.part * stage.width) for stage in self.other.stages)
 
     def sample_sums(self, stage, ones, *, bits):
