@@ -26,7 +26,7 @@ def thousand_bins(runs: int = 2000) -> list[dict]:
     bins = 1000
     values = np.minimum(np.random.default_rng(1).zipf(1.3, USERS) - 1, bins - 1)
     plan = Histogram.plan(users=USERS, privacy=TARGET, categories=bins, max_messages=4)
-    curator = CuratorHistogram.plan(privacy=TARGET, bins=bins)
+    curator = CuratorHistogram(privacy=TARGET, bins=bins)
     local = best_local_histogram(users=USERS, privacy=TARGET, bins=bins)
     truth, bits, rng = plan.true_value(values), RandomBits.seeded(1), np.random.default_rng(2)
     ours = _quantile(np.abs(plan.sample_estimate(values, bits=bits).value - truth).max() for _ in range(runs))
@@ -80,7 +80,7 @@ def _quantile(errors) -> float:
 def million_categories() -> list[dict]:
     bins = 1_000_000
     values = np.minimum(np.random.default_rng(1).zipf(1.3, USERS) - 1, bins - 1)
-    curator = CuratorHistogram.plan(privacy=TARGET, bins=bins)
+    curator = CuratorHistogram(privacy=TARGET, bins=bins)
     rows = []
     for kind, runs in ((Buckets, 20), (Hadamard, 5)):
         plan = kind.plan(users=USERS, privacy=TARGET, categories=bins)

@@ -57,11 +57,16 @@ def check_flag(name: str, value: Any, way_out: str) -> bool:
     return bool(value)
 
 
-def check_privacy(name: str, privacy: Any) -> Privacy:
+def check_kind(name: str, value: Any, kind: type, way_out: str) -> Any:
+    """One of this class, and nothing else."""
+    if not isinstance(value, kind):
+        raise ParameterError(name, repr(value), f"must be a {kind.__name__}", way_out)
+    return value
+
+
+def check_privacy(name: str, privacy: Any) -> Any:
     """A Privacy, and nothing else."""
-    if not isinstance(privacy, Privacy):
-        raise ParameterError(name, repr(privacy), "must be a Privacy", "pass Privacy(1, 1e-6), for instance")
-    return privacy
+    return check_kind(name, privacy, Privacy, "pass Privacy(1, 1e-6), for instance")
 
 
 def check_constants(name: str, constants: Any) -> Any:

@@ -37,7 +37,7 @@ def shuffle_successes(setting: Setting, method: str, length: int, users: int, ru
 def central_successes(setting: Setting, length: int, users: int, runs: int) -> int:
     """By a curator's histogram over all permutations."""
     size = universe_size(length)
-    curator = CuratorHistogram.plan(privacy=setting.privacy, bins=size)
+    curator = CuratorHistogram(privacy=setting.privacy, bins=size)
     generator = setting.generator("central pointers", length, users)
     found = 0
     for _ in range(runs):

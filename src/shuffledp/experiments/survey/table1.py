@@ -121,7 +121,7 @@ def _worst_bins(setting: Setting, method: str, users: int, bins: int) -> tuple[d
         plan = Histogram.plan(users=users, privacy=setting.privacy, categories=bins, method=method)
     except InfeasibleError:
         plan = Histogram.plan(users=users, privacy=setting.privacy, categories=bins)
-    curator = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
+    curator = CuratorHistogram(privacy=setting.privacy, bins=bins)
     local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)
     drawn: dict[str, list[float]] = {"local": [], "shuffle": [], "central": []}
     for _ in range(setting.pick(10, 20, 100)):

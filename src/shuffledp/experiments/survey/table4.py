@@ -156,17 +156,14 @@ def _curator_extra(setting: Setting, world: SignWorld, users: int, runs: int) ->
         generator = setting.generator("curator", type(world).__name__, world.ridge, users, run)
         ones = generator.binomial(users, PROBABILITY, world.dimension)
         noise = generator.standard_normal((_ROUNDS, world.dimension)) * descent.standard_error
-        sums = partial(_gradient_sum, world, users, ones)
+
+        def sums(point: Floats, ones: NDArray[np.int64] = ones) -> Floats:
+            rounded = None if world.smooth else _SMOOTHING
+            return np.asarray(world.gradient_sum(point, rounded, users, ones) + users * world.ridge * point)
+
         losses = [world.excess(descent.fit(sums, scale * noise)) for scale in (0, 1, -1)]
         extras[run] = (losses[1] + losses[2]) / 2 - losses[0]
     return mean_of(extras)
-
-
-def _gradient_sum(world: SignWorld, users: int, ones: NDArray[np.int64], point: Floats) -> Floats:
-    """All users' gradients at a point, if so many of their signs are 1."""
-    rounded = None if world.smooth else _SMOOTHING
-    up, down = world.slopes(point - world.spread, rounded), world.slopes(point + world.spread, rounded)
-    return np.asarray(ones * up + (users - ones) * down + users * world.ridge * point)
 
 
 ROWS = (bandits, *(partial(convex, solver=solver) for solver in _CLAIMS))

@@ -103,7 +103,7 @@ def reference_row(setting: Setting, name: str) -> Row:
         generator = setting.generator("reference histogram", name, bins)
         draw: Callable[[], NDArray[np.generic]]
         if name == "central":
-            curator = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
+            curator = CuratorHistogram(privacy=setting.privacy, bins=bins)
             draw, bound = partial(curator.sample_estimate, counts, generator=generator), curator.l_inf_error
         else:
             local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)

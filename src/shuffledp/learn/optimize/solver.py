@@ -42,7 +42,6 @@ class GradientCohort(Cohort):
     Without a plan nothing is private: tell the exact sum.
     """
 
-    round: int
     stage: int
     first: int
     plan: GradientSum | None
@@ -195,7 +194,6 @@ class Solver(Learner[OptimizerState]):
             users=stage.users,
             batches=() if stage.plan is None else stage.plan.batches,
             step=DeviceStep("gradient", asked),
-            round=state.round,
             stage=number,
             first=first,
             plan=stage.plan,

@@ -81,7 +81,7 @@ class HistogramPlan(CountedPlan):
         return None
 
     def reference(self) -> dict[str, float | None]:
-        curator = CuratorHistogram.plan(privacy=self.privacy, bins=self.bins)
+        curator = CuratorHistogram(privacy=self.privacy, bins=self.bins)
         local = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
         return {
             "paper_standard_error": self.paper_standard_error,

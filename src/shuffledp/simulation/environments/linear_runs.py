@@ -13,7 +13,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import ConfidentModel
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.randomness import RandomBits
-from shuffledp.simulation.environments.linear_curves import Floats, KeptRegret, Progress, RegretCurves
+from shuffledp.simulation.environments.linear_curves import Floats, Progress, RegretCurves
 from shuffledp.simulation.environments.linear_every_round import run_every_round
 from shuffledp.simulation.environments.linear_worlds import FixedArms, LinearWorld
 
@@ -38,13 +38,13 @@ def run_linear_bandit(
     generator = np.random.default_rng((seed, 1))
     if policy.updates_every_round and world.is_fixed:
         return run_every_round(policy, cast(FixedArms, world), generator, progress)
-    kept, regret, time = KeptRegret(policy.setting.users, world.instances), np.zeros(world.instances), 0
+    kept, regret, time = RegretCurves(policy.setting.users, world.instances), np.zeros(world.instances), 0
     for _, _, users, lost in run_slots(policy, world, generator, seed):
         before, regret, time = regret, regret + lost, time + users
         kept.add(before, regret, time)
         if progress is not None and users:
             progress(time)
-    return RegretCurves(kept.times, kept.regret)
+    return kept
 
 
 def run_slots(
