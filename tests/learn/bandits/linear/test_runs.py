@@ -136,7 +136,7 @@ def test_messages_have_the_fast_law(shufflers: int) -> None:
     if shufflers == 1:
         policy = ShuffleVecLinUCB.planned(setting, PRIVACY, batch=6)
     else:
-        policy = ConcurrentLinUCB.with_layout(setting, PRIVACY, shufflers=3, used=3, budget=1, users=24, visits=1)
+        policy = ConcurrentLinUCB.with_layout(setting, PRIVACY, 1, shufflers=3, shufflers_used=3, budget=1, users=24)
     features, rewards = np.array([[0.6, 0.8]]), np.array([1.0])
     runs = 120
     slow = []
