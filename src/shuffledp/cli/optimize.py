@@ -1,6 +1,7 @@
 """`shuffledp plan optimize`: every solver's predicted bound for a convex problem, and the choice."""
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -120,7 +121,7 @@ def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "S
         "rounds_per_user": guarantee.rounds_per_user,
         "messages_per_user": guarantee.messages_per_user,
         "delta_proved": guarantee.delta,
-        "rows": [row.document() | {"bound": _finite(row), "refusal": _refusal(row)} for row in rows],
+        "rows": [asdict(row) | {"bound": _finite(row), "refusal": _refusal(row)} for row in rows],
         "fingerprint": chosen.fingerprint,
     }
 

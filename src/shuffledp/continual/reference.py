@@ -6,9 +6,9 @@ from shuffledp.continual.planner import best_layout
 from shuffledp.continual.uniform_tree import uniform_tree_bound
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.domains.summed import BITS, OneHot, Vectors
-from shuffledp.references.continual.local_counter import LocalCounter
+from shuffledp.references.continual.local_counter import local_error_bound
 from shuffledp.references.continual.paper_tree import paper_tree_error_bound
-from shuffledp.references.continual.square_root import best_curator
+from shuffledp.references.continual.square_root import best_curator_bound
 
 
 def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
@@ -40,14 +40,14 @@ def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
         ),
         "central_error_bound": _central(plan),
         "sequential_error_bound": _sequential(plan),
-        "local_error_bound": LocalCounter(users=users, privacy=privacy).error_bound(confidence),
+        "local_error_bound": local_error_bound(users, privacy, confidence),
     }
 
 
 def _central(plan: PrivateCount) -> float:
     """The square root's; for a few thousand users the plan's, which a curator may run, too."""
     domain = plan.domain
-    curator = best_curator(
+    curator = best_curator_bound(
         plan.users,
         plan.privacy,
         plan.confidence,
@@ -55,7 +55,7 @@ def _central(plan: PrivateCount) -> float:
         coordinates=domain.coordinates,
         reach=domain.reach,
     )
-    return min(curator.error_bound(plan.confidence), plan.error_bound)
+    return min(curator, plan.error_bound)
 
 
 def _sequential(plan: PrivateCount) -> float | None:

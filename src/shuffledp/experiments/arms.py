@@ -20,7 +20,7 @@ from shuffledp.experiments.resumed import RowTask, measured
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
-from shuffledp.learn.bandits.spec import check_whole
+from shuffledp.learn.spec import check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.arms import (

@@ -20,7 +20,7 @@ from shuffledp.experiments.pointer_chasing import PointerChasing, chased, fulles
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.randomness import RandomBits
-from shuffledp.references.local_histograms import LOCAL_METHODS, RandomizedResponse
+from shuffledp.references.local_histograms import LocalHistogram
 
 SUCCESS = 2 / 3
 PRIVACY = Privacy(1.0, 1e-6)
@@ -82,14 +82,14 @@ def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: i
     """The same for the best local histogram whose joint law is simple, and which that is."""
     generator = np.random.default_rng(seed)
     size = universe_size(length)
-    plans = {name: LOCAL_METHODS[name](users=users, privacy=privacy, bins=size) for name in _LOCAL}
-    chosen = min(plans, key=lambda name: plans[name].l_inf_error)
-    own, other = plans[chosen].support
+    plans = [LocalHistogram(encoding=name, users=users, privacy=privacy, bins=size) for name in _LOCAL]
+    best = min(plans, key=lambda plan: plan.l_inf_error)
+    own, other = best.support
     right = 0
     for _ in range(runs):
         values, truth = _instance(users, length, generator)
         counts = np.bincount(values, minlength=size)
-        if isinstance(plans[chosen], RandomizedResponse):
+        if best.encoding == "k-rr":
             seen = np.zeros(size, dtype=np.int64)
             for code in np.flatnonzero(counts):
                 law = np.full(size, other)
@@ -99,7 +99,7 @@ def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: i
             seen = generator.binomial(counts, own) + generator.binomial(users - counts, other)
         # Ties are broken at random: counts of few local reports have many.
         right += chased(*fullest(seen + generator.random(size) * 0.5), length).answer == truth
-    return right, chosen
+    return right, best.encoding
 
 
 def _instance(users: int, length: int, generator: np.random.Generator) -> tuple[NDArray[np.int64], int]:

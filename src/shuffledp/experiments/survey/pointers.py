@@ -10,7 +10,7 @@ from shuffledp.experiments.pointer_chasing import fullest, universe_size
 from shuffledp.experiments.pointers import measured_shuffle_success
 from shuffledp.experiments.survey.measuring import Setting
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 TARGET = 0.9
 
@@ -27,7 +27,7 @@ def shuffle_successes(setting: Setting, method: str, length: int, users: int, ru
 def central_successes(setting: Setting, length: int, users: int, runs: int) -> int:
     """By a curator's histogram over all permutations."""
     size = universe_size(length)
-    curator = CuratorHistogram.plan(privacy=setting.privacy, bins=size)
+    curator = CuratorHistogram(privacy=setting.privacy, bins=size)
     generator = setting.generator("central pointers", length, users)
     found = 0
     for _ in range(runs):
@@ -59,7 +59,7 @@ def _plurality(setting: Setting, length: int, users: int, generator: np.random.G
     if users == 0:
         return int(generator.integers(length)) == 0
     # Bits of a unary encoding are independent, so that each bin's law is that of all of them together.
-    local = OptimizedUnary(users=users, privacy=setting.privacy, bins=length)
+    local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=length)
     counts = np.zeros(length, dtype=np.int64)
     counts[0] = users
     return int(np.argmax(local.sample_estimate(counts, generator=generator))) == 0

@@ -25,7 +25,7 @@ from shuffledp.protocols.histogram import Histogram
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local import LocalRandomizedResponse
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 NUMBER = 1
 TITLE = "Local and shuffle: four problems that part the two models"
@@ -109,8 +109,8 @@ def _worst_bins(setting: Setting, method: str, users: int, bins: int) -> tuple[l
         plan = Histogram.plan(**asked, method=method)
     except InfeasibleError:
         plan = Histogram.plan(**asked)
-    curator = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
-    local = OptimizedUnary(users=users, privacy=setting.privacy, bins=bins)
+    curator = CuratorHistogram(privacy=setting.privacy, bins=bins)
+    local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)
     errors = [
         [
             float(np.abs(local.sample_estimate(counts, generator=generator) - counts).max()),

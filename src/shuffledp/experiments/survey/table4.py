@@ -15,7 +15,7 @@ from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination
-from shuffledp.references.curator_descent import CuratorDescent, into_radius
+from shuffledp.references.curator_descent import CuratorDescent
 from shuffledp.simulation.environments.convex import PROBABILITY, RADIUS, SignWorld
 
 NUMBER = 4
@@ -136,21 +136,14 @@ def _curator_extra(setting: Setting, world: SignWorld, users: int, runs: int) ->
         generator = setting.generator("curator", type(world).__name__, world.ridge, users, run)
         ones = generator.binomial(users, PROBABILITY, world.dimension)
         noise = generator.standard_normal((_ROUNDS, world.dimension)) * descent.standard_error
-        losses = [world.excess(_descend(world, descent, ones, scale * noise)) for scale in (0, 1, -1)]
+
+        def sums(point: Floats, ones: NDArray[np.int64] = ones) -> Floats:
+            rounded = None if world.smooth else _SMOOTHING
+            return np.asarray(world.gradient_sum(point, rounded, users, ones) + users * world.ridge * point)
+
+        losses = [world.excess(descent.fit(sums, scale * noise)) for scale in (0, 1, -1)]
         extras[run] = (losses[1] + losses[2]) / 2 - losses[0]
     return mean_of(extras)
-
-
-def _descend(world: SignWorld, descent: CuratorDescent, ones: NDArray[np.int64], noise: Floats) -> Floats:
-    """`CuratorDescent.fit` with noise that is given, so that it can be left out or mirrored."""
-    point = average = np.zeros(world.dimension)
-    for time, drawn in enumerate(noise, start=1):
-        rounded = None if world.smooth else _SMOOTHING
-        up, down = world.slopes(point - world.spread, rounded), world.slopes(point + world.spread, rounded)
-        total = ones * up + (descent.users - ones) * down + descent.users * world.ridge * point + drawn
-        point = into_radius(point - descent.step_size / descent.users * total, descent.radius)
-        average = average + (point - average) / time
-    return average
 
 
 ROWS = (bandits, *(partial(convex, solver=solver) for solver in _CLAIMS))

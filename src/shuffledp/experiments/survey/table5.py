@@ -13,7 +13,7 @@ from shuffledp.experiments.survey.results import Cell, Row, Table, figure, numbe
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 NUMBER = 5
 TITLE = "Histograms in the shuffle model"
@@ -98,11 +98,11 @@ def reference_row(setting: Setting, name: str) -> Row:
     cells: dict[str, Cell] = {}
     for bins in sizes:
         counts, generator = _counts(users, bins), setting.generator("reference histogram", name, bins)
-        reference: CuratorHistogram | OptimizedUnary
+        reference: CuratorHistogram | LocalHistogram
         if name == "central":
-            reference = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
+            reference = CuratorHistogram(privacy=setting.privacy, bins=bins)
         else:
-            reference = OptimizedUnary(users=users, privacy=setting.privacy, bins=bins)
+            reference = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)
         sent: tuple[Cell, ...] = (None, None) if name == "central" else (1.0, bins)
         runs = setting.pick(10, 15, 100)
         drawn = (reference.sample_estimate(counts, generator=generator) for _ in range(runs))

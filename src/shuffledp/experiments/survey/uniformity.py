@@ -104,7 +104,7 @@ class Contest:
 
     def central_histogram(self, users: int, runs: int, uniform: bool) -> Floats:
         """From a curator's histogram, by the statistic of the shuffle model."""
-        curator = CuratorHistogram.plan(privacy=self.setting.privacy, bins=self.bins)
+        curator = CuratorHistogram(privacy=self.setting.privacy, bins=self.bins)
         generator = self.setting.generator("central uniformity", self.bins, users, uniform)
 
         def score(counts: Any) -> float:

@@ -18,7 +18,7 @@ from shuffledp.protocols.fields import domain
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import LOCAL_METHODS, best_local_histogram
+from shuffledp.references.local_histograms import best_local_histogram
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +81,7 @@ class HistogramPlan(CountedPlan):
         return None
 
     def reference(self) -> dict[str, float | None]:
-        curator = CuratorHistogram.plan(privacy=self.privacy, bins=self.bins)
+        curator = CuratorHistogram(privacy=self.privacy, bins=self.bins)
         local = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
         return {
             "paper_standard_error": self.paper_standard_error,
@@ -98,8 +98,7 @@ class HistogramPlan(CountedPlan):
     @property
     def local_method(self) -> str:
         """The local model's best method for the same question, by name."""
-        best = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
-        return next(name for name, kind in LOCAL_METHODS.items() if type(best) is kind)
+        return best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins).encoding
 
     def facts(self) -> list[tuple[str, str]]:
         sends, *others = CountedPlan.facts(self)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.gaussian import GaussianPair
+from shuffledp.accounting.gaussian import GaussianPair, gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.normal_scores import NormalScores, normal_scores
 from shuffledp.accounting.pairs import DominatingPair, FinitePair
@@ -28,7 +28,6 @@ from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
 from shuffledp.randomness import RandomBits
-from shuffledp.references.curator_gaussian import CuratorGaussian
 from shuffledp.references.local_vector import local_vector_standard_error
 from shuffledp.sampling.rounding import LARGEST, ColumnSums, round_randomly
 
@@ -133,10 +132,9 @@ class VectorSumPlan(SumPlan):
         return self.step * _bound_in_steps(self)
 
     def reference(self) -> dict[str, float | None]:
-        curator = CuratorGaussian(privacy=self.privacy, sensitivity=2 * self.radius)
         return {
             "paper_standard_error": paper_standard_error(self.users, self.privacy, self.dimension, self.radius),
-            "central_standard_error": curator.standard_error,
+            "central_standard_error": gaussian_standard_deviation(self.privacy, 2 * self.radius),
             "local_standard_error": local_vector_standard_error(self.users, self.privacy, self.dimension, self.radius),
         }
 

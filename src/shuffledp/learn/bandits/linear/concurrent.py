@@ -41,9 +41,8 @@ class ConcurrentLinUCB(CountedPolicy):
         """At most so many shufflers, as many of them used as is best."""
         check_shufflers(shufflers)
         used, budget = best_schedule(setting, privacy, shufflers, visits)
-        policy = cls.with_layout(
-            setting, privacy, shufflers=shufflers, used=used, budget=budget, users=setting.users, visits=visits
-        )
+        layout = {"users": setting.users, "shufflers": shufflers, "shufflers_used": used, "budget": budget}
+        policy = cls.with_layout(setting, privacy, visits, **layout)
         least = float(policy.rule.matrix_noise[1:].min(initial=math.inf))
         if setting.constants == "exact" and setting.users <= least < math.inf:
             # No sum of so many features is longer than their number.
