@@ -6,6 +6,7 @@ import pytest
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.planner import best_layout
+from shuffledp.continual.request import CountRequest
 from shuffledp.continual.uniform_tree import best_uniform_tree, prefixes_up_to, slot_users_for, uniform_tree_bound
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -159,7 +160,9 @@ def test_more_shufflers_are_never_worse_and_the_combinatorial_schedule_is_better
     bounds = [uniform_tree_bound(10**5, shufflers, laplace) for shufflers in (1, 2, 3, 4)]
     assert bounds == sorted(bounds, reverse=True)
     for users in (10**4, 10**6, 10**8):
-        layout = best_layout(users, 4, Privacy(1, 1e-6), family="laplace")
+        privacy = Privacy(1, 1e-6)
+        asked = CountRequest(users=users, shufflers=4, privacy=privacy, noise="laplace", estimator="completed")
+        layout = best_layout(asked)
         assert layout.bound < uniform_tree_bound(users, 4, laplace)
 
 

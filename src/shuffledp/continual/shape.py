@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
-from shuffledp.continual.planner import (
-    ESTIMATORS,
+from shuffledp.continual.planner import batch_sizes, largest_surplus, slot_users_for
+from shuffledp.continual.request import (
     ROUNDING_FAILURE,
     Estimator,
-    batch_sizes,
-    largest_surplus,
+    check_confidence,
+    check_estimator,
+    check_shufflers,
     noise_failure,
-    slot_users_for,
 )
 from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
@@ -229,22 +229,3 @@ def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArra
         (plan.batch_noise.surplus(size, honest_users(size, plan.honest_fraction)), np.flatnonzero(sizes == size))
         for size in np.unique(sizes).tolist()
     ]
-
-
-def check_shufflers(shufflers: Any) -> None:
-    """Refuse what is no number of shufflers."""
-    if isinstance(shufflers, bool) or not isinstance(shufflers, int) or shufflers < 1:
-        raise ParameterError("shufflers", shufflers, "must be a whole number >= 1", "four are a good choice")
-
-
-def check_estimator(estimator: Any, also: tuple[str, ...] = ()) -> None:
-    """Refuse what is no estimator."""
-    known = (*also, *ESTIMATORS)
-    if estimator not in known:
-        raise ParameterError("estimator", estimator, f"must be {' or '.join(known)}", "leave it out")
-
-
-def check_confidence(confidence: Any) -> None:
-    """Refuse what is no confidence."""
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
-        raise ParameterError("confidence", confidence, "must lie in [0.5, 1)", "0.95 is a common choice")
