@@ -1,7 +1,5 @@
 """The plan of a private running sum: the best shape for a target, and its file."""
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -273,11 +271,6 @@ class CounterPlan(PrivateCount):
             "domain": self.domain.document(),
             "estimator": self.estimator,
         }
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of what decides the plan: two plans with one fingerprint are the same."""
-        return hashlib.sha256(json.dumps(self._decides(), sort_keys=True).encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON: every derived number, a version and a fingerprint."""

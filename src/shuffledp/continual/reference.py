@@ -4,7 +4,7 @@ from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.planner import best_layout
 from shuffledp.continual.request import CountRequest
-from shuffledp.continual.uniform_tree import uniform_tree_bound
+from shuffledp.continual.uniform_tree import best_uniform_tree
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.domains.summed import BITS, OneHot, Vectors
 from shuffledp.references.continual.local_counter import LocalCounter
@@ -29,9 +29,9 @@ def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
     paper = tree = local = None
     if not isinstance(plan.domain, Vectors | OneHot):
         paper = paper_tree_error_bound(users, plan.shufflers, privacy, confidence)
-        tree = uniform_tree_bound(
+        tree = best_uniform_tree(
             users, plan.shufflers, lambda levels: calibrate("laplace", levels, privacy).law(), confidence
-        )
+        ).bound
         local = LocalCounter(users=users, privacy=privacy).error_bound(confidence)
     return {
         "paper_error_bound": paper,
