@@ -19,7 +19,7 @@ from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
-from shuffledp.protocols.fields import check_fields, forwarded
+from shuffledp.protocols.fields import check_fields, forwarded, noise
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.polya import polya_law, polya_sampling_term, ratio_with
 from shuffledp.protocols.request import Request
@@ -248,12 +248,16 @@ class SharesSum(SumPlan):
         return self.domain.lowest, self.domain.highest
 
 
+@dataclass(frozen=True, kw_only=True)
 class LaplaceShares(SharesSum):
     """Discrete Laplace noise in Polya shares."""
 
-    __slots__ = ()
     law: ClassVar[str] = "discrete-laplace"
-    ratio: float
+
+    ratio: float = noise("(0, 1)")
+    shares: int = noise("[1, inf)")
+    modulus_bits: int = noise("[1, inf)")
+    largest_deviation: int = noise("[0, inf)")
 
     @property
     def batch_noise(self) -> LaplaceNoise:
