@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import ParameterError
-from shuffledp.estimates import AnyEstimate
+from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
@@ -47,6 +49,19 @@ class RoundPlan(Plan):
         Raises:
             BatchError: the batch is too small, or was spoiled.
         """
+
+    def _with_errors(self, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
+        """The answer with its errors; every message that was dropped widens the bound."""
+        standard_error, bound = _errors(self)
+        kind: Any = Estimate if np.ndim(value) == 0 else VectorEstimate
+        return kind(
+            value=value,
+            standard_error=standard_error,
+            bound=bound + dropped * self.message_influence,
+            confidence=CONFIDENCE,
+            dropped=dropped,
+            simulated=simulated,
+        )
 
     def merge(self, tallies: Iterable[Tally]) -> Tally:
         """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""
@@ -111,6 +126,12 @@ class RoundPlan(Plan):
         values = np.concatenate((target, np.repeat(other, honest - 1, axis=0)))
         repeated = np.tile(values, (trials, *[1] * (values.ndim - 1)))
         return self.summaries(self.audited_reports(repeated, bits=bits), trials)
+
+
+@lru_cache(maxsize=256)
+def _errors(plan: RoundPlan) -> tuple[float, float]:
+    """The standard error and the error bound, which every estimate repeats."""
+    return plan.standard_error, plan.error_bound
 
 
 class ExactRound(RoundPlan):

@@ -18,7 +18,7 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.domains.summed import Vectors
-from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_bound
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
 from shuffledp.protocols.request import Request
@@ -69,6 +69,8 @@ class VectorSumPlan(SumPlan):
     protocol: ClassVar[str] = "vector-sum"
     theory_page: ClassVar[str] = "docs/theory/vector-sums.md"
     is_labelled: ClassVar[bool] = True
+    title = "A private vector sum"
+    unit = " in every coordinate"
 
     dimension: int = domain()
     radius: float = domain()
@@ -136,10 +138,6 @@ class VectorSumPlan(SumPlan):
         return Vectors(self.dimension, self.radius, self.grid)
 
     @property
-    def unit(self) -> str:
-        return " in every coordinate"
-
-    @property
     def options(self) -> str:
         return self.domain.options + ("" if self.rotation is None else f" --rotation {self.rotation}")
 
@@ -161,10 +159,6 @@ class VectorSumPlan(SumPlan):
             f"add up the vectors of {self.users:,} users, {self.dimension:,} numbers each, "
             f"of length at most {self.radius:g}"
         )
-
-    @property
-    def title(self) -> str:
-        return "A private vector sum"
 
     @property
     def rounded_difference(self) -> RoundedDifference:
@@ -237,14 +231,8 @@ class VectorSumPlan(SumPlan):
 
     def from_steps(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
-        return VectorEstimate(
-            value=self._value(steps),
-            standard_error=self.standard_error,
-            bound=self.error_bound + self.step * dropped,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+        found: VectorEstimate = self._with_errors(self._value(steps), dropped=dropped, simulated=simulated)
+        return found
 
     def _value(self, steps: Whole) -> Floats:
         step, origin, _ = self.scale
