@@ -80,7 +80,11 @@ class CountShape(Plan):
         if not is_whole(self.budget) or self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
         check_estimator(self.estimator)
-        if self.estimator == "combined" and not self._can_be_combined:
+        if self.estimator == "combined" and not (
+            self.shufflers_used >= 2
+            and self.honest_fraction == 1
+            and is_quick(self.batch_noise.law(), self.budget, self.shufflers_used)
+        ):
             raise ParameterError(
                 "estimator",
                 self.estimator,
@@ -96,11 +100,6 @@ class CountShape(Plan):
             raise ParameterError(
                 "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
             )
-
-    @property
-    def _can_be_combined(self) -> bool:
-        quick = is_quick(self.batch_noise.law(), self.budget, self.shufflers_used)
-        return self.shufflers_used >= 2 and self.honest_fraction == 1 and quick
 
     @property
     def question(self) -> str:
@@ -195,22 +194,19 @@ class CountShape(Plan):
 
     def standard_error_of(self, slot: int) -> float:
         """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
-        if self.estimator == "combined":
-            noise = float(self._prefix_variances()[slot])
-        else:
-            noise = int(self.schedule.depths[slot]) * self.batch_noise.law(self.surplus).variance
+        noise = float(self._prefix_variances(slot))
         return self.domain.step * math.sqrt(noise + slot * self._rounding_variance)
 
     def standard_errors(self) -> NDArray[np.float64]:
         """`standard_error_of` the first 0, 1, 2, ... slots."""
         rounding = np.arange(self.schedule.slots) * self._rounding_variance
-        return np.asarray(self.domain.step * np.sqrt(self._prefix_variances() + rounding), dtype=np.float64)
+        return np.asarray(self.domain.step * np.sqrt(self._prefix_variances(slice(None)) + rounding), dtype=np.float64)
 
-    def _prefix_variances(self) -> NDArray[np.float64]:
-        """Of every prefix's noise, in steps."""
+    def _prefix_variances(self, slots: Any) -> Any:
+        """Of the noise of this prefix, or of each of these, in steps."""
         if self.estimator == "combined":
-            return _combined_variances(self.batch_noise, self.budget, self.shufflers_used, self.slot_users)
-        return np.asarray(self.schedule.depths * self.batch_noise.law(self.surplus).variance)
+            return _combined_variances(self.batch_noise, self.budget, self.shufflers_used, self.slot_users)[slots]
+        return self.schedule.depths[slots] * self.batch_noise.law(self.surplus).variance
 
     @property
     def _rounding_variance(self) -> float:

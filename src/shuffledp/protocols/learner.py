@@ -190,9 +190,7 @@ class Learner(ABC, Generic[S]):
             problem = "must have states that can be saved"
             raise ParameterError("learner", type(self).__name__, problem, "run it in one process")
         state: Any = self.states.from_document(document)
-        if state.fingerprint != self.fingerprint:
-            belongs = f"must belong to the plan {self.fingerprint[:12]}"
-            raise ParameterError("state", state.fingerprint[:12], belongs, "use its own plan")
+        state.belongs_to(self.fingerprint, "plan")
         self.ask(state)  # refuses what this learner cannot come to
         return state  # type: ignore[no-any-return]
 

@@ -1,7 +1,7 @@
 """Plans of one round: everybody reports once, to one shuffler, and one batch is the answer."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -62,10 +62,6 @@ class RoundPlan(Plan):
             dropped=dropped,
             simulated=simulated,
         )
-
-    def merge(self, tallies: Iterable[Tally]) -> Tally:
-        """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""
-        return Tally.merge(tallies)
 
     def analyze(self, batch: Batch) -> Any:
         """The estimate from a whole permuted batch."""

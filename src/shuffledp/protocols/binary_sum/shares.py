@@ -39,7 +39,7 @@ class Shares(LaplaceShares, BinarySumPlan):
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
-        mixing = _closed_form_shares if request.constants == "paper" else _smallest_shares
+        mixing = _closed_form_shares if request.constants == "paper" else smallest_messages
         ratio = pure_ratio(request.privacy.epsilon)
         return cls(**request.common, **cls.calibrated(request, ratio, 1, mixing, "coins"))
 
@@ -52,13 +52,9 @@ class Shares(LaplaceShares, BinarySumPlan):
         )
 
 
-def _smallest_shares(honest: int, modulus_bits: int, distance: float) -> int:
-    return smallest_messages(honest, 1 << modulus_bits, distance)
-
-
-def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:
+def _closed_form_shares(honest: int, modulus: int, distance: float) -> int:
     """Balle, Bell, Gascon, Nissim 2020: worst-case smoothness with sigma = -log2(distance), n >= 19."""
     if honest < 19:
         raise InfeasibleError("users", honest, "must be >= 19 for the closed form", "use exact constants")
     sigma = -math.log2(distance)
-    return max(3, math.ceil((2 * sigma + modulus_bits) / (math.log2(honest) - math.log2(math.e)) + 2))
+    return max(3, math.ceil((2 * sigma + math.log2(modulus)) / (math.log2(honest) - math.log2(math.e)) + 2))

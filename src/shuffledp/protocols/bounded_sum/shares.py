@@ -54,7 +54,7 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
         only_exact(request.constants)
         check_range(low, high)
         grid = _grid(request.users, request.privacy.epsilon)
-        found = cls.calibrated(request, pure_ratio(request.privacy.epsilon, grid), grid, _robust_shares, "bits")
+        found = cls.calibrated(request, pure_ratio(request.privacy.epsilon, grid), grid, robust_messages, "bits")
         return cls(**request.common, low=low, high=high, grid=grid, **found)
 
     @property
@@ -64,7 +64,3 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
             "that is the user's rounded value plus the honest users' Polya shares. Two values rounded with the same "
             "secret differ by at most the grid."
         )
-
-
-def _robust_shares(honest: int, modulus_bits: int, distance: float) -> int:
-    return robust_messages(honest, 1 << modulus_bits, distance)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
@@ -177,10 +177,6 @@ class BitsSum(SumPlan):
             self.users, coins, self.coordinates, 0, self.bits_each, self.probability, labelled=self.is_labelled
         )
 
-    @property
-    def noise_law(self) -> Binomial:
-        return self.batch.law(self.users)
-
     def quieter(self, part: float) -> dict[str, Any]:
         most = self.probability * (1 - self.probability)
 
@@ -262,7 +258,7 @@ class LaplaceShares(SharesSum):
             request: what is asked for.
             ratio: of the noise's masses, with which it hides a user without delta.
             highest: the most steps of a user.
-            mixing: shares from honest users, modulus bits and distance.
+            mixing: shares from honest users, modulus and distance.
             exact: the method whose noise is drawn exactly.
         """
         users, privacy, honest = request.users, request.privacy, request.honest
@@ -279,7 +275,7 @@ class LaplaceShares(SharesSum):
         distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
         return {
             "ratio": ratio,
-            "shares": mixing(honest, modulus_bits, distance),
+            "shares": mixing(honest, 1 << modulus_bits, distance),
             "modulus_bits": modulus_bits,
             "largest_deviation": deviation,
         }
