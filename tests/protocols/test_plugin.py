@@ -272,7 +272,7 @@ def test_it_becomes_a_task_and_a_batch_in_pieces_is_an_answer(votes) -> None:
     assert again.plan == plan and again.routing.users == 300 and task.warnings == ()
     reports = plan.randomize(np.arange(300) % 3 == 0, bits=RandomBits.seeded(2))
     pieces = [plan.tally(Batch(reports.payloads[:77], 300)), plan.tally(Batch(reports.payloads[77:], 0))]
-    assert plan.estimate(plan.merge(pieces)) == plan.analyze(Batch(reports.payloads, 300))
+    assert plan.estimate(Tally.merge(pieces)) == plan.analyze(Batch(reports.payloads, 300))
 
 
 def _installed(folder: Path) -> Path:

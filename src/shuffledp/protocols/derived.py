@@ -5,7 +5,7 @@ A post-processing costs no privacy: messages, noise, pairs and proofs are those 
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -55,8 +55,7 @@ class DerivedPlan(RoundPlan):
     @classmethod
     def of(cls, sum_plan: Any, **domain: Any) -> Self:
         """The statistic from this plan of the sum."""
-        common = {field.name: getattr(sum_plan, field.name) for field in fields(Plan)}
-        return cls(sum_plan=sum_plan, **common, **domain)
+        return cls(sum_plan=sum_plan, **sum_plan.common, **domain)
 
     @classmethod
     def for_request(cls, request: Request, *, method: str = "auto", **domain: Any) -> Self:
@@ -72,8 +71,7 @@ class DerivedPlan(RoundPlan):
     def __post_init__(self) -> None:
         # What the sum claims it proved when it was made.
         self._check_domain()
-        wanted = {field.name: getattr(self, field.name) for field in fields(Plan)}
-        wanted |= type(self).sum_domain(**written(self, "domain"))
+        wanted = self.common | type(self).sum_domain(**written(self, "domain"))
         if any(getattr(self.sum_plan, name, None) != value for name, value in wanted.items()):
             raise ParameterError("sum_plan", self.sum_plan.question, "must be the one made here", "use plan")
 

@@ -1,18 +1,21 @@
 """Plans of one round: everybody reports once, to one shuffler, and one batch is the answer."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import Guarantee
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import ParameterError
-from shuffledp.estimates import AnyEstimate
+from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import forwarded
+from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
@@ -47,9 +50,18 @@ class RoundPlan(Plan):
             BatchError: the batch is too small, or was spoiled.
         """
 
-    def merge(self, tallies: Iterable[Tally]) -> Tally:
-        """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""
-        return Tally.merge(tallies)
+    def _with_errors(self, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
+        """The answer with its errors; every message that was dropped widens the bound."""
+        standard_error, bound = _errors(self)
+        kind: Any = Estimate if np.ndim(value) == 0 else VectorEstimate
+        return kind(
+            value=value,
+            standard_error=standard_error,
+            bound=bound + dropped * self.message_influence,
+            confidence=CONFIDENCE,
+            dropped=dropped,
+            simulated=simulated,
+        )
 
     def analyze(self, batch: Batch) -> Any:
         """The estimate from a whole permuted batch."""
@@ -112,19 +124,34 @@ class RoundPlan(Plan):
         return self.summaries(self.audited_reports(repeated, bits=bits), trials)
 
 
+@lru_cache(maxsize=256)
+def _errors(plan: RoundPlan) -> tuple[float, float]:
+    """The standard error and the error bound, which every estimate repeats."""
+    return plan.standard_error, plan.error_bound
+
+
+class ExactRound(RoundPlan):
+    """A round whose noise is drawn exactly: the curve of its pair is all of delta."""
+
+    __slots__ = ()
+    curve: ClassVar[str]
+    """What the noise term of delta is, in words."""
+    drawn: ClassVar[str] = "coins are drawn exactly"
+    """Why sampling costs nothing, in words."""
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
+        return noise, DeltaTerm("sampling", 0.0, self.drawn)
+
+
 @dataclass(frozen=True, slots=True)
 class WholeRound(BatchMechanism):
     """The one batch of a plan of one round."""
 
     plan: RoundPlan
 
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return self.plan.users
-
-    @property
-    def messages_max(self) -> int:
-        return self.plan.messages_per_user_max
+    users = forwarded("plan.users")
+    messages_max = forwarded("plan.messages_per_user_max")
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         return self.plan.randomize(prepared, bits=bits)
@@ -157,16 +184,12 @@ class RoundState(State):
 
 
 @dataclass(frozen=True, slots=True)
-class OneRound(Learner[RoundState]):
+class OneRound(PlanLearner[RoundState]):
     """One batch of everybody, asked once."""
 
     states: ClassVar[type[State] | None] = RoundState
 
     plan: RoundPlan
-
-    @property
-    def fingerprint(self) -> str:
-        return self.plan.fingerprint
 
     def start(self) -> RoundState:
         return RoundState(self.fingerprint, 0)
@@ -187,9 +210,6 @@ class OneRound(Learner[RoundState]):
 
     def estimate(self, state: RoundState, *, simulated: bool = False) -> AnyEstimate | None:
         return None if state.tally is None else self.plan.estimate(state.tally, simulated=simulated)
-
-    def guarantee(self) -> Guarantee:
-        return self.plan.guarantee()
 
     def told_document(self, told: Tally) -> Any:
         return told.document()

@@ -13,6 +13,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
 from shuffledp.protocols.distribution_test import UniformityTest
 from shuffledp.protocols.ledger_entries import entry_of
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 from shuffledp.testing.statistics import assert_same_law
@@ -64,7 +65,7 @@ def test_any_way_to_cut_a_batch_gives_the_same_verdict(method: str, size: int) -
     reports = plan.randomize(np.arange(300) % size, bits=RandomBits.seeded(1))
     labels = [None] * 3 if reports.labels is None else np.array_split(reports.labels, 3)
     pieces = zip(np.array_split(reports.payloads, 3), (300, 0, 0), labels, strict=True)
-    merged = plan.merge([plan.tally(Batch(*piece)) for piece in pieces])
+    merged = Tally.merge([plan.tally(Batch(*piece)) for piece in pieces])
     assert plan.estimate(merged) == plan.analyze(Batch(reports.payloads, 300, reports.labels))
 
 

@@ -57,7 +57,7 @@ class FakeUsers(HistogramPlan):
     theory_page: ClassVar[str] = "docs/theory/histograms.md"
     law: ClassVar[str] = "flipped rows"
     curve: ClassVar[str] = "the curve of two columns of honest users' fake rows"
-    drawn: ClassVar[str] = "flips"
+    drawn: ClassVar[str] = "flips are drawn exactly"
     dominates_because: ClassVar[str] = (
         "Flips are independent, so the columns are, and only two of them depend on the user's category; what other "
         "people's real rows add to these is independent of it, whatever they hold: the fake rows alone dominate."

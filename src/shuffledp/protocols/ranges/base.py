@@ -87,7 +87,7 @@ class RangesPlan(CountedPlan):
 
     law: ClassVar[str] = "blankets"
     curve: ClassVar[str] = "the levels' two-bin pairs, composed exactly"
-    drawn: ClassVar[str] = "coins and decoys"
+    drawn: ClassVar[str] = "coins and decoys are drawn exactly"
     dominates_because: ClassVar[str] = (
         "With all others' values known the view is, level by level, the user's node among honest users' decoys, "
         "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
