@@ -9,6 +9,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import print_json, show, table
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.accounting.amplification import ClonePair
@@ -52,7 +53,6 @@ class _Question:
 
     def __post_init__(self) -> None:
         from shuffledp.accounting.amplification import check_run
-        from shuffledp.errors import ParameterError
 
         check_run(self.local_epsilon, self.users)
         if not 0 < self.delta < 1:

@@ -10,6 +10,8 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json
 from shuffledp.cli.progress import of_how_much
+from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
 
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", help="The page to write; compare.html unless --json.", metavar="FILE")
@@ -34,13 +36,11 @@ def compare(
     as_json: options.AsJson = False,
 ) -> None:
     """The survey's tables, measured: local, shuffle and central side by side, on a page with pictures."""
-    from shuffledp.errors import ParameterError
     from shuffledp.experiments.survey.comparison import compare as measure
     from shuffledp.experiments.survey.measuring import Effort
     from shuffledp.experiments.survey.page import page
     from shuffledp.files import whole_file
     from shuffledp.pictures.curves import new_figure
-    from shuffledp.privacy import Privacy
 
     if quick and full:
         raise ParameterError("quick", "quick and full", "must not both be given", "leave one of them out")

@@ -14,6 +14,8 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting
+from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.service.task import Task
@@ -134,14 +136,11 @@ def _new_folder(folder: Path) -> Path:
         except FileExistsError:
             continue
         return run
-    from shuffledp.errors import ParameterError
-
     raise ParameterError("folder", folder, "holds 10,000 runs", "delete some")
 
 
 def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: float) -> "Task":
     """Keys and a task; its last slot is full when everybody has come, so that all are counted."""
-    from shuffledp.privacy import Privacy
     from shuffledp.protocols.catalogue import PROTOCOLS
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import load_public_key, make_keys

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from shuffledp.errors import ParameterError, ShuffleDPError
+
 if TYPE_CHECKING:
     from shuffledp.service.client.calls import Calls
     from shuffledp.service.task import Task
@@ -121,8 +123,6 @@ def _verdict(name: str, good: bool, found: str, to_do: str) -> Check:
 @contextmanager
 def _noting(found: list[Check], name: str) -> Iterator[None]:
     """What is refused while this is looked at is a finding, not the end."""
-    from shuffledp.errors import ParameterError, ShuffleDPError
-
     try:
         yield
     except ParameterError as wrong:
@@ -154,7 +154,6 @@ def at_store(path: Path) -> Iterator[Check]:
 
 def _kind(name: str, path: Path) -> Check:
     """What the file says that it is, read without changing it."""
-    from shuffledp.errors import ParameterError
     from shuffledp.service.store import inspect_store
 
     try:
@@ -242,8 +241,6 @@ def _refused(calls: "Calls", role: str, path: str, who: str, expected: int) -> I
 def _served(calls: "Calls", role: str, token: str, path: str, task: "Task") -> Iterator[Check]:
     """The task as the server has it, and its clock."""
     import time
-
-    from shuffledp.errors import ShuffleDPError
 
     asked = time.time()
     try:

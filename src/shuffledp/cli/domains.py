@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.errors import DataError, ParameterError
+
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.axes import Axis
     from shuffledp.protocols.domains.domain import Categories, Codes
@@ -20,7 +22,6 @@ def parse_domain(text: str, other: str | None = None) -> "Categories":
     >>> parse_domain("red, green").names(), parse_domain("18:99").size
     (['red', 'green'], 82)
     """
-    from shuffledp.errors import ParameterError
     from shuffledp.protocols.domains.categories import parse_categories
 
     if text == FROM_DATA:
@@ -51,8 +52,6 @@ def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
     """One name a line, without a header; of a CSV file a name may be in quotes."""
     import csv
     import io
-
-    from shuffledp.errors import DataError, ParameterError
 
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -86,8 +85,6 @@ def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
 
 def asked_categories(domain: str | None, count: int | None, other: str | None) -> "Categories | int | None":
     """The categories that the options ask for, or how many if they have no names; None if none of them was given."""
-    from shuffledp.errors import ParameterError
-
     if domain is not None and count is not None:
         raise ParameterError("categories", count, "and --domain must not both be given", "leave one out")
     if domain is not None:
@@ -99,7 +96,6 @@ def asked_categories(domain: str | None, count: int | None, other: str | None) -
 
 def asked_axes(text: str | None, steps: int | None) -> "tuple[Axis, ...]":
     """The axes that --domain and --steps describe; one read from the data is refused."""
-    from shuffledp.errors import ParameterError
     from shuffledp.protocols.domains.axes import parse_axes
 
     if text is None or text == FROM_DATA:
@@ -127,8 +123,6 @@ def read_values(
         in_rows: whether a person's value has several numbers.
         words: whether a column without named categories is text.
     """
-    from shuffledp.errors import ParameterError
-
     if in_rows:
         from shuffledp.tables.matrices import read_matrix
 
@@ -163,8 +157,6 @@ def read_codes(file: Path, column: str | None, categories: "Categories") -> "Cod
 
 def encode_texts(categories: "Categories", texts: "Texts") -> "Codes":
     """The codes of a column of words; each different one is looked up once."""
-    from shuffledp.errors import DataError
-
     try:
         return categories.encode(texts.distinct)[texts.where]
     except DataError as refusal:
@@ -185,7 +177,6 @@ def encode_texts(categories: "Categories", texts: "Texts") -> "Codes":
 
 def _check_header(file: Path, column: str | None, categories: "Categories") -> None:
     """In a file of one column without a header, the first person's value would be taken for the column's name."""
-    from shuffledp.errors import DataError
     from shuffledp.tables.names import column_names
 
     if column is not None or file.suffix.lower() == ".npy" or categories.is_open:
@@ -206,7 +197,6 @@ def occurring(file: Path, column: str | None, domain: str, other: str | None, *,
     Raises:
         ParameterError: nobody said that what occurs is no secret.
     """
-    from shuffledp.errors import ParameterError
     from shuffledp.protocols.domains.categories import Dates, Integers, Names
     from shuffledp.tables.texts import read_texts
 
@@ -225,8 +215,6 @@ def occurring(file: Path, column: str | None, domain: str, other: str | None, *,
 
 def refuse_data(domain: str | None, file: Path) -> None:
     """Refuse categories that are read from people's data: they would tell which of them occur."""
-    from shuffledp.errors import ParameterError
-
     if is_from_data(domain, file):
         problem = f"must not be read from the data: {_SECRET}"
         raise ParameterError("domain", domain, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
@@ -248,8 +236,6 @@ def is_same_file(one: Path, another: Path) -> bool:
 def probabilities_in(file: Path, categories: "Categories") -> list[float]:
     """A column of numbers in the domain's order, or of names and numbers in any; with or without names above."""
     import csv
-
-    from shuffledp.errors import DataError, ParameterError
 
     way_out = "write a probability a line, or a name, a comma and its probability"
     try:

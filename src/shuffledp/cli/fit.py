@@ -18,6 +18,7 @@ from shuffledp.cli.fit_data import (
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.errors import DataError, ParameterError
 
 Task = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
@@ -89,8 +90,6 @@ def fit(
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
-    from shuffledp.errors import DataError
-
     privacy = options.target(1, epsilon, delta)[1]
     if out is not None:
         check_target_path("out", out)
@@ -156,7 +155,6 @@ def fit(
 def _class(asked: Estimator, task: Task) -> Any:
     """The estimator's class; one of another task is refused."""
     from shuffledp import learn
-    from shuffledp.errors import ParameterError
 
     fitting = _ESTIMATORS[task]
     name = next(iter(fitting)) if asked == "auto" else asked

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.errors import DataError, ParameterError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -28,7 +30,6 @@ def read_fit_data(
     """The file's rows, all finite; which are held out is drawn at random."""
     import numpy as np
 
-    from shuffledp.errors import DataError, ParameterError
     from shuffledp.randomness import RandomBits
     from shuffledp.sampling.permutation import uniform_permutation
     from shuffledp.tables.matrices import read_matrix
@@ -62,8 +63,6 @@ def read_fit_data(
 
 
 def _named(there: Sequence[str], target: str, features: str | None, file: Path) -> list[str]:
-    from shuffledp.errors import DataError
-
     listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
     if target not in there:
         raise DataError("target", target, f"must be a column of {file.name}", f"it has {listed}")
@@ -82,8 +81,6 @@ def parse_bounds(text: str, names: Sequence[str], parameter: str) -> list[Any]:
     >>> parse_bounds("0:1", ("a", "b"), "bounds"), parse_bounds("b=0:1,a=-2:2", ("a", "b"), "bounds")
     ([0.0, 1.0], [[-2.0, 2.0], [0.0, 1.0]])
     """
-    from shuffledp.errors import ParameterError
-
     way_out = "write for instance 0:1, or age=0:100,income=0:1e6"
     named: dict[str, list[float]] = {}
     for place, part in enumerate(text.split(",")):
@@ -110,8 +107,6 @@ def parse_classes(text: str) -> list[float] | list[int]:
     >>> parse_classes("0,1"), parse_classes("0.5,1")
     ([0, 1], [0.5, 1.0])
     """
-    from shuffledp.errors import ParameterError
-
     try:
         labels = sorted({float(label) for label in text.split(",")})
     except ValueError:
@@ -123,8 +118,6 @@ def parse_classes(text: str) -> list[float] | list[int]:
 
 def check_files_differ(**files: Path | None) -> None:
     """Refuse to write over what is read, or one thing over another, by whatever names."""
-    from shuffledp.errors import ParameterError
-
     named = [(name, path) for name, path in files.items() if path is not None]
     for place, (name, path) in enumerate(named):
         for other, taken in named[:place]:
@@ -134,8 +127,6 @@ def check_files_differ(**files: Path | None) -> None:
 
 def check_target_path(parameter: str, path: Path) -> None:
     """Refuse a file in a directory that is not there, before any work is done."""
-    from shuffledp.errors import ParameterError
-
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ParameterError(
             parameter, str(path), "must be a file in a directory that exists", "create it, or name another"

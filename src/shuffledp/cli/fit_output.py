@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.fit_data import check_target_path
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import Problem
@@ -100,7 +101,6 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 def check_report_path(path: Path) -> None:
     """Refuse a name that no report can be written to, and a picture that cannot be drawn, before any work."""
-    from shuffledp.errors import ParameterError
     from shuffledp.pictures.curves import new_figure
 
     if path.suffix.lower() not in (".html", ".png", ".svg"):

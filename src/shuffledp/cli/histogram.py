@@ -12,6 +12,7 @@ from shuffledp.cli import domains, options
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
 from shuffledp.cli.progress import simulated, working
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Categories
@@ -46,7 +47,6 @@ def histogram(
     as_json: options.AsJson = False,
 ) -> None:
     """A private histogram of a file's column: how many people have each category, and how far off that is."""
-    from shuffledp.errors import ParameterError
     from shuffledp.protocols.presentation import View
 
     _check_outputs(file, chart, table)
@@ -134,7 +134,6 @@ def _say_what_next(plan: "Plan", asked: options.Asked, file: Path, column: str |
 
 def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:
     """Refuse names that nothing can be written to, before any work is done; people's own data stays as it is."""
-    from shuffledp.errors import ParameterError
     from shuffledp.pictures.curves import check_picture_path
     from shuffledp.tables.written import check_table_path
 
@@ -156,8 +155,6 @@ def _with_domain(asked: options.Asked, file: Path, column: str | None, *, public
 
 
 def _candidates(names: str | None, categories: "Categories") -> tuple[str, ...] | None:
-    from shuffledp.errors import ParameterError
-
     if names is None:
         return None
     if not categories.is_open:

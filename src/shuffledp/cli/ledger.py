@@ -7,6 +7,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, print_json, show, table
+from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.accounting.ledger import Ledger, Left
@@ -26,7 +27,6 @@ def open_ledger(
 ) -> None:
     """Grant a population a budget, once."""
     from shuffledp.accounting.ledger import Ledger
-    from shuffledp.privacy import Privacy
 
     _report(Ledger.open(file, population, Privacy(epsilon, delta)), as_json=as_json)
 

@@ -7,6 +7,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, next_steps, print_json, show, table
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import PredictedBound, Problem, Solver
@@ -43,7 +44,6 @@ def plan_optimize(
     as_json: options.AsJson = False,
 ) -> None:
     """A convex loss, minimized by shuffled gradients: what every solver can promise, and which one to take."""
-    from shuffledp.errors import ParameterError
     from shuffledp.learn.estimators.declared import check_moderate
     from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
 

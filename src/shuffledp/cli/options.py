@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.privacy import Privacy
+
 if TYPE_CHECKING:
-    from shuffledp.privacy import Privacy
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
@@ -148,9 +150,6 @@ def bits_of(seed: int | None) -> "RandomBits":
 
 def target(users: int | None, epsilon: float | None, delta: float | None) -> "tuple[int, Privacy]":
     """How many users, and the privacy; each must be given."""
-    from shuffledp.errors import ParameterError
-    from shuffledp.privacy import Privacy
-
     missing = [name for name, value in (("users", users), ("epsilon", epsilon), ("delta", delta)) if value is None]
     if missing or users is None or epsilon is None or delta is None:
         raise ParameterError(missing[0], None, "must be given", f"add --{missing[0]}, or --plan with a plan's file")
@@ -159,8 +158,6 @@ def target(users: int | None, epsilon: float | None, delta: float | None) -> "tu
 
 def one_of_file_and_synthetic(file: Path | None, synthetic: bool, **columns: str | None) -> None:
     """Refuse neither and both of a file and made-up data, and columns where there is no file."""
-    from shuffledp.errors import ParameterError
-
     if synthetic == (file is not None):
         way_out = "name a CSV, Parquet or .npy file, or make data up"
         raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
@@ -217,7 +214,6 @@ class Asked:
     @cached_property
     def family(self) -> "Family[Any]":
         """The family; an unknown one is refused."""
-        from shuffledp.errors import ParameterError
         from shuffledp.protocols.catalogue import PROTOCOLS
 
         family = PROTOCOLS.get(self.protocol)
@@ -243,7 +239,6 @@ class Asked:
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
         from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
-        from shuffledp.errors import ParameterError
         from shuffledp.protocols.domains.categories import as_categories
 
         known = options_of(self.family)
@@ -315,8 +310,6 @@ class Asked:
 
     def _known(self) -> dict[str, Any]:
         """What is said about the users' values; the dimension may be left to a file."""
-        from shuffledp.errors import ParameterError
-
         try:
             return self.family.read_domain(self.domain)
         except ParameterError as missing:
@@ -325,8 +318,6 @@ class Asked:
             return self.domain
 
     def _check_rows(self, plan: "Plan", rows: int) -> None:
-        from shuffledp.errors import ParameterError, ShuffleDPError
-
         try:
             plan.check_reports(rows)
         except ShuffleDPError:
@@ -425,7 +416,5 @@ def takes_plan(
 
 def _refuse_beside_plan(options: Mapping[str, Any]) -> None:
     """A plan decides everything: options beside it would be silently ignored, so they are refused."""
-    from shuffledp.errors import ParameterError
-
     for name, value in options.items():
         raise ParameterError(name, value, "is decided by --plan", "leave it out, or make another plan")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from shuffledp.errors import ParameterError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -138,7 +140,6 @@ def show(*renderables: Any) -> None:
 
 def draw(presented: "Presentation", picture: Path) -> None:
     """Draw an answer's chart; one number has none."""
-    from shuffledp.errors import ParameterError
     from shuffledp.pictures.bars import draw_bars
     from shuffledp.pictures.distribution import draw_distribution
 

@@ -20,6 +20,7 @@ from shuffledp.cli.output import (
 )
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import method_rows
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -136,7 +137,6 @@ def _draw(found: Any, picture: Path) -> None:
 
 def _check_out(out: Path | None, domain: str | None) -> None:
     from shuffledp.cli.domains import is_same_file
-    from shuffledp.errors import ParameterError
 
     if out is not None and domain is not None and is_same_file(out, Path(domain)):
         raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
@@ -144,8 +144,6 @@ def _check_out(out: Path | None, domain: str | None) -> None:
 
 def _compare(asked: options.Asked, out: Path | None, *, as_json: bool) -> None:
     """A method that protects nobody: numbers to compare with, no plan."""
-    from shuffledp.errors import ParameterError
-
     name, request = asked.method, asked.request
     for option in ("honest_fraction", "max_messages", "constants"):
         if request[option] != options.REQUEST[option][1]:

@@ -10,6 +10,7 @@ from shuffledp.cli import options
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
 from shuffledp.cli.progress import simulated
+from shuffledp.errors import ParameterError
 
 Quantiles = Annotated[str, typer.Option("--quantiles", help="Ranks between 0 and 1.", metavar="Q,Q,...")]
 Out = Annotated[
@@ -31,7 +32,6 @@ def quantile(
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column, each with an interval that holds the true one."""
-    from shuffledp.errors import ParameterError
     from shuffledp.pictures.curves import check_picture_path
     from shuffledp.protocols.presentation import View
 
@@ -91,8 +91,6 @@ def quantile(
 
 
 def _ranks(text: str) -> tuple[float, ...]:
-    from shuffledp.errors import ParameterError
-
     try:
         ranks = tuple(float(word) for word in text.split(","))
     except ValueError:

@@ -9,6 +9,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, print_json, show
 from shuffledp.cli.progress import users_reporting
+from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.service.client import Sent
@@ -49,7 +50,6 @@ def report(
     With an outbox and neither VALUE nor --file, what an earlier run could not deliver is sent. A file that was
     interrupted goes on where it stopped if the outbox is the same: no row is ever randomized twice.
     """
-    from shuffledp.errors import ParameterError
     from shuffledp.service.client import Client
     from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
@@ -110,8 +110,6 @@ def _values(value: str | None, task: "Task") -> Any:
     """Values from the command line or from standard input: numbers, or a category's name."""
     import numpy as np
 
-    from shuffledp.errors import DataError
-
     if value is None:
         return np.empty(0)
     named = task.plan.domain.named
@@ -133,8 +131,6 @@ def _values(value: str | None, task: "Task") -> Any:
 
 
 def _number(text: str, parameter: str, where: str) -> Any:
-    from shuffledp.errors import DataError
-
     def one(word: str) -> int | float:
         word = word.strip()
         if word.lower() in ("true", "false"):

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shuffledp.errors import ParameterError
+
 if TYPE_CHECKING:
     import uvicorn
 
@@ -118,8 +120,6 @@ def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) ->
 
 def _text(path: Path) -> str:
     """A task's text; a shuffler must not understand more of it."""
-    from shuffledp.errors import ParameterError
-
     try:
         return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
+from shuffledp.errors import InfeasibleError, ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.family import Choice
@@ -21,8 +22,6 @@ def plans_of(asked: options.Asked, known: Mapping[str, Any] | None = None) -> di
     Raises:
         ParameterError: no method takes the question, and not for want of users, messages or privacy.
     """
-    from shuffledp.errors import InfeasibleError, ParameterError
-
     found: dict[str, Any] = dict(known or {})
     for name in asked.family.methods:
         if name in found:

@@ -7,6 +7,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import collusions_of, facts, heading, next_steps, print_json, show, table
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,6 @@ def create(
 ) -> None:
     """Make a task: a plan, the analyzer's public key and what the shuffler may know. It is never changed."""
     from shuffledp.accounting.ledger import Ledger
-    from shuffledp.errors import ParameterError
     from shuffledp.files import settle_name, whole_file
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import load_public_key
@@ -84,7 +84,6 @@ def send(
 
     import httpx
 
-    from shuffledp.errors import ParameterError
     from shuffledp.randomness import RandomBits
     from shuffledp.service.client.calls import TIMEOUT, Calls, check_url
     from shuffledp.service.keys import load_token

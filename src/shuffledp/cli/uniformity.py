@@ -6,6 +6,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.errors import ParameterError
 
 FalseAlarm = Annotated[
     float, typer.Option("--false-alarm", help="The probability to reject a true claim, at most.", metavar="P")
@@ -32,7 +33,6 @@ def uniformity(
     as_json: options.AsJson = False,
 ) -> None:
     """Test whether people's categories are uniform, or follow a given distribution, with errors declared beforehand."""
-    from shuffledp.errors import ParameterError
     from shuffledp.simulation.run import simulate
 
     if users_needed == (file is not None):
