@@ -7,28 +7,19 @@ missing. Whether a value is in range is the protocol's to say. Rows are counted 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.tables.opening import (
-    blaming_csv,
-    blaming_parquet,
-    by_format,
-    check_file,
+    Table,
     choose_column,
-    first_text,
-    is_number,
-    is_numeric,
+    is_npy,
     missing,
     no_matrix,
     no_rows,
-    open_csv,
     open_npy,
-    open_parquet,
-    read_csv_schema,
     rechunk,
     wrong_kind,
 )
@@ -54,14 +45,9 @@ def stream_matrix(path: Path, columns: Sequence[str] | None = None, *, rows: int
     """
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "must be >= 1", "leave it out for a good size")
-    check_file(path)
+    is_array = is_npy(path)
     _check_distinct(columns)
-    return by_format(
-        path,
-        npy=lambda: _open_npy(path, columns, rows),
-        parquet=lambda: _open_parquet(path, columns, rows),
-        csv=lambda: _open_csv(path, columns, rows),
-    )
+    return _npy_chunks(path, columns, rows) if is_array else _table_chunks(path, columns, rows)
 
 
 def read_matrix(path: Path, columns: Sequence[str] | None = None) -> Matrix:
@@ -101,7 +87,7 @@ def _rows_or_default(rows: int | None, width: int) -> int:
     return rows or max(1, _VALUES_IN_A_CHUNK // width)
 
 
-def _open_npy(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
+def _npy_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
     if columns is not None:
         way_out = "its columns have no names, so all of them are read"
         raise DataError("columns", ", ".join(columns), f"must be left out for {path.name}", way_out)
@@ -116,71 +102,43 @@ def _open_npy(path: Path, columns: Sequence[str] | None, rows: int | None) -> It
     if not len(values):
         raise no_rows(path)
     names = [None] if values.ndim == 1 else [str(place + 1) for place in range(values.shape[1])]
-    return _npy_chunks(values.reshape(len(values), -1), names, _rows_or_default(rows, len(names)), path)
+    matrix, size = values.reshape(len(values), -1), _rows_or_default(rows, len(names))
+
+    def chunks() -> Iterator[Matrix]:
+        for start in range(0, len(matrix), size):
+            chunk = np.array(matrix[start : start + size], dtype=np.float64, order="C", subok=False)
+            _check_complete(chunk, names, start, path)
+            yield chunk
+
+    return chunks()
 
 
-def _npy_chunks(values: NDArray[Any], names: Sequence[str | None], rows: int, path: Path) -> Iterator[Matrix]:
-    for start in range(0, len(values), rows):
-        chunk = np.array(values[start : start + rows], dtype=np.float64, order="C", subok=False)
-        _check_complete(chunk, names, start, path)
-        yield chunk
-
-
-def _open_parquet(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
-    file = open_parquet(path)
-    with blaming_parquet(path):
-        schema = file.schema_arrow
-        chosen = _choose(schema.names, columns, path)
-        kinds = [schema.field(name).type for name in chosen]
-    for name, kind in zip(chosen, kinds, strict=True):
-        if not is_numeric(kind):
-            raise wrong_kind(name, path, str(kind))
-    rows = _rows_or_default(rows, len(chosen))
-    return rechunk(_parquet_pieces(file, chosen, rows, path), rows, path)
-
-
-def _parquet_pieces(file: Any, chosen: list[str], rows: int, path: Path) -> Iterator[Matrix]:
-    with blaming_parquet(path):
-        yield from _arrow_pieces(file.iter_batches(batch_size=rows, columns=chosen), chosen, path)
-
-
-def _open_csv(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
+def _table_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
     import pyarrow as pa
 
-    names, kinds = read_csv_schema(path)
-    if columns is None and (numbers := [name for name in names if is_number(name)]):
-        # Taken for names, a first row without a header above it would be lost in silence.
-        problem = f"{path.name} must have its columns' names in the first line"
-        raise DataError("file", numbers[0], problem, "add a line above the values, or give those columns' names")
-    chosen = _choose(names, columns, path)
-    kind_of = dict(zip(names, kinds, strict=True))
-    # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
-    skip_blank = len(names) > 1
-    with blaming_csv(path, names):
-        for name in chosen:
-            if not is_numeric(kind_of[name]):
-                raise wrong_kind(name, path, str(kind_of[name]), *first_text(path, name, skip_blank=skip_blank))
-        # A column may begin with integers and go on with fractions; only "true" is no float.
-        types = {name: pa.bool_() if pa.types.is_boolean(kind_of[name]) else pa.float64() for name in chosen}
-        reader = open_csv(path, skip_blank=skip_blank, include_columns=chosen, column_types=types)
-    return rechunk(_csv_pieces(reader, chosen, names, path), _rows_or_default(rows, len(chosen)), path)
+    table = Table.open(path)
+    if columns is None:
+        table.check_header(table.names, "columns' names", "those columns' names")
+    chosen = _choose(table.names, columns, path)
+    table.check_numbers(chosen)
+    size = _rows_or_default(rows, len(chosen))
+    # A column may begin with integers and go on with fractions; only "true" is no float.
+    types = {name: pa.bool_() if pa.types.is_boolean(table.kinds[name]) else pa.float64() for name in chosen}
+    batches = table.batches(chosen, rows=size, column_types=types)
 
+    def pieces() -> Iterator[Matrix]:
+        row = 0
+        with table.blaming():
+            for batch in batches:
+                piece = np.empty((batch.num_rows, len(chosen)))
+                for place, name in enumerate(chosen):
+                    # A null of any type becomes NaN here, so one check finds all that is missing.
+                    piece[:, place] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
+                _check_complete(piece, chosen, row, path)
+                yield piece
+                row += len(piece)
 
-def _csv_pieces(reader: Any, chosen: list[str], names: list[str], path: Path) -> Iterator[Matrix]:
-    with blaming_csv(path, names):
-        yield from _arrow_pieces(reader, chosen, path)
-
-
-def _arrow_pieces(batches: Any, chosen: list[str], path: Path) -> Iterator[Matrix]:
-    row = 0
-    for batch in batches:
-        piece = np.empty((batch.num_rows, len(chosen)))
-        for place, name in enumerate(chosen):
-            # A null of any type becomes NaN here, so one check finds all that is missing.
-            piece[:, place] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
-        _check_complete(piece, chosen, row, path)
-        yield piece
-        row += len(piece)
+    return rechunk(pieces(), size, path)
 
 
 def _check_complete(piece: Matrix, names: Sequence[str | None], rows_before: int, path: Path) -> None:
