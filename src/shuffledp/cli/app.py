@@ -19,6 +19,7 @@ from shuffledp.cli.histogram import histogram
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.optimize import plan_optimize
+from shuffledp.cli.options import OpenCommand
 from shuffledp.cli.plan import plan_app
 from shuffledp.cli.protocols import protocols
 from shuffledp.cli.quantile import quantile
@@ -50,7 +51,8 @@ for command in (
     *(demo, simulate, histogram, count, fit, quantile, heavy_hitters, explain, protocols, compare, audit, amplify),
     *(keys, report, estimate, doctor),
 ):
-    app.command(command.__name__.replace("_", "-"))(command)
+    takes_every_family = command in (simulate, explain, protocols, audit)
+    app.command(command.__name__.replace("_", "-"), cls=OpenCommand if takes_every_family else None)(command)
 app.command("test-uniform")(uniformity)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import facts, heading, print_json, show
 from shuffledp.cli.progress import of_how_much
 
@@ -23,7 +24,7 @@ Sabotage = Annotated[
 
 @options.takes_plan()
 def audit(
-    asked: options.Asked,
+    asked: Asked,
     honest_fraction: HonestFraction = None,
     trials: Trials = None,
     confidence: Confidence = 0.999,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import facts, heading, next_steps, print_json, show, target_options
 from shuffledp.cli.progress import users_reporting
@@ -24,7 +25,7 @@ WithTruth = Annotated[bool, typer.Option("--with-truth", help="Show the true sum
 
 @options.takes_plan("counter", domain=_COUNTER, without=("method", "max_messages", "constants"))
 def count(
-    asked: options.Asked,
+    asked: Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
     columns: options.Columns = None,

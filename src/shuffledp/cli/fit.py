@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import target as target_of
 from shuffledp.cli.fit_data import (
     FitData,
     check_files_differ,
@@ -90,7 +91,7 @@ def fit(
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
-    privacy = options.target(1, epsilon, delta)[1]
+    privacy = target_of(1, epsilon, delta)[1]
     if out is not None:
         check_target_path("out", out)
     if report is not None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import target
 from shuffledp.cli.output import facts, print_json, show, table
 from shuffledp.cli.progress import working
 
@@ -44,7 +45,7 @@ def heavy_hitters(
     from shuffledp.tables.texts import read_texts
 
     texts = read_texts(file, column)
-    people, privacy = options.target(len(texts), epsilon, delta)
+    people, privacy = target(len(texts), epsilon, delta)
     search: Any = PROTOCOLS["heavy-hitters"].plan(
         users=people,
         privacy=privacy,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import domains, options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
 from shuffledp.cli.progress import simulated, working
@@ -33,7 +34,7 @@ IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --doma
 
 @options.takes_plan("histogram", domain=("domain", "categories", "other"), without=("users", "noise"))
 def histogram(
-    asked: options.Asked,
+    asked: Asked,
     file: options.File,
     column: options.Column = None,
     domain_is_public: IsPublic = False,
@@ -116,7 +117,7 @@ def histogram(
     _say_what_next(plan, asked, file, column, chart)
 
 
-def _say_what_next(plan: "Plan", asked: options.Asked, file: Path, column: str | None, chart: Path | None) -> None:
+def _say_what_next(plan: "Plan", asked: Asked, file: Path, column: str | None, chart: Path | None) -> None:
     values, target = asked.values or plan.options, target_options(plan)
     same = f"histogram --users {plan.users} {target} {values}"
     data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
@@ -145,7 +146,7 @@ def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:
             raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
 
 
-def _with_domain(asked: options.Asked, file: Path, column: str | None, *, public: bool) -> options.Asked:
+def _with_domain(asked: Asked, file: Path, column: str | None, *, public: bool) -> Asked:
     """What is asked, with a domain that is read from the file itself where that is no secret."""
     domain = asked.typed.get("domain")
     if domain is None or not domains.is_from_data(domain, file):

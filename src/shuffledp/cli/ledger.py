@@ -39,7 +39,7 @@ def show_ledger(file: File, as_json: options.AsJson = False) -> None:
     _report(Ledger.load(file), as_json=as_json)
 
 
-@ledger_app.command("spend")
+@ledger_app.command("spend", cls=options.OpenCommand)
 @options.takes_plan(protocol="option")
 def spend(plan: "Plan", file: File, as_json: options.AsJson = False) -> None:
     """Record a plan before it is run; refused, with what is left, if it would pass the budget."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import target
 from shuffledp.cli.output import facts, next_steps, print_json, show, table
 from shuffledp.errors import ParameterError
 
@@ -47,7 +48,7 @@ def plan_optimize(
     from shuffledp.learn.estimators.declared import check_moderate
     from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
 
-    people, privacy = options.target(users, epsilon, delta)
+    people, privacy = target(users, epsilon, delta)
     if dimension is None:
         raise ParameterError("dimension", None, "must be given", "add --dimension, the numbers of a model")
     check_moderate("radius", radius, "say how long a model may be")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked, names_of_options
 from shuffledp.cli.output import (
     asked,
     facts,
@@ -60,13 +61,13 @@ def _command(name: str) -> Any:
     scheduled = any(parameter.name == "shufflers" for parameter in family.domain)
     command: Any = _plan_with_picture if scheduled else _plan
     left_out = ("plan_file", "constants", "method") if scheduled else ("plan_file", "noise")
-    made = options.takes_plan(name, domain=options.options_of(family), without=left_out)(command)
+    made = options.takes_plan(name, domain=names_of_options(family), without=left_out)(command)
     made.__doc__ = family.summary
     return made
 
 
 def _plan_with_picture(
-    asked: options.Asked,
+    asked: Asked,
     picture: options.Picture = None,
     out: options.PlanOut = None,
     as_json: options.AsJson = False,
@@ -78,11 +79,11 @@ def _plan_with_picture(
     _run(asked, out, picture, as_json=as_json)
 
 
-def _plan(asked: options.Asked, out: options.PlanOut = None, as_json: options.AsJson = False) -> None:
+def _plan(asked: Asked, out: options.PlanOut = None, as_json: options.AsJson = False) -> None:
     _run(asked, out, None, as_json=as_json)
 
 
-def _run(asked: options.Asked, out: Path | None, picture: Path | None, *, as_json: bool) -> None:
+def _run(asked: Asked, out: Path | None, picture: Path | None, *, as_json: bool) -> None:
     if asked.method in asked.family.comparisons:
         _compare(asked, out, as_json=as_json)
         return
@@ -142,7 +143,7 @@ def _check_out(out: Path | None, domain: str | None) -> None:
         raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
 
 
-def _compare(asked: options.Asked, out: Path | None, *, as_json: bool) -> None:
+def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
     """A method that protects nobody: numbers to compare with, no plan."""
     name, request = asked.method, asked.request
     for option in ("honest_fraction", "max_messages", "constants"):

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import is_plan, numbers, plans_of, refused
@@ -16,7 +17,7 @@ _HEADINGS = ("method", "error", "msgs", "bits", "eps 90%", "eps 50%", "liar", "a
 
 
 @options.takes_plan(without=("plan_file", "method", "noise"))
-def protocols(asked: options.Asked, as_json: options.AsJson = False) -> None:
+def protocols(asked: Asked, as_json: options.AsJson = False) -> None:
     """Every method side by side: error, messages, dropouts, lying clients."""
     family, users, privacy = asked.family, *asked.target()
     with working("asking every method", shown=not as_json):

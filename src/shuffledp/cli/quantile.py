@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
 from shuffledp.cli.progress import simulated
@@ -20,7 +21,7 @@ Out = Annotated[
 
 @options.takes_plan("ranges", domain=("domain", "steps", "branching"), without=("users", "noise"))
 def quantile(
-    asked: options.Asked,
+    asked: Asked,
     file: options.File,
     column: options.Column = None,
     quantiles: Quantiles = "0.25,0.5,0.75",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import asked as question
 from shuffledp.cli.output import facts, has_own_command, heading, next_steps, plan_options, print_json, rendered, show
 from shuffledp.cli.progress import simulated
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @options.takes_plan(protocol="option")
 def simulate(
-    asked: options.Asked,
+    asked: Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
     columns: options.Columns = None,

@@ -32,7 +32,7 @@ File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 _ANALYZER = "the analyzer"
 
 
-@task_app.command("create")
+@task_app.command("create", cls=options.OpenCommand)
 @options.takes_plan(protocol="option")
 def create(
     plan: "Plan",

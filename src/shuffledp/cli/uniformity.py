@@ -1,10 +1,12 @@
 """`shuffledp test-uniform`: whether a column follows a claimed distribution, and how many users that takes."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
 
@@ -23,7 +25,7 @@ UsersNeeded = Annotated[bool, typer.Option("--users-needed", help="Only say how 
     without=("users", "noise", "plan_file", "max_messages", "constants"),
 )
 def uniformity(
-    asked: options.Asked,
+    asked: Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
     false_alarm: FalseAlarm = 0.05,
@@ -41,7 +43,7 @@ def uniformity(
     for name, value in (("column", column), ("seed", seed)):
         if users_needed and value is not None:
             raise ParameterError(name, value, "is for a file's data", "leave it out, or --users-needed")
-    asked = asked.but(false_alarm=false_alarm)
+    asked = replace(asked, typed={**asked.typed, "false_alarm": false_alarm})
     _, privacy = asked.target(users=1)
     family: Any = asked.family
     if file is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.tables.opening import Table, choose_column, is_npy, missing, npy_column, rechunk, wrong_kind
+from shuffledp.tables.opening import OpenTable, choose_column, is_npy, missing, npy_column, rechunk, wrong_kind
 
 
 def stream_column(path: Path, column: str | None = None, *, rows: int = 1 << 18) -> Iterator[NDArray[Any]]:
@@ -64,7 +64,7 @@ def _npy_pieces(path: Path, column: str | None, rows: int) -> Iterator[NDArray[A
 
 
 def _table_pieces(path: Path, column: str | None, rows: int) -> Iterator[NDArray[Any]]:
-    table = Table.open(path)
+    table = OpenTable.open(path)
     name = choose_column(table.names, column, path)
     if column is None:
         table.check_header([name], "column's name", "that column's name")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.tables.opening import (
-    Table,
+    OpenTable,
     choose_column,
     is_npy,
     missing,
@@ -116,7 +116,7 @@ def _npy_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> 
 def _table_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
     import pyarrow as pa
 
-    table = Table.open(path)
+    table = OpenTable.open(path)
     if columns is None:
         table.check_header(table.names, "columns' names", "those columns' names")
     chosen = _choose(table.names, columns, path)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from shuffledp.tables.opening import Table, is_npy, no_matrix, open_npy
+from shuffledp.tables.opening import OpenTable, is_npy, no_matrix, open_npy
 
 
 def column_names(path: Path) -> list[str]:
@@ -16,7 +16,7 @@ def column_names(path: Path) -> list[str]:
     ['age', 'income']
     """
     if not is_npy(path):
-        return Table.open(path).names
+        return OpenTable.open(path).names
     values = open_npy(path)
     if values.ndim != 2 or values.dtype.names is not None:
         raise no_matrix(path, values)

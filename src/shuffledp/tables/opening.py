@@ -128,7 +128,7 @@ def npy_column(path: Path, column: str | None) -> tuple[NDArray[Any], str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OpenTable:
     """A CSV or Parquet file that is open: the names and types of its columns, and batches of some of them.
 
     Attributes:

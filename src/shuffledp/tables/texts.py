@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
-from shuffledp.tables.opening import Table, choose_column, is_npy, missing, no_rows, npy_column, wrong_kind
+from shuffledp.tables.opening import OpenTable, choose_column, is_npy, missing, no_rows, npy_column, wrong_kind
 
 LONGEST_TEXT = 1000
 
@@ -63,7 +63,7 @@ def _table_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
     import pyarrow as pa
     from pyarrow import types
 
-    table = Table.open(path)
+    table = OpenTable.open(path)
     name = choose_column(table.names, column, path)
     kind = pa.large_string() if table.parquet is None else table.kinds[name]
     kind = kind.value_type if types.is_dictionary(kind) else kind
