@@ -12,14 +12,10 @@ from shuffledp.cli.progress import of_how_much
 REFUTED = 3
 _FOUND = ("verdict", "epsilon_claimed", "epsilon_lower_bound", "epsilon_exact", "delta", "trials", "confidence")
 
-HonestFraction = Annotated[
-    float | None, typer.Option("--honest-fraction", help="Only this part of the users reports.", metavar="G")
-]
-Trials = Annotated[int | None, typer.Option("--trials", help="Runs on each input.", metavar="T")]
-Confidence = Annotated[float, typer.Option("--confidence", help="Of the lower bound.", metavar="C")]
-Sabotage = Annotated[
-    float, typer.Option("--sabotage", help="Run with this part of the noise variance needed.", metavar="F")
-]
+HonestFraction = Annotated[float | None, typer.Option(help="Only this part of the users reports.", metavar="G")]
+Trials = Annotated[int | None, typer.Option(help="Runs on each input.", metavar="T")]
+Confidence = Annotated[float, typer.Option(help="Of the lower bound.", metavar="C")]
+Sabotage = Annotated[float, typer.Option(help="Run with this part of the noise variance needed.", metavar="F")]
 
 
 @options.takes_plan()

@@ -18,11 +18,9 @@ Out = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Seconds: small sizes and few runs, to see the page.")]
 Full = Annotated[bool, typer.Option("--full", help="A long run: large sizes, many runs, narrow intervals.")]
-Tables = Annotated[
-    list[int] | None, typer.Option("--table", help="Only this table, 1 to 6; may be given again.", metavar="N")
-]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="The privacy target of every row.", metavar="E")]
-Delta = Annotated[float, typer.Option("--delta", help="The probability left over.", metavar="D")]
+Tables = Annotated[list[int] | None, typer.Option(help="Only this table, 1 to 6; may be given again.", metavar="N")]
+Epsilon = Annotated[float, typer.Option(help="The privacy target of every row.", metavar="E")]
+Delta = Annotated[float, typer.Option(help="The probability left over.", metavar="D")]
 
 
 def compare(

@@ -8,8 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import facts, heading, next_steps, print_json, show, target_options
+from shuffledp.cli.output import facts, heading, next_steps, own_columns, print_json, question, show, target_options
 from shuffledp.cli.progress import users_reporting
 
 _MOST_NAMED = 10
@@ -18,7 +17,7 @@ _COUNTER = (
     *("shufflers", "confidence", "estimator", "bound"),
 )
 
-TableOut = Annotated[Path | None, typer.Option("--out", help="Estimates as .csv or .parquet.", metavar="FILE")]
+TableOut = Annotated[Path | None, typer.Option(help="Estimates as .csv or .parquet.", metavar="FILE")]
 Every = Annotated[bool, typer.Option("--every", help="A row for every user, not only where a batch closed.")]
 WithTruth = Annotated[bool, typer.Option("--with-truth", help="Show the true sums, too: for trying it out.")]
 
@@ -68,7 +67,7 @@ def count(
         write_table(out, _columns(plan, times, estimates_at(estimates, times)))
     truth = RunningTruth.of(estimates, values) if with_truth else None
     if picture is not None:
-        _draw(plan, estimates, closing, None if truth is None else truth.at_closing, columns, picture)
+        _draw(plan, estimates, closing, truth and truth.at_closing, columns, picture)
     last, batches = estimates.at(estimates.users), estimates.batches
     if as_json:
         print_json(
@@ -82,8 +81,8 @@ def count(
                 "bound": estimates.bound,
                 "confidence": estimates.confidence,
                 "batches": batches,
-                "truth": None if truth is None else truth.at_the_end,
-                "largest_error": None if truth is None else truth.largest_error,
+                "truth": truth and truth.at_the_end,
+                "largest_error": truth and truth.largest_error,
                 "rows": int(times.size) if out is not None else 0,
                 "out": out,
                 "picture": picture,
@@ -109,17 +108,17 @@ def count(
         (f"{total} at the end", at_the_end),
         *_by_name(plan, last),
         ("at every time", f"off by at most {estimates.bound:g}{unit}, all {estimates.users:,} times at once"),
-        *([] if truth is None else [(f"true {total}", _truth_in_words(truth, unit))]),
+        (f"true {total}", truth and _truth_in_words(truth, unit)),
         ("ran", f"{batches:,} batches closed, {how}, in {seconds:.1f} s"),
-        *((name, str(path)) for name, path in (("table", out), ("picture", picture)) if path is not None),
+        ("table", out),
+        ("picture", picture),
     ]
     show(facts(plan.title, rows))
-    which = "--columns A,B,C" if plan.domain.is_row else "--column C"
-    same = f"{plan.options} {target_options(plan)}"
+    same = f"{plan.options} {target_options(plan.privacy)}"
     next_steps(
         [
             ("how good is that", f"plan counter --users {plan.users} {same}"),
-            ("your own data", f"count YOUR.csv {which} {same} --out estimates.csv"),
+            ("your own data", f"count YOUR.csv {own_columns(plan)} {same} --out estimates.csv"),
         ]
     )
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 FAILED = 3
 
-Keys = Annotated[Path | None, typer.Option("--keys", help="A folder of keys.", metavar="FOLDER")]
+Keys = Annotated[Path | None, typer.Option(help="A folder of keys.", metavar="FOLDER")]
 TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
 Stores = Annotated[
-    list[Path] | None, typer.Option("--store", help="A server's database, or an outbox; repeat it.", metavar="FILE")
+    list[Path] | None, typer.Option(help="A server's database, or an outbox; repeat it.", metavar="FILE")
 ]
 
 

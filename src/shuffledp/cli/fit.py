@@ -32,35 +32,24 @@ _ESTIMATORS: dict[str, dict[str, str]] = {
     "regression": {"ridge": "ShuffleRidge", "huber": "ShuffleHuberRegressor"},
 }
 
-Target = Annotated[str, typer.Option("--target", help="The column to predict; its number in a .npy.", metavar="C")]
-TaskKind = Annotated[Task, typer.Option("--task", help="What the target is: one of two labels, or a number.")]
-EstimatorName = Annotated[Estimator, typer.Option("--estimator", help="auto is logistic, or ridge for numbers.")]
-Features = Annotated[str | None, typer.Option("--features", help="Columns to learn from, else all.", metavar="A,B")]
+Target = Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")]
+TaskKind = Annotated[Task, typer.Option(help="What the target is: one of two labels, or a number.")]
+EstimatorName = Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")]
+Features = Annotated[str | None, typer.Option(help="Columns to learn from, else all.", metavar="A,B")]
 Bounds = Annotated[
-    str | None,
-    typer.Option("--bounds", help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH"),
+    str | None, typer.Option(help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH")
 ]
-TargetBounds = Annotated[
-    str | None, typer.Option("--target-bounds", help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")
-]
-Classes = Annotated[
-    str | None, typer.Option("--classes", help="The two labels there are; else read from people's.", metavar="A,B")
-]
-Norm = Annotated[
-    float | None, typer.Option("--feature-norm", help="Longer rows are shortened; 1 without --bounds.", metavar="L")
-]
-Radius = Annotated[
-    float | None, typer.Option("--radius", help="No score is larger: 10, or 2 for numbers.", metavar="R")
-]
-Alpha = Annotated[float | None, typer.Option("--alpha", help="How much long models are penalized.", metavar="A")]
-GradientBound = Annotated[
-    float | None, typer.Option("--gradient-bound", help="Clip gradients to less than the loss's bound.", metavar="L")
-]
+TargetBounds = Annotated[str | None, typer.Option(help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")]
+Classes = Annotated[str | None, typer.Option(help="The two labels there are; else read from people's.", metavar="A,B")]
+Norm = Annotated[float | None, typer.Option(help="Longer rows are shortened; 1 without --bounds.", metavar="L")]
+Radius = Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")]
+Alpha = Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")]
+GradientBound = Annotated[float | None, typer.Option(help="Clip gradients to less than the loss's bound.", metavar="L")]
 Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
-Holdout = Annotated[float, typer.Option("--holdout", help="Rows kept out to measure the model on.", metavar="F")]
+Holdout = Annotated[float, typer.Option(help="Rows kept out to measure the model on.", metavar="F")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
 Report = Annotated[
-    Path | None, typer.Option("--report", help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
+    Path | None, typer.Option(help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
 ]
 
 

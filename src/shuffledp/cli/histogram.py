@@ -1,6 +1,5 @@
 """`shuffledp histogram`: a private histogram of one column of a file, in one command."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,24 +9,33 @@ import typer
 
 from shuffledp.cli import domains, options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
+from shuffledp.cli.output import (
+    SEEDED,
+    data_options,
+    draw,
+    facts,
+    heading,
+    next_steps,
+    print_json,
+    question,
+    rendered,
+    show,
+    target_options,
+)
 from shuffledp.cli.progress import simulated, working
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Categories
-    from shuffledp.protocols.plan import Plan
 
 # More messages than this take a minute and a gigabyte: then the estimate comes from its own law.
 _MOST_MESSAGES = 20_000_000
 
-Top = Annotated[int, typer.Option("--top", help="Categories to print; all go into --csv and --json.", metavar="K")]
+Top = Annotated[int, typer.Option(help="Categories to print; all go into --csv and --json.", metavar="K")]
 Chart = Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="All estimates as .csv or .parquet.", metavar="FILE")]
 Candidates = Annotated[
-    str | None,
-    typer.Option("--names", help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES"),
+    str | None, typer.Option(help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES")
 ]
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
@@ -99,38 +107,27 @@ def histogram(
             }
         )
         return
+    too_many = "" if fast else f": {messages:,} messages would be too many here"
     how = f"about {messages:,} messages made, shuffled and read in {seconds:.2f} s"
-    if by_law:
-        too_many = "" if fast else f": {messages:,} messages would be too many here"
-        how = f"from its own law in {seconds:.2f} s{too_many}"
     rows = [
         ("asked", question(plan)),
         ("each person sends", plan.sends),
         *presented.facts,
         *([] if chance is None else _shared_cells(categories, candidates, in_use, chance)),
-        ("ran", how),
-        *([("protects", "nobody: seeded noise can be repeated; leave --seed out")] if estimate.simulated else []),
-        *((name, str(path)) for name, path in (("picture", chart), ("table", table)) if path is not None),
+        ("ran", f"from its own law in {seconds:.2f} s{too_many}" if by_law else how),
+        ("protects", SEEDED if estimate.simulated else None),
+        ("picture", chart),
+        ("table", table),
     ]
     told = facts(f"{plan.title}, by {plan.method}", rows)
     show(*map(rendered, presented.listings), told, rendered(plan.compared()))
-    _say_what_next(plan, asked, file, column, chart)
-
-
-def _say_what_next(plan: "Plan", asked: Asked, file: Path, column: str | None, chart: Path | None) -> None:
-    values, target = asked.values or plan.options, target_options(plan)
+    values, target = asked.values or plan.options, target_options(plan.privacy)
     same = f"histogram --users {plan.users} {target} {values}"
-    data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
     given, explained = f"{values} {target}", f"{same} --method {plan.method}"
     if asked.file is not None:
         given = explained = f"--plan {asked.file}"
-    next_steps(
-        [
-            *([("draw it", f"histogram {data} {given} -o chart.png")] if chart is None else []),
-            ("why it is private", f"explain {explained}"),
-            ("other methods", f"plan {same}"),
-        ]
-    )
+    drawn = f"histogram {data_options(file, column)} {given} -o chart.png" if chart is None else None
+    next_steps([("draw it", drawn), ("why it is private", f"explain {explained}"), ("other methods", f"plan {same}")])
 
 
 def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:

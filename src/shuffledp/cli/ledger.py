@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 ledger_app = typer.Typer(help="Keep a population's privacy budget: open, show, spend, close.")
 
 File = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="FILE")]
-Population = Annotated[str, typer.Option("--population", help="Whose budget this is.", metavar="NAME")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget for everything together.", metavar="E")]
-Delta = Annotated[float, typer.Option("--delta", help="The probability left over, for everything.", metavar="D")]
+Population = Annotated[str, typer.Option(help="Whose budget this is.", metavar="NAME")]
+Epsilon = Annotated[float, typer.Option(help="The budget for everything together.", metavar="E")]
+Delta = Annotated[float, typer.Option(help="The probability left over, for everything.", metavar="D")]
 
 
 @ledger_app.command("open")

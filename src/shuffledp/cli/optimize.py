@@ -7,24 +7,22 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import target
-from shuffledp.cli.output import facts, next_steps, print_json, show, table
+from shuffledp.cli.output import facts, next_steps, print_json, show, table, target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import PredictedBound, Problem, Solver
 
-Dimension = Annotated[int | None, typer.Option("--dimension", help="Numbers of a model.", metavar="D")]
-Radius = Annotated[float, typer.Option("--radius", help="Models are no longer.", metavar="R")]
-Lipschitz = Annotated[float, typer.Option("--lipschitz", help="Gradients are no longer, or clipped.", metavar="L")]
-Smooth = Annotated[
-    float | None, typer.Option("--smooth", help="How fast gradients change; none if they jump.", metavar="B")
-]
-Strong = Annotated[float, typer.Option("--strong", help="Strong convexity of the loss; 0 if it has none.", metavar="S")]
+Dimension = Annotated[int | None, typer.Option(help="Numbers of a model.", metavar="D")]
+Radius = Annotated[float, typer.Option(help="Models are no longer.", metavar="R")]
+Lipschitz = Annotated[float, typer.Option(help="Gradients are no longer, or clipped.", metavar="L")]
+Smooth = Annotated[float | None, typer.Option(help="How fast gradients change; none if they jump.", metavar="B")]
+Strong = Annotated[float, typer.Option(help="Strong convexity of the loss; 0 if it has none.", metavar="S")]
 Proximal = Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")]
 Linear = Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")]
-RoundsAllowed = Annotated[int, typer.Option("--rounds-allowed", help="Rounds at most.", metavar="R")]
-Visits = Annotated[int | None, typer.Option("--visits", help="Rounds one user may be in; else all.", metavar="V")]
-SolverName = Annotated[str, typer.Option("--solver", help="auto, or one of those compared.", metavar="NAME")]
+RoundsAllowed = Annotated[int, typer.Option(help="Rounds at most.", metavar="R")]
+Visits = Annotated[int | None, typer.Option(help="Rounds one user may be in; else all.", metavar="V")]
+SolverName = Annotated[str, typer.Option(help="auto, or one of those compared.", metavar="NAME")]
 
 
 def plan_optimize(
@@ -91,7 +89,7 @@ def plan_optimize(
     show(facts("Shuffle private convex optimization", shown), _table(rows, chosen.name))
     next_steps(
         [
-            ("learn from a file", f"fit YOUR.csv --target C --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"),
+            ("learn from a file", f"fit YOUR.csv --target C {target_options(privacy)}"),
             ("for a program", "plan optimize ... --json"),
         ]
     )

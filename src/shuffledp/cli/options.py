@@ -14,7 +14,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.randomness import RandomBits
 
-AnalyzerUrl = Annotated[str | None, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
+AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option(help="The file's column of values.", metavar="C")]
 Columns = Annotated[str | None, typer.Option(help="Vectors: the file's columns; all if left out.", metavar="A,B,C")]
@@ -33,7 +33,7 @@ Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metav
 Picture = Annotated[Path | None, typer.Option(help="Draw a PNG or SVG.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
-ShufflerUrl = Annotated[str | None, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
+ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 Users = Annotated[int | None, typer.Option(help="How many people report.", metavar="N")]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,8 +52,8 @@ def fail(message: str, parameter: str | None = None, value: Any = None, *, as_js
         typer.echo(f"shuffledp: {message}", err=True)
 
 
-def facts(title: str, rows: Sequence[tuple[str, str]]) -> "Table":
-    """A table of names and values."""
+def facts(title: str, rows: Iterable[tuple[str, Any]]) -> "Table":
+    """A table of names and values; where a value is None there is nothing to say."""
     from rich import box
     from rich.table import Table
 
@@ -59,7 +61,8 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> "Table":
     found.add_column(style="dim", no_wrap=True)
     found.add_column(overflow="fold")
     for name, value in rows:
-        found.add_row(name, value)
+        if value is not None:
+            found.add_row(name, str(value))
     return found
 
 
@@ -171,14 +174,28 @@ def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
     ]
 
 
-def target_options(plan: "Plan") -> str:
-    """The privacy of a plan as it is typed."""
-    return f"--epsilon {plan.privacy.epsilon!r} --delta {plan.privacy.delta!r}"
+def target_options(privacy: Privacy) -> str:
+    """An epsilon and a delta as they are typed."""
+    return f"--epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
+
+
+def data_options(file: Path, column: str | None) -> str:
+    """A file and its column as they are typed."""
+    return shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
+
+
+def own_columns(plan: "Plan") -> str:
+    """How the columns of somebody's own file are named."""
+    return "--columns A,B,C" if plan.domain.is_row else "--column C"
+
+
+SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
+"""Whom an answer protects that can be repeated."""
 
 
 def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:
     """The options that make this plan again; those for the values as they were typed, if that is known."""
-    words = [f"--users {plan.users} {target_options(plan)}", plan.options if values is None else values]
+    words = [f"--users {plan.users} {target_options(plan.privacy)}", plan.options if values is None else values]
     words.append(f"--method {plan.method}")
     if max_messages is not None:
         words.append(f"--max-messages {max_messages}")
@@ -189,7 +206,7 @@ def plan_options(plan: "Plan", max_messages: int | None = None, values: str | No
     return " ".join(word for word in words if word)
 
 
-def asked(plan: "Plan") -> str:
+def question(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
     return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
@@ -202,10 +219,11 @@ def has_own_command(plan: "Plan") -> bool:
     return plan.file_command != Plan.file_command
 
 
-def next_steps(steps: Sequence[tuple[str, str]]) -> None:
-    """What to try next: a word about it, and the command as it can be typed here."""
+def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:
+    """What to try next: a word about it, and the command as it can be typed here; None where it was done already."""
     import shutil
 
+    steps = [(what, arguments) for what, arguments in suggested if arguments is not None]
     typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
     program = "shuffledp" if shutil.which("shuffledp") == typed else typed
     width = max(len(what) for what, _ in steps)

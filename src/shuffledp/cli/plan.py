@@ -8,12 +8,13 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked, names_of_options
 from shuffledp.cli.output import (
-    asked,
     facts,
     has_own_command,
     next_steps,
+    own_columns,
     plan_options,
     print_json,
+    question,
     rendered,
     show,
     target_options,
@@ -101,14 +102,13 @@ def _run(asked: Asked, out: Path | None, picture: Path | None, *, as_json: bool)
         return
     _tell(found, choice.why, rows, {"picture": picture, "written to": out})
     named = str(out) if out is not None else "plan.json"
-    values, own = asked.values or None, f"{found.options} {target_options(found)}"
-    keep = ("keep the plan", f"plan {found.protocol} {plan_options(found, limit, values)} -o plan.json")
-    which = "--columns A,B,C" if found.domain.is_row else "--column C"
+    keep = f"plan {found.protocol} {plan_options(found, limit, asked.values or None)} -o plan.json"
+    own = f"{found.file_command} YOUR.csv {own_columns(found)} {found.options} {target_options(found.privacy)}"
     next_steps(
         [
-            *([keep] if out is None else []),
+            ("keep the plan", keep if out is None else None),
             ("run it on made-up data", f"simulate --plan {named} --synthetic"),
-            *([("your own data", f"{found.file_command} YOUR.csv {which} {own}")] if has_own_command(found) else []),
+            ("your own data", own if has_own_command(found) else None),
             ("why it is private", f"explain --plan {named}"),
         ]
     )
@@ -116,12 +116,12 @@ def _run(asked: Asked, out: Path | None, picture: Path | None, *, as_json: bool)
 
 def _tell(found: "Plan", why: str, rows: list[dict[str, Any]] | None, files: dict[str, Path | None]) -> None:
     said = [
-        ("asked", asked(found)),
+        ("asked", question(found)),
         ("protected against", _against(found.honest_fraction)),
         # Methods that have a table below need no words.
         ("method", why if rows is None else why.partition("; ")[0]),
         *found.facts(),
-        *((name, str(file)) for name, file in files.items() if file is not None),
+        *files.items(),
     ]
     compared = found.compared() if rows is None else found.methods_compared(rows)
     show(facts(f"{found.title}: {found.protocol} by {found.method}", said), rendered(compared))
@@ -165,7 +165,7 @@ def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
         ("standard error", f"{document['standard_error']:.4g}"),
     ]
     show(facts(f"For comparison only: {asked.protocol} by {name} (P_Amp)", rows))
-    target = f"--users {users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} {asked.values}"
+    target = f"--users {users} {target_options(privacy)} {asked.values}"
     next_steps([("what can be run instead", f"plan {asked.protocol} {target}")])
 
 

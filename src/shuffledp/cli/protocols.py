@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import next_steps, print_json, show, table
+from shuffledp.cli.output import next_steps, print_json, show, table, target_options
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import is_plan, numbers, plans_of, refused
 
@@ -43,7 +43,7 @@ def protocols(asked: Asked, as_json: options.AsJson = False) -> None:
     )
     show(table(title, _HEADINGS, [_cells(*row) for row in rows], left=("also",), folded=("also",)), legend)
     first = next((row["method"] for _, row in rows if row["available"] and row["method"] in family.methods), "auto")
-    same = f"{asked.protocol} --users {users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
+    same = f"{asked.protocol} --users {users} {target_options(privacy)}"
     same = " ".join(word for word in (same, asked.values, f"--method {first}") if word)
     next_steps([("why one is private", f"explain {same}"), ("does one keep its word", f"audit {same}")])
 

@@ -1,6 +1,5 @@
 """`shuffledp quantile`: private quantiles of one column of a file, from counts of all ranges."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +7,23 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
+from shuffledp.cli.output import (
+    SEEDED,
+    data_options,
+    draw,
+    facts,
+    heading,
+    next_steps,
+    print_json,
+    question,
+    rendered,
+    show,
+    target_options,
+)
 from shuffledp.cli.progress import simulated
 from shuffledp.errors import ParameterError
 
-Quantiles = Annotated[str, typer.Option("--quantiles", help="Ranks between 0 and 1.", metavar="Q,Q,...")]
+Quantiles = Annotated[str, typer.Option(help="Ranks between 0 and 1.", metavar="Q,Q,...")]
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
 ]
@@ -72,23 +82,16 @@ def quantile(
         ("each user sends", plan.sends),
         *presented.facts,
         ("ran", f"{'its own law, no messages made' if fast else 'message by message'} in {seconds:.2f} s"),
+        ("protects", SEEDED if estimate.simulated else None),
+        ("clipped", f"{clipped:,} values were brought into the domain" if clipped and shows_truth else None),
+        ("picture", out),
     ]
-    if estimate.simulated:
-        rows.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
-    if clipped and shows_truth:
-        rows.append(("clipped", f"{clipped:,} values were brought into the domain"))
-    if out is not None:
-        rows.append(("picture", str(out)))
     show(facts(f"Private quantiles: ranges by {plan.method}", rows), *map(rendered, presented.listings))
     limit = asked.request["max_messages"]
-    same = f"{plan.options} {target_options(plan)}" + ("" if limit is None else f" --max-messages {limit}")
-    data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
-    next_steps(
-        [
-            *([("see the distribution", f"quantile {data} {same} -o cdf.png")] if out is None else []),
-            ("keep the plan", f"plan ranges --users {plan.users} {same} -o plan.json"),
-        ]
-    )
+    same = f"{plan.options} {target_options(plan.privacy)}" + ("" if limit is None else f" --max-messages {limit}")
+    see = f"quantile {data_options(file, column)} {same} -o cdf.png" if out is None else None
+    keep = f"plan ranges --users {plan.users} {same} -o plan.json"
+    next_steps([("see the distribution", see), ("keep the plan", keep)])
 
 
 def _ranks(text: str) -> tuple[float, ...]:

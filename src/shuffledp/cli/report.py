@@ -24,12 +24,11 @@ Value = Annotated[
         show_default=False,
     ),
 ]
-File = Annotated[Path | None, typer.Option("--file", help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
-ShufflerUrl = Annotated[str, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for enrol.", metavar="FILE")]
+File = Annotated[Path | None, typer.Option(help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
+ShufflerUrl = Annotated[str, typer.Option(help="Where the shuffler is.", metavar="URL")]
+TokenFile = Annotated[Path, typer.Option(help="The file of the token for enrol.", metavar="FILE")]
 OutboxFile = Annotated[
-    Path | None,
-    typer.Option("--outbox", help="Keep what is not acknowledged here, and send it first.", metavar="FILE"),
+    Path | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE")
 ]
 
 
@@ -86,23 +85,17 @@ def _document(task: "Task", values: int, left: "Sent", sent: "Sent", waiting: in
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
+    known, again, lost = values - sent.reports, left.retried + sent.retried, left.refused + sent.refused
+    before, late = left.reports, "old reports came too late and reached nobody: those may be reported again"
     rows = [
         ("task", task.id[:12]),
         ("acknowledged", f"{sent.reports:,} reports in {seconds:.1f} s: the shuffler has them on disk"),
+        ("from before", f"{before:,} reports that the outbox held are acknowledged, too" if before else None),
+        ("known", f"{known:,} rows of this file were reported before" if known > 0 else None),
+        ("sent again", f"{again:,}: nothing is counted twice" if again else None),
+        ("refused", f"{lost:,} {late}" if lost else None),
+        ("what was sent", f"{task.plan.protocol} by {task.plan.method}: noisy messages that only the analyzer reads"),
     ]
-    if left.reports:
-        rows.append(("from before", f"{left.reports:,} reports that the outbox held are acknowledged, too"))
-    if values > sent.reports:
-        rows.append(("known", f"{values - sent.reports:,} rows of this file were reported before"))
-    again = left.retried + sent.retried
-    if again:
-        rows.append(("sent again", f"{again:,}: nothing is counted twice"))
-    lost = left.refused + sent.refused
-    if lost:
-        rows.append(("refused", f"{lost:,} old reports came too late and reached nobody: those may be reported again"))
-    rows.append(
-        ("what was sent", f"{task.plan.protocol} by {task.plan.method}: noisy messages that only the analyzer reads")
-    )
     show(facts("Reported", rows))
 
 

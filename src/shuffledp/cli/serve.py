@@ -12,19 +12,15 @@ if TYPE_CHECKING:
 
 serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.", no_args_is_help=True)
 
-Keys = Annotated[
-    Path, typer.Option("--keys", help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")
-]
-Tasks = Annotated[
-    list[Path] | None, typer.Option("--task", help="A task to serve; repeat it for more.", metavar="FILE")
-]
-Store = Annotated[str, typer.Option("--store", help="The database, made if it is new.", metavar="FILE")]
-Host = Annotated[str, typer.Option("--host", help="Another address than this machine's own needs TLS.", metavar="A")]
-TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, PEM.", metavar="FILE")]
-TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key, PEM.", metavar="FILE")]
-Analyzer = Annotated[str, typer.Option("--analyzer", help="Where full batches go.", metavar="URL")]
-Lease = Annotated[float, typer.Option("--lease-seconds", help="How long a seat waits for its report.", metavar="S")]
-Port = Annotated[int, typer.Option("--port", help="Where to listen.", metavar="P")]
+Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
+Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
+Store = Annotated[str, typer.Option(help="The database, made if it is new.", metavar="FILE")]
+Host = Annotated[str, typer.Option(help="Another address than this machine's own needs TLS.", metavar="A")]
+TlsCert = Annotated[Path | None, typer.Option(help="A certificate, PEM.", metavar="FILE")]
+TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")]
+Analyzer = Annotated[str, typer.Option(help="Where full batches go.", metavar="URL")]
+Lease = Annotated[float, typer.Option(help="How long a seat waits for its report.", metavar="S")]
+Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
 
 
 @serve_app.command("shuffler")

@@ -4,12 +4,22 @@ from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import facts, has_own_command, heading, next_steps, plan_options, print_json, rendered, show
+from shuffledp.cli.output import (
+    facts,
+    has_own_command,
+    heading,
+    next_steps,
+    own_columns,
+    plan_options,
+    print_json,
+    question,
+    rendered,
+    show,
+)
 from shuffledp.cli.progress import simulated
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.plan import Plan
+    pass
 
 
 @options.takes_plan(protocol="option")
@@ -74,17 +84,12 @@ def simulate(
     told = facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows)
     show(*map(rendered, presented.listings), told, rendered(plan.compared()))
     made = f"{plan.protocol} {plan_options(plan, asked.request.get('max_messages'), asked.values or None)}"
+    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
+    own = (plan.file_command, "YOUR.csv", own_columns(plan), protocol, plan.options, "--epsilon 1 --delta 1e-6")
     next_steps(
         [
             ("why it is private", f"explain {made if asked.file is None else f'--plan {asked.file}'}"),
             ("keep the plan", f"plan {made} -o plan.json"),
-            ("your own data", _own_data(plan)),
+            ("your own data", " ".join(word for word in own if word)),
         ]
     )
-
-
-def _own_data(plan: "Plan") -> str:
-    which = "--columns A,B,C" if plan.domain.is_row else "--column C"
-    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
-    words = (plan.file_command, "YOUR.csv", which, protocol, plan.options, "--epsilon 1 --delta 1e-6")
-    return " ".join(word for word in words if word)
