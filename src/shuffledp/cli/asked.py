@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,6 +115,16 @@ class Asked:
         words = (f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items())
         return " ".join(words)
 
+    def with_data_as_domain(self, file: Path, column: str | None, *, public: bool) -> "Asked":
+        """The same, where the domain is said to be what occurs in the file itself: it is read, if that is no secret."""
+        from shuffledp.cli.domains import is_from_data, occurring
+
+        domain = self.typed.get("domain")
+        if domain is None or not is_from_data(domain, file):
+            return self
+        found = occurring(file, column, domain, self.typed.get("other"), public=public)
+        return replace(self, typed={}, categories=found)
+
     def with_file(
         self, file: Path, column: str | None, columns: str | None = None, *, clip: bool = False
     ) -> "tuple[Plan, Any, int]":
@@ -129,22 +139,21 @@ class Asked:
         from shuffledp.cli.domains import read_values, refuse_data
         from shuffledp.protocols.domains.domain import Categories
 
-        more: dict[str, Any] = {}
+        known: dict[str, Any] = {}
         if self.loaded is not None:
             domain = self.loaded.domain
-            named, in_rows, words = domain.named, domain.is_row, domain.reads == "words"
-            values = read_values(file, column, columns, named=named, in_rows=in_rows, words=words)
+            named, in_rows, reads = domain.named, domain.is_row, domain.reads
         else:
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
             in_rows = "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
-            words = self.family.reads == "words"
-            values = read_values(file, column, columns, named=named, in_rows=in_rows, words=words)
-            users = self.request.get("users")
-            more = {"users": len(values) if users is None else users}
-            if in_rows and "domain" not in known:
-                more["dimension"] = known.get("dimension", values.shape[1])
+            reads = self.family.reads
+        values = read_values(file, column, columns, named=named, in_rows=in_rows, words=reads == "words")
+        users = self.request.get("users")
+        more = {"users": len(values) if users is None else users}
+        if in_rows and "domain" not in known:
+            more["dimension"] = known.get("dimension", values.shape[1])
         plan = self.plan(**more)
         try:
             plan.check_reports(len(values))

@@ -1,13 +1,12 @@
 """`shuffledp histogram`: a private histogram of one column of a file, in one command."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shuffledp.cli import domains, options
+from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import (
     SEEDED,
@@ -15,6 +14,7 @@ from shuffledp.cli.output import (
     draw,
     facts,
     heading,
+    is_same_file,
     next_steps,
     print_json,
     question,
@@ -56,6 +56,7 @@ def histogram(
     as_json: options.AsJson = False,
 ) -> None:
     """A private histogram of a file's column: how many people have each category, and how far off that is."""
+    from shuffledp.cli.domains import looked_up
     from shuffledp.protocols.presentation import View
 
     _check_outputs(file, chart, table)
@@ -64,11 +65,11 @@ def histogram(
     bits = options.bits_of(seed)
     if asked.file is None:
         asked.target(users=1)
-        asked = _with_domain(asked, file, column, public=domain_is_public)
+        asked = asked.with_data_as_domain(file, column, public=domain_is_public)
     with working("choosing a method", shown=not as_json):
         plan, codes, _ = asked.with_file(file, column)
     categories: Any = plan.domain.named
-    candidates = _candidates(names, categories)
+    candidates = looked_up(names, categories)
     messages = round(plan.users * plan.mean_messages(codes))
     by_law = fast or messages > _MOST_MESSAGES
     estimate, seconds = simulated(plan, codes, bits=bits, fast=by_law, shown=not as_json)
@@ -139,30 +140,8 @@ def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:
         check_picture_path(chart)
     if table is not None:
         check_table_path(table, "csv")
-        if domains.is_same_file(table, file):
+        if is_same_file(table, file):
             raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
-
-
-def _with_domain(asked: Asked, file: Path, column: str | None, *, public: bool) -> Asked:
-    """What is asked, with a domain that is read from the file itself where that is no secret."""
-    domain = asked.typed.get("domain")
-    if domain is None or not domains.is_from_data(domain, file):
-        return asked
-    found = domains.occurring(file, column, domain, asked.typed.get("other"), public=public)
-    return replace(asked, typed={}, categories=found)
-
-
-def _candidates(names: str | None, categories: "Categories") -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if not categories.is_open:
-        problem = f"are for hashed domains; {categories.kind} are known already"
-        raise ParameterError("names", names, problem, "leave it out, or take --domain hash:CELLS")
-    found = domains.parse_names(names, "names")
-    if len(set(found)) < len(found):
-        twice = next(name for place, name in enumerate(found) if name in found[:place])
-        raise ParameterError("names", f"{twice} twice", "must name each once", "remove one of them")
-    return found
 
 
 def _shared_cells(

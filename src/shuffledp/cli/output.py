@@ -160,6 +160,14 @@ def write_plan(plan: "Plan", file: Path | None) -> None:
         write_text_whole(file, json.dumps(plan.document(), indent=2) + "\n")
 
 
+def is_same_file(one: Path, another: Path) -> bool:
+    """Whether two paths lead to one file that exists."""
+    try:
+        return one.samefile(another)
+    except (OSError, ValueError):
+        return False
+
+
 def heading(plan: "Plan", *without: str) -> dict[str, Any]:
     """How every document about a plan begins, but for the keys that are left out."""
     named = {name: getattr(plan, name) for name in ("protocol", "method", "users")}

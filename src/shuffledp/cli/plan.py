@@ -10,6 +10,7 @@ from shuffledp.cli.asked import Asked, names_of_options
 from shuffledp.cli.output import (
     facts,
     has_own_command,
+    is_same_file,
     next_steps,
     own_columns,
     plan_options,
@@ -137,8 +138,6 @@ def _draw(found: Any, picture: Path) -> None:
 
 
 def _check_out(out: Path | None, domain: str | None) -> None:
-    from shuffledp.cli.domains import is_same_file
-
     if out is not None and domain is not None and is_same_file(out, Path(domain)):
         raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
 

@@ -12,6 +12,7 @@ from shuffledp.cli.progress import users_reporting
 from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
+    from shuffledp.protocols.domains.domain import Domain
     from shuffledp.service.client import Sent
     from shuffledp.service.task import Task
 
@@ -49,6 +50,7 @@ def report(
     With an outbox and neither VALUE nor --file, what an earlier run could not deliver is sent. A file that was
     interrupted goes on where it stopped if the outbox is the same: no row is ever randomized twice.
     """
+    from shuffledp.cli.domains import read_own_values
     from shuffledp.service.client import Client
     from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
@@ -64,7 +66,8 @@ def report(
         raise ParameterError("patience", patience, "must be >= 0", "60 is the default")
     task = Task.load(task_file)
     token = load_token(token_file)
-    values = _read_file(task, file, column, columns) if file is not None else _values(value, task)
+    domain = task.plan.domain
+    values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain)
     stream = None if file is None or outbox is None else f"{file.resolve()}#{column or columns or ''}"
     started = time.perf_counter()
     with Client(task, shuffler, token, outbox, patience=patience) as client:
@@ -99,14 +102,13 @@ def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float)
     show(facts("Reported", rows))
 
 
-def _values(value: str | None, task: "Task") -> Any:
+def _values(value: str | None, domain: "Domain") -> Any:
     """Values from the command line or from standard input: numbers, or a category's name."""
     import numpy as np
 
     if value is None:
         return np.empty(0)
-    named = task.plan.domain.named
-    is_name = named is not None and named.reads == "words"
+    is_name = (domain.named or domain).reads == "words"
     if value != "-":
         return np.asarray([value if is_name else _number(value, "value", "")])
     import sys
@@ -139,19 +141,3 @@ def _number(text: str, parameter: str, where: str) -> Any:
         raise DataError(
             parameter, f"{text!r}{where}", "must be a number, or numbers with commas", "for instance 1"
         ) from None
-
-
-def _read_file(task: "Task", file: Path, column: str | None, columns: str | None) -> Any:
-    """The file's values as people have them; the client encodes what it sends."""
-    from shuffledp.cli.domains import encode_texts, read_values
-
-    domain = task.plan.domain
-    named = domain.named
-    if named is None or named.reads == "numbers" or columns is not None:
-        return read_values(file, column, columns, named=None, in_rows=domain.is_row)
-    from shuffledp.tables.texts import read_texts
-
-    texts = read_texts(file, column, blank=named.other)
-    # Looked up here, so that a value outside the domain is named by its row.
-    encode_texts(named, texts)
-    return texts.distinct[texts.where]
