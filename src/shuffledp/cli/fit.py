@@ -16,7 +16,7 @@ from shuffledp.cli.fit_data import (
     parse_classes,
     read_fit_data,
 )
-from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
+from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_writer
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import DataError, ParameterError
@@ -31,6 +31,8 @@ _ESTIMATORS: dict[str, dict[str, str]] = {
     "classification": {"logistic": "ShuffleLogisticRegression", "svc": "ShuffleLinearSVC"},
     "regression": {"ridge": "ShuffleRidge", "huber": "ShuffleHuberRegressor"},
 }
+
+_ROUNDS = ("honest_fraction", "rounds", "rounds_per_user", "users_per_round", "messages_per_user")
 
 Target = Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")]
 TaskKind = Annotated[Task, typer.Option(help="What the target is: one of two labels, or a number.")]
@@ -121,17 +123,17 @@ def fit(
         raise DataError(name, refused.value, refused.problem, refused.way_out) from None
     seconds = time.perf_counter() - started
     document = _document(model, data, target, task, seconds)
-    page = None
+    write_report = None
     if report is not None:
         curves = {
             "the private model": model.losses(*data.measured).tolist(),
             "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
         }
-        page = report_page(report, document, curves)
+        write_report = report_writer(report, document, curves)
     if out is not None:
         model.model(data.names).save(out)
-    if report is not None and page is not None:
-        page(report)
+    if write_report is not None:
+        write_report()
     document |= {"written": None if out is None else str(out), "report": None if report is None else str(report)}
     if as_json:
         print_json(document)
@@ -181,11 +183,7 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         "epsilon": guarantee.privacy.epsilon,
         "delta": guarantee.privacy.delta,
         "delta_proved": guarantee.delta,
-        "honest_fraction": guarantee.honest_fraction,
-        "rounds": guarantee.rounds,
-        "rounds_per_user": guarantee.rounds_per_user,
-        "users_per_round": guarantee.users_per_round,
-        "messages_per_user": guarantee.messages_per_user,
+        **{name: getattr(guarantee, name) for name in _ROUNDS},
         "coefficients": kept.coefficients.tolist(),
         "intercept": kept.intercept,
         "score": float(model.score(features, labels)),

@@ -68,22 +68,20 @@ def plan_optimize(
         rounds=rounds_allowed,
         visits=visits,
     )
-    rows = predicted_bounds(problem)
+    rows = [_row(row) for row in predicted_bounds(problem)]
     chosen = plan(problem, solver=solver)
     why = "asked for" if solver != "auto" else "it has the least predicted bound"
     if as_json:
         print_json(_document(problem, rows, chosen, why))
         return
     guarantee = chosen.guarantee()
+    most = guarantee.messages_per_user
     shown = [
         ("asked", f"{people:,} users, {dimension:,} numbers, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
         ("solver", f"{chosen.name}: {why}"),
         ("excess loss", f"at most {chosen.bound:.4g} in expectation, for users drawn independently"),
         ("rounds", f"{chosen.rounds:,}, of {guarantee.users_per_round:,} users or more"),
-        (
-            "each user",
-            f"is in {guarantee.rounds_per_user:,} of them, sends {guarantee.messages_per_user:,} messages at most",
-        ),
+        ("each user", f"is in {guarantee.rounds_per_user:,} of them, sends {most:,} messages at most"),
         ("delta proved", f"{guarantee.delta:.3g}"),
     ]
     show(facts("Shuffle private convex optimization", shown), _table(rows, chosen.name))
@@ -95,7 +93,13 @@ def plan_optimize(
     )
 
 
-def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "Solver", why: str) -> dict[str, Any]:
+def _row(row: "PredictedBound") -> dict[str, Any]:
+    """What a solver promises, as JSON; an infinite bound is none."""
+    endless = row.bound is not None and not math.isfinite(row.bound)
+    return row.document() | ({"bound": None, "refusal": "needs more users"} if endless else {})
+
+
+def _document(problem: "Problem", rows: list[dict[str, Any]], chosen: "Solver", why: str) -> dict[str, Any]:
     guarantee = chosen.guarantee()
     asked = problem.document()
     return {
@@ -115,32 +119,21 @@ def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "S
         "why": why,
         "bound": chosen.bound,
         "rounds": chosen.rounds,
-        "users_per_round": guarantee.users_per_round,
-        "rounds_per_user": guarantee.rounds_per_user,
-        "messages_per_user": guarantee.messages_per_user,
+        **{name: getattr(guarantee, name) for name in ("users_per_round", "rounds_per_user", "messages_per_user")},
         "delta_proved": guarantee.delta,
-        "rows": [row.document() | {"bound": _finite(row), "refusal": _refusal(row)} for row in rows],
+        "rows": rows,
         "fingerprint": chosen.fingerprint,
     }
 
 
-def _table(rows: "tuple[PredictedBound, ...]", chosen: str) -> Any:
-    bounds = {row.solver: _finite(row) for row in rows}
+def _table(rows: list[dict[str, Any]], chosen: str) -> Any:
     cells = (
         (
-            row.solver + (" <" if row.solver == chosen else ""),
-            "-" if bounds[row.solver] is None else f"{bounds[row.solver]:.4g}",
-            _refusal(row) or row.reference,
+            row["solver"] + (" <" if row["solver"] == chosen else ""),
+            "-" if row["bound"] is None else f"{row['bound']:.4g}",
+            row["refusal"] or row["reference"],
         )
         for row in rows
     )
     title = "Predicted bounds on the expected excess loss"
     return table(title, ("solver", "bound", "reference"), cells, words=("reference",))
-
-
-def _finite(row: "PredictedBound") -> float | None:
-    return row.bound if row.bound is not None and math.isfinite(row.bound) else None
-
-
-def _refusal(row: "PredictedBound") -> str | None:
-    return row.refusal if row.bound is None or math.isfinite(row.bound) else "needs more users"
