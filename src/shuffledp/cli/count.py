@@ -42,7 +42,7 @@ def count(
 
     from shuffledp.pictures.curves import check_picture_path
     from shuffledp.simulation.environments.synthetic import synthetic_values
-    from shuffledp.simulation.running_truth import RunningTruth, closing_times, estimates_at
+    from shuffledp.simulation.running_truth import RunningTruth, estimates_at
     from shuffledp.tables.written import check_table_path, write_table
 
     options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
@@ -61,7 +61,7 @@ def count(
     with users_reporting(len(values), shown=not (fast or as_json)) as progress:
         estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)
     seconds = time.perf_counter() - started
-    closing = closing_times(estimates)
+    closing = estimates.times
     times = np.arange(1, estimates.users + 1) if every else closing
     if out is not None:
         write_table(out, _columns(plan, times, estimates_at(estimates, times)))

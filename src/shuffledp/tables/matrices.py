@@ -5,53 +5,32 @@ missing. Whether a value is in range is the protocol's to say. Rows are counted 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import DataError
 from shuffledp.tables.opening import (
     OpenTable,
     choose_column,
     is_npy,
+    joined,
     missing,
     no_matrix,
     no_rows,
     open_npy,
-    rechunk,
     wrong_kind,
 )
 
 Matrix = NDArray[np.float64]
 
-_VALUES_IN_A_CHUNK = 1 << 20
-
-
-def stream_matrix(path: Path, columns: Sequence[str] | None = None, *, rows: int | None = None) -> Iterator[Matrix]:
-    r"""Read the named columns, or all, in chunks of `rows` rows (the last may be shorter), holding few at once.
-
-    Without `rows` a chunk has about a million values, however many columns there are. A .npy file has no names
-    to choose by; one dimension in it is one column. The file and its columns are checked at the call, the values
-    as they are read.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "steps.csv"
-    ...     _ = file.write_text("user,monday,tuesday\na,1,0.5\nb,0,0.25\nc,1,1\n")
-    ...     [chunk.tolist() for chunk in stream_matrix(file, ["tuesday", "monday"], rows=2)]
-    [[[0.5, 1.0], [0.25, 0.0]], [[1.0, 1.0]]]
-    """
-    if rows is not None and rows < 1:
-        raise ParameterError("rows", rows, "must be >= 1", "leave it out for a good size")
-    is_array = is_npy(path)
-    _check_distinct(columns)
-    return _npy_chunks(path, columns, rows) if is_array else _table_chunks(path, columns, rows)
+_VALUES_AT_A_TIME = 1 << 20
 
 
 def read_matrix(path: Path, columns: Sequence[str] | None = None) -> Matrix:
-    """Read a matrix whole: the chunks of `stream_matrix` put together.
+    """Read the named columns, or all. A .npy file has no names to choose by; one dimension in it is one column.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +39,9 @@ def read_matrix(path: Path, columns: Sequence[str] | None = None) -> Matrix:
     array([[1., 0.],
            [1., 1.]])
     """
-    return np.concatenate(list(stream_matrix(path, columns)))
+    is_array = is_npy(path)
+    _check_distinct(columns)
+    return joined([_npy_matrix(path, columns)] if is_array else _table_matrices(path, columns), path)
 
 
 def _check_distinct(columns: Sequence[str] | None) -> None:
@@ -83,11 +64,7 @@ def _choose(names: Sequence[str], columns: Sequence[str] | None, path: Path) -> 
     return [name if times[name] == 1 else choose_column(names, name, path) for name in columns or names]
 
 
-def _rows_or_default(rows: int | None, width: int) -> int:
-    return rows or max(1, _VALUES_IN_A_CHUNK // width)
-
-
-def _npy_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
+def _npy_matrix(path: Path, columns: Sequence[str] | None) -> Matrix:
     if columns is not None:
         way_out = "its columns have no names, so all of them are read"
         raise DataError("columns", ", ".join(columns), f"must be left out for {path.name}", way_out)
@@ -102,18 +79,12 @@ def _npy_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> 
     if not len(values):
         raise no_rows(path)
     names = [None] if values.ndim == 1 else [str(place + 1) for place in range(values.shape[1])]
-    matrix, size = values.reshape(len(values), -1), _rows_or_default(rows, len(names))
-
-    def chunks() -> Iterator[Matrix]:
-        for start in range(0, len(matrix), size):
-            chunk = np.array(matrix[start : start + size], dtype=np.float64, order="C", subok=False)
-            _check_complete(chunk, names, start, path)
-            yield chunk
-
-    return chunks()
+    matrix = np.array(values.reshape(len(values), -1), dtype=np.float64, order="C", subok=False)
+    _check_complete(matrix, names, 0, path)
+    return matrix
 
 
-def _table_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
+def _table_matrices(path: Path, columns: Sequence[str] | None) -> list[Matrix]:
     import pyarrow as pa
 
     table = OpenTable.open(path)
@@ -121,24 +92,18 @@ def _table_chunks(path: Path, columns: Sequence[str] | None, rows: int | None) -
         table.check_header(table.names, "columns' names", "those columns' names")
     chosen = _choose(table.names, columns, path)
     table.check_numbers(chosen)
-    size = _rows_or_default(rows, len(chosen))
     # A column may begin with integers and go on with fractions; only "true" is no float.
     types = {name: pa.bool_() if pa.types.is_boolean(table.kinds[name]) else pa.float64() for name in chosen}
-    batches = table.batches(chosen, rows=size, column_types=types)
-
-    def pieces() -> Iterator[Matrix]:
-        row = 0
-        with table.blaming():
-            for batch in batches:
-                piece = np.empty((batch.num_rows, len(chosen)))
-                for place, name in enumerate(chosen):
-                    # A null of any type becomes NaN here, so one check finds all that is missing.
-                    piece[:, place] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
-                _check_complete(piece, chosen, row, path)
-                yield piece
-                row += len(piece)
-
-    return rechunk(pieces(), size, path)
+    pieces: list[Matrix] = []
+    with table.blaming():
+        for batch in table.batches(chosen, rows=max(1, _VALUES_AT_A_TIME // len(chosen)), column_types=types):
+            piece = np.empty((batch.num_rows, len(chosen)))
+            for place, name in enumerate(chosen):
+                # A null of any type becomes NaN here, so one check finds all that is missing.
+                piece[:, place] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
+            _check_complete(piece, chosen, sum(map(len, pieces)), path)
+            pieces.append(piece)
+    return pieces
 
 
 def _check_complete(piece: Matrix, names: Sequence[str | None], rows_before: int, path: Path) -> None:

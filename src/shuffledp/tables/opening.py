@@ -81,27 +81,11 @@ def choose_column(names: Sequence[str], column: str | None, path: Path) -> str:
     return column
 
 
-def rechunk(pieces: Iterator[NDArray[Any]], rows: int, path: Path) -> Iterator[NDArray[Any]]:
-    """Cut pieces of any length into copies of `rows` rows each, the last perhaps shorter.
-
-    >>> [chunk.tolist() for chunk in rechunk(iter([np.arange(3), np.arange(3, 5)]), 2, Path("ages.csv"))]
-    [[0, 1], [2, 3], [4]]
-    """
-    held: list[NDArray[Any]] = []
-    room = rows
-    empty = True
-    for piece in pieces:
-        empty = empty and not len(piece)
-        while len(piece) >= room:
-            yield np.concatenate([*held, piece[:room]])
-            held, piece, room = [], piece[room:], rows
-        if len(piece):
-            held.append(piece)
-            room -= len(piece)
-    if held:
-        yield np.concatenate(held)
-    if empty:
+def joined(pieces: Sequence[NDArray[Any]], path: Path) -> NDArray[Any]:
+    """A copy of a file's pieces, one after the other; a file without a row is refused."""
+    if not any(map(len, pieces)):
         raise no_rows(path)
+    return np.concatenate(pieces)
 
 
 def open_npy(path: Path, column: str | None = None) -> NDArray[Any]:
@@ -167,7 +151,7 @@ class OpenTable:
                 raise _unreadable(self.path, "Parquet", "write it again") from broken
             raise _csv_error(self.path, self.names, broken) from broken
 
-    def batches(self, columns: list[str], *, rows: int = 1 << 16, **convert: Any) -> Any:
+    def batches(self, columns: list[str], *, rows: int = 1 << 18, **convert: Any) -> Any:
         """Batches of some columns, in this order; `rows` are those of a batch of Parquet, `convert` how CSV is read."""
         with self.blaming():
             if self.parquet is not None:
