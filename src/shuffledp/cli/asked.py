@@ -164,6 +164,30 @@ class Asked:
         own, clipped = plan.domain.clip_own_values(values) if clip and named is None else (values, 0)
         return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
 
+    def with_data(
+        self,
+        file: Path | None,
+        column: str | None,
+        columns: str | None,
+        seed: int | None,
+        *,
+        synthetic: bool,
+        clip: bool,
+    ) -> "tuple[Plan, Any, int]":
+        """As `with_file`, or with made-up values where there is no file; neither and both are refused."""
+        from shuffledp.simulation.environments.synthetic import synthetic_values
+
+        if synthetic == (file is not None):
+            way_out = "name a CSV, Parquet or .npy file, or make data up"
+            raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
+        if file is not None:
+            return self.with_file(file, column, columns, clip=clip)
+        for name, value in (("column", column), ("columns", columns)):
+            if value is not None:
+                raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
+        plan = self.plan()
+        return plan, plan.check_values(synthetic_values(plan, seed=seed)), 0
+
     def _known(self) -> dict[str, Any]:
         """What is said about the users' values; the dimension may be left to a file."""
         try:

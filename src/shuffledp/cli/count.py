@@ -8,8 +8,9 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import facts, heading, next_steps, own_columns, print_json, question, show, target_options
+from shuffledp.cli.output import check_files, facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.typed import own_columns, target_options
 
 _MOST_NAMED = 10
 _COUNTER = (
@@ -40,23 +41,13 @@ def count(
     """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture."""
     import numpy as np
 
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.simulation.environments.synthetic import synthetic_values
     from shuffledp.simulation.running_truth import RunningTruth, estimates_at
-    from shuffledp.tables.written import check_table_path, write_table
+    from shuffledp.tables.written import write_table
 
-    options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
-    if out is not None:
-        check_table_path(out)
-    if picture is not None:
-        check_picture_path(picture)
+    check_files(out=out, picture=picture)
     bits = options.bits_of(seed)
     plan: Any
-    if file is not None:
-        plan, values, _ = asked.with_file(file, column, columns)
-    else:
-        plan = asked.plan()
-        values = plan.check_values(synthetic_values(plan, seed=seed))
+    plan, values, _ = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
     started = time.perf_counter()
     with users_reporting(len(values), shown=not (fast or as_json)) as progress:
         estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, print_json, rendered, show, table
+from shuffledp.cli.output import facts, print_json, show, table
 from shuffledp.cli.servers import calls_to
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
         rows.append(("estimate", "none yet: no batch is full. A batch is never released before it is."))
     else:
         presented = _presented(plan, newest)
-        show(*map(rendered, presented.listings))
+        show(*presented.listings)
         # What has names or ranks is shown above; of a single number there is nothing but this.
         said = [("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")]
         rows += [("users so far", f"{newest['time']:,}"), *(presented.facts if presented.listings else said)]

@@ -8,7 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import SEEDED, WIDE, facts, heading, print_json, rendered, show
+from shuffledp.cli.output import SEEDED, WIDE, facts, heading, print_json, show
 from shuffledp.cli.progress import working
 
 Top = Annotated[int, typer.Option(help="Strings to find, at most.", metavar="K")]
@@ -101,4 +101,4 @@ def heavy_hitters(
         ("protects", None if bits.is_secure else SEEDED),
         ("cut", f"{cut:,} strings were longer than {length} bytes" if cut else None),
     ]
-    show(facts(search.title, told), rendered(listing))
+    show(facts(search.title, told), listing)

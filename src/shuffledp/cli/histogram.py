@@ -10,7 +10,7 @@ from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import (
     SEEDED,
-    data_options,
+    check_files,
     draw,
     facts,
     heading,
@@ -18,11 +18,10 @@ from shuffledp.cli.output import (
     next_steps,
     print_json,
     question,
-    rendered,
     show,
-    target_options,
 )
 from shuffledp.cli.progress import simulated, working
+from shuffledp.cli.typed import data_options, target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -59,7 +58,10 @@ def histogram(
     from shuffledp.cli.domains import looked_up
     from shuffledp.protocols.presentation import View
 
-    _check_outputs(file, chart, table)
+    check_files(picture=chart, csv=table)
+    # People's own data stays as it is.
+    if table is not None and is_same_file(table, file):
+        raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
     if top < 1:
         raise ParameterError("top", top, "must be >= 1", "20 is the default")
     bits = options.bits_of(seed)
@@ -121,7 +123,7 @@ def histogram(
         ("table", table),
     ]
     told = facts(f"{plan.title}, by {plan.method}", rows)
-    show(*map(rendered, presented.listings), told, rendered(plan.compared()))
+    show(*presented.listings, told, plan.compared())
     values, target = asked.values or plan.options, target_options(plan.privacy)
     same = f"histogram --users {plan.users} {target} {values}"
     given, explained = f"{values} {target}", f"{same} --method {plan.method}"
@@ -129,19 +131,6 @@ def histogram(
         given = explained = f"--plan {asked.file}"
     drawn = f"histogram {data_options(file, column)} {given} -o chart.png" if chart is None else None
     next_steps([("draw it", drawn), ("why it is private", f"explain {explained}"), ("other methods", f"plan {same}")])
-
-
-def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:
-    """Refuse names that nothing can be written to, before any work is done; people's own data stays as it is."""
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.tables.written import check_table_path
-
-    if chart is not None:
-        check_picture_path(chart)
-    if table is not None:
-        check_table_path(table, "csv")
-        if is_same_file(table, file):
-            raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
 
 
 def _shared_cells(

@@ -121,16 +121,6 @@ def bits_of(seed: int | None) -> "RandomBits":
     return RandomBits.secure() if seed is None else RandomBits.seeded(seed)
 
 
-def one_of_file_and_synthetic(file: Path | None, synthetic: bool, **columns: str | None) -> None:
-    """Refuse neither and both of a file and made-up data, and columns where there is no file."""
-    if synthetic == (file is not None):
-        way_out = "name a CSV, Parquet or .npy file, or make data up"
-        raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
-    for name, value in columns.items():
-        if synthetic and value is not None:
-            raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
-
-
 def takes_plan(
     of: str | None = None,
     *,
@@ -147,13 +137,14 @@ def takes_plan(
         of: the only family that the command is for; None if it takes all.
         protocol: how a family is named where all are taken.
         domain: options that say which values there are; all of this package's families if left out.
-        without: options that the command does not have.
+        without: options that the command does not have, of a plan's or of its own.
     """
     # What a family of another package must be told is text.
     values = {name: DOMAIN.get(name, _option(f"{of}: {name}." if of else name, name.upper())) for name in domain}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        given, *own = inspect.signature(command).parameters.values()
+        given, *declared = inspect.signature(command).parameters.values()
+        own = [parameter for parameter in declared if parameter.name not in without]
         taken = {parameter.name for parameter in own}
         options: dict[str, tuple[Any, Any]] = {
             **({} if of is not None else {"protocol": (_PROTOCOL[protocol], None)}),

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shuffledp.errors import ParameterError
-from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -99,10 +97,10 @@ def table(
         for place, name in enumerate(headings)
     ]
     lines = tuple(row if isinstance(row, ListingRow) else ListingRow(tuple(row)) for row in rows)
-    return rendered(Listing(title, tuple(columns), lines, caption))
+    return _rendered(Listing(title, tuple(columns), lines, caption))
 
 
-def rendered(listing: "Listing") -> "Table":
+def _rendered(listing: "Listing") -> "Table":
     """A listing as a table on the screen."""
     from rich import box
     from rich.table import Table
@@ -132,13 +130,15 @@ def rendered(listing: "Listing") -> "Table":
 
 
 def show(*renderables: Any) -> None:
-    """Print tables and text."""
+    """Print tables, listings and text."""
     from rich.console import Console
+
+    from shuffledp.protocols.presentation import Listing
 
     # People's own words come out as they are: a category named [bold] or :smile: is no markup.
     console = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)
     for renderable in renderables:
-        console.print(renderable)
+        console.print(_rendered(renderable) if isinstance(renderable, Listing) else renderable)
 
 
 def draw(presented: "Presentation", picture: Path) -> None:
@@ -150,6 +150,18 @@ def draw(presented: "Presentation", picture: Path) -> None:
         raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
     drawn: Any = {"bars": draw_bars, "distribution": draw_distribution}[presented.chart.kind]
     drawn(picture, **presented.chart.data)
+
+
+def check_files(**files: Path | None) -> None:
+    """Refuse names from which no format can be told, before any work is done: those of pictures, and of tables."""
+    from shuffledp.pictures.curves import check_picture_path
+    from shuffledp.tables.written import check_table_path
+
+    for option, path in files.items():
+        if path is not None and option == "picture":
+            check_picture_path(path)
+        elif path is not None:
+            check_table_path(path, option)
 
 
 def write_plan(plan: "Plan", file: Path | None) -> None:
@@ -182,49 +194,14 @@ def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
     ]
 
 
-def target_options(privacy: Privacy) -> str:
-    """An epsilon and a delta as they are typed."""
-    return f"--epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
-
-
-def data_options(file: Path, column: str | None) -> str:
-    """A file and its column as they are typed."""
-    return shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
-
-
-def own_columns(plan: "Plan") -> str:
-    """How the columns of somebody's own file are named."""
-    return "--columns A,B,C" if plan.domain.is_row else "--column C"
-
-
 SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
 """Whom an answer protects that can be repeated."""
-
-
-def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:
-    """The options that make this plan again; those for the values as they were typed, if that is known."""
-    words = [f"--users {plan.users} {target_options(plan.privacy)}", plan.options if values is None else values]
-    words.append(f"--method {plan.method}")
-    if max_messages is not None:
-        words.append(f"--max-messages {max_messages}")
-    if plan.honest_fraction != 1:
-        words.append(f"--honest-fraction {plan.honest_fraction!r}")
-    if plan.constants != "exact":
-        words.append(f"--constants {plan.constants}")
-    return " ".join(word for word in words if word)
 
 
 def question(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
     return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
-
-
-def has_own_command(plan: "Plan") -> bool:
-    """Whether a command of its own asks a file this question; all others are simulated."""
-    from shuffledp.protocols.plan import Plan
-
-    return plan.file_command != Plan.file_command
 
 
 def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:

@@ -7,22 +7,10 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked, names_of_options
-from shuffledp.cli.output import (
-    facts,
-    has_own_command,
-    is_same_file,
-    next_steps,
-    own_columns,
-    plan_options,
-    print_json,
-    question,
-    rendered,
-    show,
-    target_options,
-    write_plan,
-)
+from shuffledp.cli.output import check_files, facts, is_same_file, next_steps, print_json, question, show, write_plan
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import method_rows
+from shuffledp.cli.typed import has_own_command, own_columns, plan_options, target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -61,31 +49,16 @@ def _command(name: str) -> Any:
     family = PROTOCOLS[name]
     # Of several shufflers there is a schedule to draw, and the noise is each batch's.
     scheduled = any(parameter.name == "shufflers" for parameter in family.domain)
-    command: Any = _plan_with_picture if scheduled else _plan
-    left_out = ("plan_file", "constants", "method") if scheduled else ("plan_file", "noise")
-    made = options.takes_plan(name, domain=names_of_options(family), without=left_out)(command)
+    left_out = ("plan_file", "constants", "method") if scheduled else ("plan_file", "noise", "picture")
+    made = options.takes_plan(name, domain=names_of_options(family), without=left_out)(_plan)
     made.__doc__ = family.summary
     return made
 
 
-def _plan_with_picture(
-    asked: Asked,
-    picture: options.Picture = None,
-    out: options.PlanOut = None,
-    as_json: options.AsJson = False,
+def _plan(
+    asked: Asked, picture: options.Picture = None, out: options.PlanOut = None, as_json: options.AsJson = False
 ) -> None:
-    if picture is not None:
-        from shuffledp.pictures.curves import check_picture_path
-
-        check_picture_path(picture)
-    _run(asked, out, picture, as_json=as_json)
-
-
-def _plan(asked: Asked, out: options.PlanOut = None, as_json: options.AsJson = False) -> None:
-    _run(asked, out, None, as_json=as_json)
-
-
-def _run(asked: Asked, out: Path | None, picture: Path | None, *, as_json: bool) -> None:
+    check_files(picture=picture)
     if asked.method in asked.family.comparisons:
         _compare(asked, out, as_json=as_json)
         return
@@ -125,7 +98,7 @@ def _tell(found: "Plan", why: str, rows: list[dict[str, Any]] | None, files: dic
         *files.items(),
     ]
     compared = found.compared() if rows is None else found.methods_compared(rows)
-    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), rendered(compared))
+    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), compared)
 
 
 def _draw(found: Any, picture: Path) -> None:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import next_steps, print_json, show, table, target_options
+from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import is_plan, numbers, plans_of, refused
+from shuffledp.cli.typed import target_options
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan

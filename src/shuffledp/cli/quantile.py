@@ -7,20 +7,9 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import (
-    SEEDED,
-    data_options,
-    draw,
-    facts,
-    heading,
-    next_steps,
-    print_json,
-    question,
-    rendered,
-    show,
-    target_options,
-)
+from shuffledp.cli.output import SEEDED, check_files, draw, facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import simulated
+from shuffledp.cli.typed import data_options, target_options
 from shuffledp.errors import ParameterError
 
 Quantiles = Annotated[str, typer.Option(help="Ranks between 0 and 1.", metavar="Q,Q,...")]
@@ -43,15 +32,13 @@ def quantile(
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column, each with an interval that holds the true one."""
-    from shuffledp.pictures.curves import check_picture_path
     from shuffledp.protocols.presentation import View
 
     axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.columns
     if axes != 1:
         raise ParameterError("domain", asked.typed.get("domain"), "must be one axis for quantiles", "give one LOW:HIGH")
     ranks = _ranks(quantiles)
-    if out is not None:
-        check_picture_path(out)
+    check_files(picture=out)
     plan, codes, clipped = asked.with_file(file, column, clip=clip)
     estimate, seconds = simulated(plan, codes, bits=options.bits_of(seed), fast=fast, shown=not as_json)
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed and drawn is private.
@@ -86,7 +73,7 @@ def quantile(
         ("clipped", f"{clipped:,} values were brought into the domain" if clipped and shows_truth else None),
         ("picture", out),
     ]
-    show(facts(f"Private quantiles: ranges by {plan.method}", rows), *map(rendered, presented.listings))
+    show(facts(f"Private quantiles: ranges by {plan.method}", rows), *presented.listings)
     limit = asked.request["max_messages"]
     same = f"{plan.options} {target_options(plan.privacy)}" + ("" if limit is None else f" --max-messages {limit}")
     see = f"quantile {data_options(file, column)} {same} -o cdf.png" if out is None else None

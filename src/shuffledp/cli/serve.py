@@ -89,8 +89,7 @@ def _shuffler(
     from shuffledp.service.store import open_shuffler_store
     from shuffledp.service.tokens import HOP
 
-    tokens = load_tokens(keys)
-    texts = [_text(path) for path in tasks or []]
+    tokens, texts = load_tokens(keys), list(map(_text, tasks or ()))
     post = post_to(analyzer, tokens.secrets[HOP])
     server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
     for text in texts:
@@ -106,8 +105,7 @@ def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) ->
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.store import open_analyzer_store
 
-    tokens, key = load_tokens(keys), load_private_key(keys)
-    texts = [_text(path) for path in tasks or []]
+    tokens, key, texts = load_tokens(keys), load_private_key(keys), list(map(_text, tasks or ()))
     server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key))
     for text in texts:
         server.add_task(text)

@@ -7,7 +7,8 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import facts, next_steps, print_json, show, target_options
+from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.typed import target_options
 from shuffledp.errors import ParameterError
 
 FalseAlarm = Annotated[float, typer.Option(help="The probability to reject a true claim, at most.", metavar="P")]

@@ -1,4 +1,4 @@
-"""Running estimates at any times, and the true running sums beside them."""
+"""Running estimates (`plan.learner().run`) at any times, and the true running sums beside them."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -6,13 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.continual.estimates import RunningEstimates
-
 # Numbers held at a time: a histogram of many categories has many after every user.
 _AT_A_TIME = 1 << 20
 
 
-def estimates_at(estimates: RunningEstimates, times: NDArray[np.int64]) -> NDArray[np.float64]:
+def estimates_at(estimates: Any, times: NDArray[np.int64]) -> NDArray[np.float64]:
     """The estimates after so many users, in the values' own unit, a row a time.
 
     >>> from shuffledp import Counter, Privacy, RandomBits
@@ -36,7 +34,7 @@ class RunningTruth:
     largest_error: float
 
     @classmethod
-    def of(cls, estimates: RunningEstimates, values: NDArray[Any]) -> Self:
+    def of(cls, estimates: Any, values: NDArray[Any]) -> Self:
         """Beside these estimates, of values that were checked."""
         plan = estimates.plan
         domain = plan.domain
