@@ -14,11 +14,8 @@ from shuffledp.errors import ParameterError
 NOTE = "exploration: privacy belongs to a run"
 
 LocalEpsilon = Annotated[float, typer.Option(help="What one report alone satisfies; smaller is safer.", metavar="E0")]
-Users = Annotated[int, typer.Option(help="How many people report, each once a round.", metavar="N")]
-Delta = Annotated[float, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
 LocalDelta = Annotated[float, typer.Option(help="The probability one report alone leaves over.", metavar="D0")]
 Symbols = Annotated[int | None, typer.Option(help="Show K-randomized response's own bounds too.", metavar="K")]
-Rounds = Annotated[int, typer.Option(help="How often the same people report.", metavar="R")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +123,11 @@ def _of_responses(question: _Question, symbols: int | None) -> Iterator[Bound]:
 
 def amplify(
     local_epsilon: LocalEpsilon,
-    users: Users,
-    delta: Delta,
+    users: Annotated[int, typer.Option(help="How many people report, each once a round.", metavar="N")],
+    delta: Annotated[float, typer.Option(help="The probability left over, well below 1/N.", metavar="D")],
     local_delta: LocalDelta = 0.0,
     symbols: Symbols = None,
-    rounds: Rounds = 1,
+    rounds: Annotated[int, typer.Option(help="How often the same people report.", metavar="R")] = 1,
     as_json: options.AsJson = False,
 ) -> None:
     """What shuffling N reports would add to a local randomizer: every known bound on epsilon side by side."""

@@ -13,8 +13,6 @@ REFUTED = 3
 _FOUND = ("verdict", "epsilon_claimed", "epsilon_lower_bound", "epsilon_exact", "delta", "trials", "confidence")
 
 HonestFraction = Annotated[float | None, typer.Option(help="Only this part of the users reports.", metavar="G")]
-Trials = Annotated[int | None, typer.Option(help="Runs on each input.", metavar="T")]
-Confidence = Annotated[float, typer.Option(help="Of the lower bound.", metavar="C")]
 Sabotage = Annotated[float, typer.Option(help="Run with this part of the noise variance needed.", metavar="F")]
 
 
@@ -22,8 +20,8 @@ Sabotage = Annotated[float, typer.Option(help="Run with this part of the noise v
 def audit(
     asked: Asked,
     honest_fraction: HonestFraction = None,
-    trials: Trials = None,
-    confidence: Confidence = 0.999,
+    trials: Annotated[int | None, typer.Option(help="Runs on each input.", metavar="T")] = None,
+    confidence: Annotated[float, typer.Option(help="Of the lower bound.", metavar="C")] = 0.999,
     sabotage: Sabotage = 1.0,
     seed: options.Seed = None,
     as_json: options.AsJson = False,

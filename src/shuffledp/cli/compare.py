@@ -13,23 +13,18 @@ from shuffledp.cli.progress import of_how_much
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 
-Out = Annotated[
-    Path | None, typer.Option("-o", "--out", help="The page to write; compare.html unless --json.", metavar="FILE")
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Seconds: small sizes and few runs, to see the page.")]
-Full = Annotated[bool, typer.Option("--full", help="A long run: large sizes, many runs, narrow intervals.")]
 Tables = Annotated[list[int] | None, typer.Option(help="Only this table, 1 to 6; may be given again.", metavar="N")]
-Epsilon = Annotated[float, typer.Option(help="The privacy target of every row.", metavar="E")]
-Delta = Annotated[float, typer.Option(help="The probability left over.", metavar="D")]
 
 
 def compare(
-    out: Out = None,
-    quick: Quick = False,
-    full: Full = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The page to write; compare.html unless --json.", metavar="FILE")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds: small sizes and few runs, to see the page.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="A long run: large sizes, many runs, narrow intervals.")] = False,
     table: Tables = None,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-6,
+    epsilon: Annotated[float, typer.Option(help="The privacy target of every row.", metavar="E")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The probability left over.", metavar="D")] = 1e-6,
     seed: options.FixedSeed = 1,
     as_json: options.AsJson = False,
 ) -> None:

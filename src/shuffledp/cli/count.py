@@ -18,7 +18,6 @@ _COUNTER = (
     *("shufflers", "confidence", "estimator", "bound"),
 )
 
-TableOut = Annotated[Path | None, typer.Option(help="Estimates as .csv or .parquet.", metavar="FILE")]
 Every = Annotated[bool, typer.Option("--every", help="A row for every user, not only where a batch closed.")]
 WithTruth = Annotated[bool, typer.Option("--with-truth", help="Show the true sums, too: for trying it out.")]
 
@@ -30,7 +29,7 @@ def count(
     column: options.Column = None,
     columns: options.Columns = None,
     synthetic: options.Synthetic = False,
-    out: TableOut = None,
+    out: Annotated[Path | None, typer.Option(help="Estimates as .csv or .parquet.", metavar="FILE")] = None,
     every: Every = False,
     picture: options.Picture = None,
     with_truth: WithTruth = False,

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from shuffledp.service.task import Task
 
 Folder = Annotated[Path, typer.Option(help="Where keys, stores and the picture go.", metavar="FOLDER")]
-Users = Annotated[int, typer.Option(help="About how many people report.", metavar="N")]
-Waves = Annotated[int, typer.Option(help="Client processes, one after the other.", metavar="C")]
 
 _STARTUP_SECONDS, _STALLED_SECONDS = 30.0, 60.0
 _SHUFFLEDP = (sys.executable, "-m", "shuffledp")
@@ -33,11 +31,11 @@ _SHUFFLEDP = (sys.executable, "-m", "shuffledp")
 
 def demo(
     folder: Folder = Path("build/live"),
-    users: Users = 4000,
+    users: Annotated[int, typer.Option(help="About how many people report.", metavar="N")] = 4000,
     shufflers: Annotated[int, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")] = 4,
     epsilon: Annotated[float, typer.Option("--epsilon", help="The guarantee's epsilon.", metavar="E")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="The guarantee's delta.", metavar="D")] = 1e-6,
-    clients: Waves = 4,
+    clients: Annotated[int, typer.Option(help="Client processes, one after the other.", metavar="C")] = 4,
     as_json: options.AsJson = False,
 ) -> None:
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""

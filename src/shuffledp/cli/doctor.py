@@ -10,19 +10,15 @@ from shuffledp.cli.output import print_json, show, table
 
 FAILED = 3
 
-Keys = Annotated[Path | None, typer.Option(help="A folder of keys.", metavar="FOLDER")]
-TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
-Stores = Annotated[
-    list[Path] | None, typer.Option(help="A server's database, or an outbox; repeat it.", metavar="FILE")
-]
-
 
 def doctor(
-    keys: Keys = None,
-    task_file: TaskFile = None,
+    keys: Annotated[Path | None, typer.Option(help="A folder of keys.", metavar="FOLDER")] = None,
+    task_file: Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")] = None,
     shuffler: options.ShufflerUrl = None,
     analyzer: options.AnalyzerUrl = None,
-    store: Stores = None,
+    store: Annotated[
+        list[Path] | None, typer.Option(help="A server's database, or an outbox; repeat it.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Check everything that is named; exit code 3 if something fails. Nothing is changed."""

@@ -14,18 +14,15 @@ if TYPE_CHECKING:
     from shuffledp.protocols.presentation import Presentation
     from shuffledp.service.task import Task
 
-AnalyzerUrl = Annotated[str, typer.Option(help="Where the analyzer is.", metavar="URL")]
-TokenFile = Annotated[Path, typer.Option(help="The file of the token for read.", metavar="FILE")]
-History = Annotated[bool, typer.Option("--history", help="Every estimate so far, not only the newest.")]
 
 _AT_A_TIME = 1000
 
 
 def estimate(
     task_file: options.TaskFile,
-    analyzer: AnalyzerUrl,
-    token_file: TokenFile,
-    history: History = False,
+    analyzer: Annotated[str, typer.Option(help="Where the analyzer is.", metavar="URL")],
+    token_file: Annotated[Path, typer.Option(help="The file of the token for read.", metavar="FILE")],
+    history: Annotated[bool, typer.Option("--history", help="Every estimate so far, not only the newest.")] = False,
     patience: options.Patience = 5.0,
     as_json: options.AsJson = False,
 ) -> None:

@@ -34,51 +34,43 @@ _ESTIMATORS: dict[str, dict[str, str]] = {
 
 _ROUNDS = ("honest_fraction", "rounds", "rounds_per_user", "users_per_round", "messages_per_user")
 
-Target = Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")]
-TaskKind = Annotated[Task, typer.Option(help="What the target is: one of two labels, or a number.")]
-EstimatorName = Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")]
-Features = Annotated[str | None, typer.Option(help="Columns to learn from, else all.", metavar="A,B")]
 Bounds = Annotated[
     str | None, typer.Option(help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH")
 ]
 TargetBounds = Annotated[str | None, typer.Option(help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")]
 Classes = Annotated[str | None, typer.Option(help="The two labels there are; else read from people's.", metavar="A,B")]
 Norm = Annotated[float | None, typer.Option(help="Longer rows are shortened; 1 without --bounds.", metavar="L")]
-Radius = Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")]
-Alpha = Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")]
 GradientBound = Annotated[float | None, typer.Option(help="Clip gradients to less than the loss's bound.", metavar="L")]
 Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
-Holdout = Annotated[float, typer.Option(help="Rows kept out to measure the model on.", metavar="F")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
-Report = Annotated[
-    Path | None, typer.Option(help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
-]
 
 
 def fit(
     context: typer.Context,
     file: options.File,
-    target: Target,
-    task: TaskKind = "classification",
+    target: Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")],
+    task: Annotated[Task, typer.Option(help="What the target is: one of two labels, or a number.")] = "classification",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    estimator: EstimatorName = "auto",
+    estimator: Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")] = "auto",
     solver: SolverName = "auto",
-    features: Features = None,
+    features: Annotated[str | None, typer.Option(help="Columns to learn from, else all.", metavar="A,B")] = None,
     bounds: Bounds = None,
     target_bounds: TargetBounds = None,
     classes: Classes = None,
     feature_norm: Norm = None,
-    radius: Radius = None,
-    alpha: Alpha = None,
+    radius: Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")] = None,
+    alpha: Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")] = None,
     gradient_bound: GradientBound = None,
     interactive: Interactive = False,
     rounds_allowed: RoundsAllowed = 1000,
     honest_fraction: options.HonestFraction = 1.0,
-    holdout: Holdout = 0.1,
+    holdout: Annotated[float, typer.Option(help="Rows kept out to measure the model on.", metavar="F")] = 0.1,
     seed: options.Seed = None,
     out: Out = None,
-    report: Report = None,
+    report: Annotated[
+        Path | None, typer.Option(help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""

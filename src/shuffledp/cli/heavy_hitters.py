@@ -11,10 +11,7 @@ from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import SEEDED, WIDE, facts, heading, print_json, show
 from shuffledp.cli.progress import working
 
-Top = Annotated[int, typer.Option(help="Strings to find, at most.", metavar="K")]
-Length = Annotated[int, typer.Option(help="Bytes of a string that count; longer ones are cut.", metavar="L")]
 Alphabet = Annotated[str | None, typer.Option(help="Symbols strings are made of; printable ASCII.", metavar="ABC")]
-Keep = Annotated[int | None, typer.Option(help="Prefixes that survive a level, at most.", metavar="N")]
 
 
 @options.takes_plan("heavy-hitters", domain=(), without=("users", "method", "noise", "constants", "plan_file"))
@@ -22,10 +19,10 @@ def heavy_hitters(
     asked: Asked,
     file: options.File,
     column: options.Column = None,
-    top: Top = 10,
-    length: Length = 8,
+    top: Annotated[int, typer.Option(help="Strings to find, at most.", metavar="K")] = 10,
+    length: Annotated[int, typer.Option(help="Bytes of a string that count; longer ones are cut.", metavar="L")] = 8,
     alphabet: Alphabet = None,
-    keep: Keep = None,
+    keep: Annotated[int | None, typer.Option(help="Prefixes that survive a level, at most.", metavar="N")] = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,

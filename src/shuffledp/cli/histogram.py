@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 # More messages than this take a minute and a gigabyte: then the estimate comes from its own law.
 _MOST_MESSAGES = 20_000_000
 
-Top = Annotated[int, typer.Option(help="Categories to print; all go into --csv and --json.", metavar="K")]
-Chart = Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="All estimates as .csv or .parquet.", metavar="FILE")]
-Candidates = Annotated[
-    str | None, typer.Option(help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES")
-]
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
@@ -45,9 +40,11 @@ def histogram(
     file: options.File,
     column: options.Column = None,
     domain_is_public: IsPublic = False,
-    names: Candidates = None,
-    top: Top = 20,
-    chart: Chart = None,
+    names: Annotated[
+        str | None, typer.Option(help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES")
+    ] = None,
+    top: Annotated[int, typer.Option(help="Categories to print; all go into --csv and --json.", metavar="K")] = 20,
+    chart: Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")] = None,
     table: Csv = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,

@@ -14,31 +14,24 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import PredictedBound, Problem, Solver
 
-Dimension = Annotated[int | None, typer.Option(help="Numbers of a model.", metavar="D")]
-Radius = Annotated[float, typer.Option(help="Models are no longer.", metavar="R")]
-Lipschitz = Annotated[float, typer.Option(help="Gradients are no longer, or clipped.", metavar="L")]
 Smooth = Annotated[float | None, typer.Option(help="How fast gradients change; none if they jump.", metavar="B")]
-Strong = Annotated[float, typer.Option(help="Strong convexity of the loss; 0 if it has none.", metavar="S")]
-Proximal = Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")]
-Linear = Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")]
 RoundsAllowed = Annotated[int, typer.Option(help="Rounds at most.", metavar="R")]
-Visits = Annotated[int | None, typer.Option(help="Rounds one user may be in; else all.", metavar="V")]
 SolverName = Annotated[str, typer.Option(help="auto, or one of those compared.", metavar="NAME")]
 
 
 def plan_optimize(
     users: options.Users = None,
-    dimension: Dimension = None,
-    radius: Radius = 1.0,
-    lipschitz: Lipschitz = 1.0,
+    dimension: Annotated[int | None, typer.Option(help="Numbers of a model.", metavar="D")] = None,
+    radius: Annotated[float, typer.Option(help="Models are no longer.", metavar="R")] = 1.0,
+    lipschitz: Annotated[float, typer.Option(help="Gradients are no longer, or clipped.", metavar="L")] = 1.0,
     smooth: Smooth = None,
-    strong: Strong = 0.0,
-    proximal: Proximal = True,
-    linear: Linear = False,
+    strong: Annotated[float, typer.Option(help="Strong convexity of the loss; 0 if it has none.", metavar="S")] = 0.0,
+    proximal: Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")] = True,
+    linear: Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")] = False,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rounds_allowed: RoundsAllowed = 1000,
-    visits: Visits = None,
+    visits: Annotated[int | None, typer.Option(help="Rounds one user may be in; else all.", metavar="V")] = None,
     solver: SolverName = "auto",
     honest_fraction: options.HonestFraction = 1.0,
     as_json: options.AsJson = False,

@@ -12,23 +12,20 @@ from shuffledp.cli.progress import simulated
 from shuffledp.cli.typed import data_options, target_options
 from shuffledp.errors import ParameterError
 
-Quantiles = Annotated[str, typer.Option(help="Ranks between 0 and 1.", metavar="Q,Q,...")]
-Out = Annotated[
-    Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
-]
-
 
 @options.takes_plan("ranges", domain=("domain", "steps", "branching"), without=("users", "noise"))
 def quantile(
     asked: Asked,
     file: options.File,
     column: options.Column = None,
-    quantiles: Quantiles = "0.25,0.5,0.75",
+    quantiles: Annotated[str, typer.Option(help="Ranks between 0 and 1.", metavar="Q,Q,...")] = "0.25,0.5,0.75",
     clip: options.Clip = False,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column, each with an interval that holds the true one."""

@@ -25,23 +25,19 @@ Value = Annotated[
         show_default=False,
     ),
 ]
-File = Annotated[Path | None, typer.Option(help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
-ShufflerUrl = Annotated[str, typer.Option(help="Where the shuffler is.", metavar="URL")]
-TokenFile = Annotated[Path, typer.Option(help="The file of the token for enrol.", metavar="FILE")]
-OutboxFile = Annotated[
-    Path | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE")
-]
 
 
 def report(
     task_file: options.TaskFile,
-    shuffler: ShufflerUrl,
-    token_file: TokenFile,
+    shuffler: Annotated[str, typer.Option(help="Where the shuffler is.", metavar="URL")],
+    token_file: Annotated[Path, typer.Option(help="The file of the token for enrol.", metavar="FILE")],
     value: Value = None,
-    file: File = None,
+    file: Annotated[Path | None, typer.Option(help="CSV, Parquet or .npy: a row a user.", metavar="FILE")] = None,
     column: options.Column = None,
     columns: options.Columns = None,
-    outbox: OutboxFile = None,
+    outbox: Annotated[
+        Path | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE")
+    ] = None,
     patience: options.Patience = 60.0,
     as_json: options.AsJson = False,
 ) -> None:

@@ -18,7 +18,6 @@ Store = Annotated[str, typer.Option(help="The database, made if it is new.", met
 Host = Annotated[str, typer.Option(help="Another address than this machine's own needs TLS.", metavar="A")]
 TlsCert = Annotated[Path | None, typer.Option(help="A certificate, PEM.", metavar="FILE")]
 TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")]
-Analyzer = Annotated[str, typer.Option(help="Where full batches go.", metavar="URL")]
 Lease = Annotated[float, typer.Option(help="How long a seat waits for its report.", metavar="S")]
 Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
 
@@ -27,7 +26,7 @@ Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
 def serve_shuffler(
     store: Store,
     keys: Keys,
-    analyzer: Analyzer,
+    analyzer: Annotated[str, typer.Option(help="Where full batches go.", metavar="URL")],
     task: Tasks = None,
     port: Port = 8001,
     host: Host = "127.0.0.1",

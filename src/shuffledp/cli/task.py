@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
 task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to servers: create, show, send.")
 
-Keys = Annotated[Path, typer.Option(help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")]
-Unbounded = Annotated[
-    bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
-]
-LedgerFile = Annotated[
-    Path | None, typer.Option(help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
-]
-AdminToken = Annotated[Path, typer.Option(help="The file of the token for admin.", metavar="FILE")]
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
@@ -37,10 +28,14 @@ _ANALYZER = "the analyzer"
 @options.takes_plan(protocol="option")
 def create(
     plan: "Plan",
-    keys: Keys,
-    out: Out,
-    allow_unbounded: Unbounded = False,
-    ledger: LedgerFile = None,
+    keys: Annotated[Path, typer.Option(help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")],
+    allow_unbounded: Annotated[
+        bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Make a task: a plan, the analyzer's public key and what the shuffler may know. It is never changed."""
@@ -75,7 +70,7 @@ def show_task(file: File, as_json: options.AsJson = False) -> None:
 @task_app.command("send")
 def send(
     file: File,
-    token_file: AdminToken,
+    token_file: Annotated[Path, typer.Option(help="The file of the token for admin.", metavar="FILE")],
     shuffler: options.ShufflerUrl = None,
     analyzer: options.AnalyzerUrl = None,
     as_json: options.AsJson = False,

@@ -12,9 +12,6 @@ from shuffledp.cli.typed import target_options
 from shuffledp.errors import ParameterError
 
 FalseAlarm = Annotated[float, typer.Option(help="The probability to reject a true claim, at most.", metavar="P")]
-Miss = Annotated[
-    float, typer.Option(help="The probability to miss a distant one that users needed are for.", metavar="P")
-]
 UsersNeeded = Annotated[bool, typer.Option("--users-needed", help="Only say how many users it takes; no file.")]
 
 
@@ -28,7 +25,9 @@ def uniformity(
     file: options.OptionalFile = None,
     column: options.Column = None,
     false_alarm: FalseAlarm = 0.05,
-    miss: Miss = 1 / 3,
+    miss: Annotated[
+        float, typer.Option(help="The probability to miss a distant one that users needed are for.", metavar="P")
+    ] = 1 / 3,
     users_needed: UsersNeeded = False,
     seed: options.Seed = None,
     as_json: options.AsJson = False,
