@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.options import bits_of
+from shuffledp.cli.output import is_same_file
 from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ def read_fit_data(
     """The file's rows, all finite; which are held out is drawn at random."""
     import numpy as np
 
-    from shuffledp.randomness import RandomBits
     from shuffledp.sampling.permutation import uniform_permutation
     from shuffledp.tables.matrices import read_matrix
     from shuffledp.tables.names import column_names
@@ -55,8 +56,7 @@ def read_fit_data(
     held = round(holdout * len(matrix))
     if held == len(matrix):
         raise ParameterError("holdout", holdout, f"must leave some of {held} rows to learn from", "keep out fewer")
-    bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    order = uniform_permutation(len(matrix), bits=bits.spawn(1)[0]) if held else np.arange(len(matrix))
+    order = uniform_permutation(len(matrix), bits=bits_of(seed).spawn(1)[0]) if held else np.arange(len(matrix))
     last, first = np.sort(order[:held]), np.sort(order[held:])
     training = (matrix[first, :-1], values[first])
     return FitData(names, training, (matrix[last, :-1], values[last]) if held else training, held)
@@ -121,7 +121,7 @@ def check_files_differ(**files: Path | None) -> None:
     named = [(name, path) for name, path in files.items() if path is not None]
     for place, (name, path) in enumerate(named):
         for other, taken in named[:place]:
-            if path.resolve() == taken.resolve() or (path.exists() and taken.exists() and path.samefile(taken)):
+            if path.resolve() == taken.resolve() or is_same_file(path, taken):
                 raise ParameterError(name, str(path), f"must be another file than {other}", "name another")
 
 

@@ -174,11 +174,10 @@ def takes_plan(
 
         kind = inspect.Parameter.KEYWORD_ONLY
         shared = [inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in options.items()]
-        parameters = [parameter.replace(kind=kind) for parameter in own]
-        last = [parameter for parameter in parameters if parameter.name == "as_json"]
-        first = [parameter for parameter in parameters if parameter.name != "as_json"]
-        run.__signature__ = inspect.Signature([*first, *shared, *last])  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in (*first, *shared, *last)}
+        taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
+        taking.sort(key=lambda parameter: parameter.name == "as_json")
+        run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in taking}
         del run.__wrapped__
         run.with_options = lambda more: takes_plan(  # type: ignore[attr-defined]
             of, protocol=protocol, domain=(*domain, *more), without=without

@@ -15,6 +15,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from shuffledp.accounting.guarantee import Collusion
     from shuffledp.protocols.plan import Plan
     from shuffledp.protocols.presentation import Listing, Presentation
 
@@ -185,6 +186,25 @@ def heading(plan: "Plan", *without: str) -> dict[str, Any]:
     named = {name: getattr(plan, name) for name in ("protocol", "method", "users")}
     target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta}
     return {name: value for name, value in {"schema": 1, **named, **target}.items() if name not in without}
+
+
+def collusions_listed(title: str, collusions: "Iterable[Collusion]", first: Iterable[tuple[str, ...]] = ()) -> Any:
+    """Who learns what together with whom, as a table: the parties, which epsilon is left, and in words.
+
+    Args:
+        title: of the table.
+        collusions: a plan's.
+        first: rows above them.
+    """
+    rows = (
+        (
+            each.parties,
+            "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
+            each.in_words + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
+        )
+        for each in collusions
+    )
+    return table(title, ("who", "epsilon", "in words"), [*first, *rows], words=("in words",))
 
 
 def collusions_of(plan: "Plan") -> list[dict[str, Any]]:

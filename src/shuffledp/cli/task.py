@@ -1,18 +1,21 @@
 """`shuffledp task`: from a plan to an immutable task that clients, shuffler and analyzer share."""
 
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import collusions_of, facts, heading, next_steps, print_json, show, table
+from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, next_steps, print_json, show
 from shuffledp.cli.servers import calls_to
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from shuffledp.accounting.ledger import Entry
     from shuffledp.protocols.plan import Plan
     from shuffledp.service.task import Task
@@ -76,8 +79,6 @@ def send(
     as_json: options.AsJson = False,
 ) -> None:
     """Have servers that are running take a task; nothing changes where it is served already."""
-    from functools import partial
-
     from shuffledp.service.client.calls import check_url
     from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
@@ -100,7 +101,7 @@ def send(
     show(facts("A task is served", [("task", task.id), *said]))
 
 
-def _is_new(task_id: str, status: int, answer: "Mapping[str, Any]") -> bool:
+def _is_new(task_id: str, status: int, answer: Mapping[str, Any]) -> bool:
     from shuffledp.service.client.calls import NotTheServersError
 
     if answer.get("task_id") != task_id:
@@ -110,9 +111,6 @@ def _is_new(task_id: str, status: int, answer: "Mapping[str, Any]") -> bool:
 
 def _entry(task: "Task") -> "Entry":
     """What the task costs its population."""
-    from dataclasses import replace
-    from datetime import UTC, datetime
-
     from shuffledp.protocols.ledger_entries import entry_of
 
     plan = task.plan
@@ -170,15 +168,10 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         *more.items(),
     ]
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
-    seen += [
-        (each.parties, "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}", each.in_words)
-        for each in collusions[1:]
-    ]
-    listed = table("Who sees what", ("who", "epsilon", "in words"), seen, words=("in words",))
+    without_papers = (replace(each, paper_epsilon=None) for each in collusions[1:])
+    listed = collusions_listed("Who sees what", without_papers, seen)
     show(facts("A task", rows), listed, *(f"Warning: {warning}" for warning in task.warnings))
     if more:
-        import shlex
-
         out = more["out"]
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
         report = f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token"

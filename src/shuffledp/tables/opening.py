@@ -276,15 +276,20 @@ def missing(column: str | None, path: Path, row: int) -> DataError:
     return DataError("column", f"none in row {row}", problem, "fill or remove the rows without one")
 
 
-def wrong_kind(column: str | None, path: Path, kind: str, text: str = "", row: int = 0) -> DataError:
-    """Blame a column that holds no numbers, and the first text in it if that is known.
+def wrong_kind(
+    column: str | None, path: Path, kind: str, text: str = "", row: int = 0, *, names: bool = False
+) -> DataError:
+    """Blame a column that holds no numbers, and the first text in it if that is known; or one that holds no `names`.
 
     >>> wrong_kind("age", Path("people.csv"), "string", "old", 2).value
     "string, first 'old' in row 2"
+    >>> print(wrong_kind("length", Path("people.parquet"), "double", names=True))
+    column length of people.parquet must hold names, whole numbers or dates, got double: choose another column.
     """
-    problem = f"{_named(column, path)} must hold integers, floats or booleans"
+    held = "names, whole numbers or dates" if names else "integers, floats or booleans"
     value = f"{_shown(kind)}, first {_quoted(text)} in row {row}" if row else _shown(kind)
-    return DataError("column", value, problem, "choose another column or convert this one to numbers")
+    way_out = "choose another column" if names else "choose another column or convert this one to numbers"
+    return DataError("column", value, f"{_named(column, path)} must hold {held}", way_out)
 
 
 def no_rows(path: Path) -> DataError:

@@ -69,7 +69,7 @@ def _table_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_temporal)
     if not (any(test(kind) for test in tests) or types.is_null(kind)):
-        raise wrong_words(name, path, str(kind))
+        raise wrong_kind(name, path, str(kind), names=True)
     # Empty is missing; NA, null and the like are names as good as any.
     batches = table.batches([name], column_types={name: kind}, null_values=[""], strings_can_be_null=True)
     with table.blaming():
@@ -82,16 +82,5 @@ def _npy_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
 
     values, column = npy_column(path, column)
     if values.dtype.kind not in "biuUM":
-        raise wrong_words(column, path, str(values.dtype))
+        raise wrong_kind(column, path, str(values.dtype), names=True)
     return pa.array(np.asarray(values).astype(np.str_)).cast(pa.large_string()), column
-
-
-def wrong_words(column: str | None, path: Path, kind: str) -> DataError:
-    """Blame a column that holds no names.
-
-    >>> print(wrong_words("length", Path("people.parquet"), "double"))
-    column length of people.parquet must hold names, whole numbers or dates, got double: choose another column.
-    """
-    blamed = wrong_kind(column, path, kind)
-    problem = blamed.problem.replace("integers, floats or booleans", "names, whole numbers or dates")
-    return DataError("column", blamed.value, problem, "choose another column")
