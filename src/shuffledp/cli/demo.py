@@ -97,7 +97,8 @@ def demo(
 
 def _show(task: "Task", said: dict[str, Any]) -> None:
     layout = task.plan.layout
-    error = abs(said["estimate"] - said["truth"])
+    true = f"the truth is {said['truth']:,}: off by {abs(said['estimate'] - said['truth']):,.0f}"
+    sizes = f"of {layout.slot_users:,} users and more"
     rows = [
         (
             "what happened",
@@ -108,15 +109,8 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         ("seats taken", f"{said['seats']:,}"),
         ("reports", f"{said['reports_sent']:,} sent, {said['reports_acknowledged']:,} acknowledged (on disk first)"),
         ("pending", f"{said['reports_pending']:,} in batches that are not full yet, and stay unread"),
-        (
-            "batches released",
-            f"{said['batches_released']:,}, of {layout.slot_users:,} users and more; {said['batches_void']} void",
-        ),
-        (
-            "estimate",
-            f"{said['estimate']:,.0f} among the first {said['time']:,}; the truth is {said['truth']:,}: "
-            f"off by {error:,.0f}",
-        ),
+        ("batches released", f"{said['batches_released']:,}, {sizes}; {said['batches_void']} void"),
+        ("estimate", f"{said['estimate']:,.0f} among the first {said['time']:,}; {true}"),
         ("bound", f"off by at most {said['bound']:g} at all times at once, {said['confidence']:.0%} confidence"),
         ("epsilon spent", f"{said['epsilon']:g} (delta {said['delta']:g}) by everybody, once"),
         ("the network saw", "addresses, times, and reports whose length says nothing about a value"),
@@ -177,17 +171,11 @@ def _free_ports(count: int) -> list[int]:
 def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[None]:
     """Both servers as processes, ended with the block."""
     common = ["--keys", str(run / "keys"), "--task", str(run / "task.json")]
-    commands = {
-        "analyzer": ["serve", "analyzer", "--store", str(run / "analyzer.db"), "--port", analyzer.rpartition(":")[2]],
-        "shuffler": [
-            *("serve", "shuffler", "--store", str(run / "shuffler.db"), "--port", shuffler.rpartition(":")[2]),
-            *("--analyzer", analyzer),
-        ],
-    }
     processes = []
     try:
-        for name, words in commands.items():
-            with (run / f"{name}.log").open("wb") as log:
+        for role, url, more in (("analyzer", analyzer, ()), ("shuffler", shuffler, ("--analyzer", analyzer))):
+            words = ("serve", role, "--store", str(run / f"{role}.db"), "--port", url.rpartition(":")[2], *more)
+            with (run / f"{role}.log").open("wb") as log:
                 processes.append(subprocess.Popen([*_SHUFFLEDP, *words, *common], stdout=log, stderr=log))
         yield
     finally:

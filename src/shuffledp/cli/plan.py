@@ -14,7 +14,7 @@ from shuffledp.cli.typed import has_own_command, own_columns, plan_options, targ
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.plan import Plan
+    pass
 
 
 class Families(typer.core.TyperGroup):
@@ -62,7 +62,9 @@ def _plan(
     if asked.method in asked.family.comparisons:
         _compare(asked, out, as_json=as_json)
         return
-    _check_out(out, asked.typed.get("domain"))
+    domain = asked.typed.get("domain")
+    if out is not None and domain is not None and is_same_file(out, Path(domain)):
+        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
     with working("comparing the methods", shown=not as_json):
         choice = asked.choice()
         found, limit = choice.plan, asked.request.get("max_messages")
@@ -74,7 +76,17 @@ def _plan(
     if as_json:
         print_json(found.document() | {"why": choice.why} | beside)
         return
-    _tell(found, choice.why, rows, {"picture": picture, "written to": out})
+    said = [
+        ("asked", question(found)),
+        ("protected against", _against(found.honest_fraction)),
+        # Methods that have a table below need no words.
+        ("method", choice.why if rows is None else choice.why.partition("; ")[0]),
+        *found.facts(),
+        ("picture", picture),
+        ("written to", out),
+    ]
+    compared = found.compared() if rows is None else found.methods_compared(rows)
+    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), compared)
     named = str(out) if out is not None else "plan.json"
     keep = f"plan {found.protocol} {plan_options(found, limit, asked.values or None)} -o plan.json"
     own = f"{found.file_command} YOUR.csv {own_columns(found)} {found.options} {target_options(found.privacy)}"
@@ -88,19 +100,6 @@ def _plan(
     )
 
 
-def _tell(found: "Plan", why: str, rows: list[dict[str, Any]] | None, files: dict[str, Path | None]) -> None:
-    said = [
-        ("asked", question(found)),
-        ("protected against", _against(found.honest_fraction)),
-        # Methods that have a table below need no words.
-        ("method", why if rows is None else why.partition("; ")[0]),
-        *found.facts(),
-        *files.items(),
-    ]
-    compared = found.compared() if rows is None else found.methods_compared(rows)
-    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), compared)
-
-
 def _draw(found: Any, picture: Path) -> None:
     """Which shuffler holds which users when."""
     from shuffledp.pictures.running import draw_schedule
@@ -108,11 +107,6 @@ def _draw(found: Any, picture: Path) -> None:
     layout = found.layout
     words = f"{layout.users:,} users, {layout.shufflers} shufflers, at most {layout.budget} batches an estimate"
     draw_schedule(picture, found.spans(), words)
-
-
-def _check_out(out: Path | None, domain: str | None) -> None:
-    if out is not None and domain is not None and is_same_file(out, Path(domain)):
-        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
 
 
 def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:

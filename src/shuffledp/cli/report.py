@@ -73,14 +73,11 @@ def report(
         waiting = client.outbox.waiting(task.id)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json(_document(task, len(values), left, sent, waiting, seconds))
+        added = {name: getattr(left, name) + getattr(sent, name) for name in ("reports", "new", "retried", "refused")}
+        counted = {"values": len(values), **added, "waiting": waiting}
+        print_json({"schema": 1, "task_id": task.id, **counted, "seconds": seconds})
         return
     _tell(task, len(values), left, sent, seconds)
-
-
-def _document(task: "Task", values: int, left: "Sent", sent: "Sent", waiting: int, seconds: float) -> dict[str, Any]:
-    together = {name: getattr(left, name) + getattr(sent, name) for name in ("reports", "new", "retried", "refused")}
-    return {"schema": 1, "task_id": task.id, "values": values, **together, "waiting": waiting, "seconds": seconds}
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
