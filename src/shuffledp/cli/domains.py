@@ -50,6 +50,18 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
     return split_names(text, parameter)
 
 
+def numbers_in(text: str) -> tuple[float, ...]:
+    """The numbers between commas; none at all where something else is there, too.
+
+    >>> numbers_in("0.25, 1"), numbers_in("a,1")
+    ((0.25, 1.0), ())
+    """
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        return ()
+
+
 def _text_in(path: Path, parameter: str, way_out: str) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")

@@ -107,10 +107,9 @@ def parse_classes(text: str) -> list[float] | list[int]:
     >>> parse_classes("0,1"), parse_classes("0.5,1")
     ([0, 1], [0.5, 1.0])
     """
-    try:
-        labels = sorted({float(label) for label in text.split(",")})
-    except ValueError:
-        labels = []
+    from shuffledp.cli.domains import numbers_in
+
+    labels = sorted(set(numbers_in(text)))
     if len(labels) != 2 or not all(abs(label) < 1 << 53 for label in labels):
         raise ParameterError("classes", text, "must be two different numbers A,B", "for instance 0,1")
     return [int(label) for label in labels] if all(label.is_integer() for label in labels) else labels

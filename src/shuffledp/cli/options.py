@@ -187,6 +187,15 @@ def takes_plan(
     return decorate
 
 
+def as_command(function: Callable[..., None], name: str | None) -> Any:
+    """A function as a command of this name, outside of all groups."""
+    made = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    made.command(name)(function)
+    command = typer.main.get_command(made)
+    command.name = name
+    return command
+
+
 class OpenCommand(typer.core.TyperCommand):
     """A command that takes every family: where one of another package is named, its own options are known, too."""
 
@@ -198,8 +207,6 @@ class OpenCommand(typer.core.TyperCommand):
 
             named = [word for each in args for word in each.split("=", 1) if word in PROTOCOLS]
             more = [name for word in named[:1] for name in names_of_options(PROTOCOLS[word]) if name not in DOMAIN]
-            made = typer.Typer(add_completion=False)
-            made.command()(self.callback.with_options(more))  # type: ignore[union-attr]
-            opened = typer.main.get_command(made)
+            opened = as_command(self.callback.with_options(more), self.name)  # type: ignore[union-attr]
             self.params, self.callback = opened.params, opened.callback
         return super().parse_args(ctx, args)

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from shuffledp.accounting.guarantee import Collusion
     from shuffledp.protocols.plan import Plan
     from shuffledp.protocols.presentation import Listing, Presentation
@@ -51,11 +52,8 @@ def fail(message: str, parameter: str | None = None, value: Any = None, *, as_js
         typer.echo(f"shuffledp: {message}", err=True)
 
 
-def facts(title: str, rows: Iterable[tuple[str, Any]]) -> "Table":
+def facts(title: str, rows: Iterable[tuple[str, Any]]) -> Table:
     """A table of names and values; where a value is None there is nothing to say."""
-    from rich import box
-    from rich.table import Table
-
     found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=False, title_style="bold")
     found.add_column(style="dim", no_wrap=True)
     found.add_column(overflow="fold")
@@ -74,7 +72,7 @@ def table(
     left: Collection[str] = (),
     folded: Collection[str] = (),
     caption: str = "",
-) -> "Table":
+) -> Table:
     """A table whose first column is words and whose others are numbers.
 
     Args:
@@ -101,11 +99,8 @@ def table(
     return _rendered(Listing(title, tuple(columns), lines, caption))
 
 
-def _rendered(listing: "Listing") -> "Table":
+def _rendered(listing: "Listing") -> Table:
     """A listing as a table on the screen."""
-    from rich import box
-    from rich.table import Table
-
     found = Table(
         title=listing.title,
         title_justify="left",
@@ -132,8 +127,6 @@ def _rendered(listing: "Listing") -> "Table":
 
 def show(*renderables: Any) -> None:
     """Print tables, listings and text."""
-    from rich.console import Console
-
     from shuffledp.protocols.presentation import Listing
 
     # People's own words come out as they are: a category named [bold] or :smile: is no markup.

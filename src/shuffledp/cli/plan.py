@@ -32,11 +32,7 @@ class Families(typer.core.TyperGroup):
 
         if cmd_name in self.commands or cmd_name not in PROTOCOLS:
             return self.commands.get(cmd_name)
-        made = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        made.command(cmd_name)(_command(cmd_name))
-        command = typer.main.get_command(made)
-        command.name = cmd_name
-        return command
+        return options.as_command(_command(cmd_name), cmd_name)
 
 
 plan_app = typer.Typer(cls=Families, help="Plan a protocol: noise, messages and error, before any data.")

@@ -29,12 +29,15 @@ def quantile(
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column, each with an interval that holds the true one."""
+    from shuffledp.cli.domains import numbers_in
     from shuffledp.protocols.presentation import View
 
     axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.columns
     if axes != 1:
         raise ParameterError("domain", asked.typed.get("domain"), "must be one axis for quantiles", "give one LOW:HIGH")
-    ranks = _ranks(quantiles)
+    ranks = numbers_in(quantiles)
+    if not ranks or not all(0 <= rank <= 1 for rank in ranks):
+        raise ParameterError("quantiles", quantiles, "must be numbers between 0 and 1", "write them as 0.25,0.5,0.75")
     check_files(picture=out)
     plan, codes, clipped = asked.with_file(file, column, clip=clip)
     estimate, seconds = simulated(plan, codes, bits=options.bits_of(seed), fast=fast, shown=not as_json)
@@ -76,13 +79,3 @@ def quantile(
     see = f"quantile {data_options(file, column)} {same} -o cdf.png" if out is None else None
     keep = f"plan ranges --users {plan.users} {same} -o plan.json"
     next_steps([("see the distribution", see), ("keep the plan", keep)])
-
-
-def _ranks(text: str) -> tuple[float, ...]:
-    try:
-        ranks = tuple(float(word) for word in text.split(","))
-    except ValueError:
-        ranks = ()
-    if not ranks or not all(0 <= rank <= 1 for rank in ranks):
-        raise ParameterError("quantiles", text, "must be numbers between 0 and 1", "write them as 0.25,0.5,0.75")
-    return ranks

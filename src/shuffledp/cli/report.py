@@ -1,5 +1,6 @@
 """`shuffledp report`: randomize, encrypt and send values, each for one user."""
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,24 +102,19 @@ def _values(value: str | None, domain: "Domain") -> Any:
 
     if value is None:
         return np.empty(0)
-    is_name = (domain.named or domain).reads == "words"
-    if value != "-":
-        return np.asarray([value if is_name else _number(value, "value", "")])
-    import sys
-
-    lines = sys.stdin.read().splitlines()
+    lines = [line.strip() for line in sys.stdin.read().splitlines()] if value == "-" else [value]
     if not lines:
         raise DataError("value", "nothing", "must be on standard input, one a line", "write a value a line")
-    if is_name:
-        return np.asarray([line.strip() for line in lines])
-    rows = [_number(line, "value", f" in line {place}") for place, line in enumerate(lines, 1)]
+    if (domain.named or domain).reads == "words":
+        return np.asarray(lines)
+    rows = [_number(line, f" in line {place}" if value == "-" else "") for place, line in enumerate(lines, 1)]
     widths = {len(row) if isinstance(row, list) else 0 for row in rows}
     if len(widths) > 1:
         raise DataError("value", "lines of several lengths", "must all have the same numbers", "check the lines")
     return np.asarray(rows)
 
 
-def _number(text: str, parameter: str, where: str) -> Any:
+def _number(text: str, where: str) -> Any:
     def one(word: str) -> int | float:
         word = word.strip()
         if word.lower() in ("true", "false"):
@@ -131,6 +127,5 @@ def _number(text: str, parameter: str, where: str) -> Any:
     try:
         return [one(word) for word in text.split(",")] if "," in text else one(text)
     except ValueError:
-        raise DataError(
-            parameter, f"{text!r}{where}", "must be a number, or numbers with commas", "for instance 1"
-        ) from None
+        problem = "must be a number, or numbers with commas"
+        raise DataError("value", f"{text!r}{where}", problem, "for instance 1") from None
