@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.protocols.domains.categories import as_categories
@@ -68,6 +68,7 @@ class Family(Generic[P]):
         domain: what must be said about the users' values.
         error: what the best method has the least of.
         error_name: the same in words.
+        reads: how a table's column is read before there is a plan whose domain could say it.
 
     >>> from shuffledp.protocols.binary_sum import BinarySum
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
@@ -80,6 +81,7 @@ class Family(Generic[P]):
     domain: tuple[DomainParameter, ...] = ()
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
+    reads: Literal["numbers", "words"] = "numbers"
     comparisons: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict)
     """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
 

@@ -15,6 +15,7 @@ HeavyHittersFamily: Family[HeavyHitters] = Family.of(
         DomainParameter("alphabet", lambda given: given.encode() if isinstance(given, str) else given),
         DomainParameter("keep"),
     ),
+    reads="words",
 )
 
 __all__ = ["PRINTABLE", "FoundStrings", "HeavyHitter", "HeavyHitters", "HeavyHittersFamily", "Search", "SearchState"]
