@@ -2,16 +2,15 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.error_bounds import with_errors
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -57,24 +56,14 @@ class CountedPlan(RoundPlan):
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         """How often each message comes from these users, drawn from its law without making the messages."""
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> VectorEstimate:
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
-        return self._estimate(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
+        return with_errors(self, self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         codes = self.check_values(values)
         self.check_reports(len(codes))
-        return self._estimate(self._read(self._sample(codes, bits)), dropped=0, simulated=not bits.is_secure)
-
-    def _estimate(self, value: Floats, *, dropped: int, simulated: bool) -> VectorEstimate:
-        return VectorEstimate(
-            value=value,
-            standard_error=self.standard_error,
-            bound=self.error_bound + dropped * self.message_influence,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+        return with_errors(self, self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
 
 
 def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:

@@ -132,9 +132,6 @@ class DerivedPlan(RoundPlan):
         text: str = self.sum_plan.lying_client
         return text if moved is None else f"moves a number of the answer by at most {moved:.4g}"
 
-    def reference(self) -> dict[str, float | None]:
-        return dict.fromkeys(("paper_standard_error", "central_standard_error", "local_standard_error"))
-
     def quieter(self, part: float) -> dict[str, Any]:
         return {"sum_plan": self.sum_plan.twin(part)}
 

@@ -10,6 +10,7 @@ the check and the words of the refusal.
 
 import dataclasses
 import math
+import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -117,8 +118,16 @@ def check_fields(plan: Any) -> None:
             if saved.interval is None or (value is None and type(None) in typing.get_args(given)):
                 continue
             for number in value if isinstance(value, tuple) else (value,):
+                _check_kind(given, number, name)
                 if not saved.interval.holds(number):
                     raise ParameterError(name, number, saved.interval.problem, AGAIN)
+
+
+def _check_kind(given: Any, number: Any, name: str) -> None:
+    """Refuse what is no number, and in a field of whole numbers what is none of these."""
+    whole = int in (given, *typing.get_args(given))
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral if whole else numbers.Real):
+        raise ParameterError(name, number, f"must be a {'whole ' if whole else ''}number", AGAIN)
 
 
 def written(plan: Any, where: str) -> dict[str, Any]:

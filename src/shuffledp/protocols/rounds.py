@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,49 @@ from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLearner(Learner[S]):
+    """A learner that runs one plan: its states are the plan's, and so is what it promises."""
+
+    plan: Any
+
+    @property
+    def fingerprint(self) -> str:
+        found: str = self.plan.fingerprint
+        return found
+
+    def guarantee(self) -> Guarantee:
+        found: Guarantee = self.plan.guarantee()
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractivePlan(Plan):
+    """A plan of several rounds, each of which depends on the one before: its learner runs it in one process."""
+
+    asked: ClassVar[str]
+    """Who is asked in its rounds, in words after "is asked in"."""
+    run_by: ClassVar[str] = "simulate"
+    """The commands that run it."""
+    open_batches: ClassVar[int] = 1
+
+    def _not_scheduled(self, way_out: str) -> ParameterError:
+        problem = f"is asked in {self.asked}; the live service serves plans of one schedule"
+        return ParameterError("protocol", self.protocol, problem, way_out)
+
+    @property
+    def layout(self) -> BatchLayout:
+        raise self._not_scheduled(f"run it in one process: {self.run_by}")
+
+    def mechanism(self, users: int) -> BatchMechanism:
+        raise self._not_scheduled("ask its learner")
+
+    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+        return self.check_values(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,16 +200,10 @@ class RoundState(State):
 
 
 @dataclass(frozen=True, slots=True)
-class OneRound(Learner[RoundState]):
+class OneRound(PlanLearner[RoundState]):
     """One batch of everybody, asked once."""
 
     states: ClassVar[type[State] | None] = RoundState
-
-    plan: RoundPlan
-
-    @property
-    def fingerprint(self) -> str:
-        return self.plan.fingerprint
 
     def start(self) -> RoundState:
         return RoundState(self.fingerprint, 0)
@@ -187,9 +224,6 @@ class OneRound(Learner[RoundState]):
 
     def estimate(self, state: RoundState, *, simulated: bool = False) -> AnyEstimate | None:
         return None if state.tally is None else self.plan.estimate(state.tally, simulated=simulated)
-
-    def guarantee(self) -> Guarantee:
-        return self.plan.guarantee()
 
     def told_document(self, told: Tally) -> Any:
         return told.document()
