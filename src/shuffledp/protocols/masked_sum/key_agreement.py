@@ -163,7 +163,7 @@ class KeyAgreement:
                 "nothing private was sent yet, so begin again with fresh coins."
             )
         taken = useful & (np.cumsum(useful, axis=1) <= self.key_bits)
-        known = coins ^ ~self._leads[:, :, np.newaxis]
+        known = coins ^ ~self.leads[:, :, np.newaxis]
         return np.asarray(known[taken[self._pair_numbers]].reshape(self.users, self.users - 1, self.key_bits))
 
     @property
@@ -173,7 +173,7 @@ class KeyAgreement:
         return others + (others >= np.arange(self.users)[:, np.newaxis])
 
     @property
-    def _leads(self) -> NDArray[np.bool_]:
+    def leads(self) -> NDArray[np.bool_]:
         """Whether user i leads the pair with each other: it has the lower number."""
         return np.asarray(self._others > np.arange(self.users)[:, np.newaxis])
 
@@ -191,7 +191,5 @@ def as_numbers(keys: NDArray[Any]) -> NDArray[np.uint64]:
     >>> as_numbers(np.array([[1, 0, 1], [0, 1, 1]]))
     array([5, 3], dtype=uint64)
     """
-    numbers = np.zeros(keys.shape[:-1], dtype=np.uint64)
-    for place in range(keys.shape[-1]):
-        numbers = (numbers << np.uint64(1)) | keys[..., place].astype(np.uint64)
-    return numbers
+    places = np.arange(keys.shape[-1], dtype=np.uint64)[::-1]
+    return np.asarray((keys.astype(np.uint64) << places).sum(axis=-1, dtype=np.uint64))
