@@ -27,11 +27,17 @@ class CountedPlan(RoundPlan):
     """What the noise term of delta is, in words."""
     drawn: ClassVar[str] = "coins"
     """What is drawn exactly, in words."""
+    coin: ClassVar[str] = "probability"
+    """The field that says how often noise is added."""
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         """The noise's curve; coins, decoys and flips are drawn exactly and cost nothing."""
         noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
         return noise, DeltaTerm("sampling", 0.0, f"{self.drawn} are drawn exactly")
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        """Rarer noise: the variance of rare coins is in proportion to their probability."""
+        return {self.coin: part * getattr(self, self.coin)}
 
     @property
     def bits_per_message(self) -> int:

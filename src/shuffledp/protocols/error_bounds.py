@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from shuffledp.estimates import Estimate, VectorEstimate
 CONFIDENCE = 0.95
 # Parts of the failure probability that may go to the rounding.
 _PARTS = (0.001, 0.01, 0.05, 0.2, 0.5)
+
+
+def remembered(compute: Callable[[Any], Any]) -> Any:
+    """A property that is computed once for all plans that are equal; plans are frozen."""
+    return property(lru_cache(maxsize=256)(compute))
 
 
 def rounding_deviation(users: int, failure: float) -> float:

@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -109,9 +108,7 @@ class HistogramPlan(CountedPlan):
     def beside(self) -> dict[str, Any]:
         return {"local_method": self.local_method}
 
-    def methods_compared(self, rows: Sequence[Mapping[str, Any]]) -> Listing:
-        """The methods between what a trusted curator and what nobody but oneself could do."""
-        return between_extremes(self, rows)
+    methods_compared = between_extremes
 
     def compared(self) -> Listing:
         """How far off the worst category may be, beside a trusted curator's and the local model's."""

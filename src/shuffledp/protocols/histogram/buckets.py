@@ -12,6 +12,7 @@ from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.blanket import blanket_sizes
 from shuffledp.protocols.histogram.hashed_blanket import HashedBlanketPlan
 from shuffledp.protocols.histogram.primes import next_prime
 from shuffledp.protocols.request import Request
@@ -84,7 +85,7 @@ class Buckets(HashedBlanketPlan):
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values).astype(np.uint64)
         q, b = np.uint64(self.prime), np.uint64(self.buckets)
-        sizes = self._sizes(codes.size, bits)
+        sizes = blanket_sizes(codes.size, self.coins, self.probability, bits=bits)
         count, own = int(sizes.sum()), np.cumsum(sizes) - sizes
         a = uniform_below(self.prime - 1, count, bits=bits).astype(np.uint64) + np.uint64(1)
         v = uniform_below(self.prime, count, bits=bits).astype(np.uint64)

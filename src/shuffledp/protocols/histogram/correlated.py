@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,8 @@ from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
+from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
@@ -27,7 +26,7 @@ from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import largest_deviation
-from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.polya import polya_law, pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import sample_polya_difference
@@ -113,7 +112,7 @@ class HistogramCorrelated(HistogramPlan):
         if not every:
             raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
         domain = as_categories(categories)
-        drafts = [_Draft.of(flood, request, domain.size) for flood in every]
+        drafts = [_draft(flood, request, domain.size) for flood in every]
         fitting = [draft for draft in drafts if max_messages is None or draft.most <= max_messages]
         if not fitting:
             problem = f"must be at least {min(draft.most for draft in drafts)}, what one user may send at most"
@@ -129,7 +128,7 @@ class HistogramCorrelated(HistogramPlan):
     @property
     def noise_law(self) -> IntegerLaw:
         """The law of a bin's error."""
-        return _noise_law(self.users, self.honest_users, self.ratio)
+        return polya_law(self.users / self.honest_users, self.ratio)
 
     @property
     def standard_error(self) -> float:
@@ -137,7 +136,7 @@ class HistogramCorrelated(HistogramPlan):
 
     @property
     def paper_standard_error(self) -> float | None:
-        return _noise_law(self.users, self.honest_users, paper_flood(self.privacy)[0]).standard_deviation
+        return polya_law(self.users / self.honest_users, paper_flood(self.privacy)[0]).standard_deviation
 
     def _l_inf_error(self) -> float:
         # Events fall into bins independently, so that bins are independent.
@@ -255,36 +254,27 @@ def _floods(privacy: Privacy) -> list[tuple[float, float, float]]:
     return [flood for flood in every if flood is not None]
 
 
-def _noise_law(users: int, honest: int, ratio: float) -> IntegerLaw:
-    return DiscreteLaplace(ratio) if users == honest else PolyaDifference(users / honest, ratio)
-
-
 def _mean_messages(flood: tuple[float, float, float], honest: int, bins: int) -> float:
     ratio, shape, flood_ratio = flood
     return 1 + 2 * bins / honest * (ratio / (1 - ratio) + shape * flood_ratio / (1 - flood_ratio))
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A plan's fields, its error, and messages a user sends on average and at most."""
+class _Draft(NamedTuple):
+    """Messages a user sends on average, a plan's error, messages at most, and the plan's fields."""
 
-    fields: dict[str, Any]
-    error: float
     mean: float
+    error: float
     most: int
+    fields: dict[str, Any]
 
-    @classmethod
-    def of(cls, flood: tuple[float, float, float], request: Request, bins: int) -> "_Draft":
-        """The fewest messages a user that all noise but for a small part of delta fits into."""
-        ratio, shape, flood_ratio = flood
-        users, honest, privacy = request.users, request.honest, request.privacy
-        limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 2 * users)
-        noise = smallest_cap(lambda k: _tail(2 * bins / honest, ratio, k), limit)
-        pairs = smallest_cap(lambda k: _tail(bins * shape / honest, flood_ratio, k), limit)
-        names = ("ratio", "flood_shape", "flood_ratio", "most_noise", "most_pairs")
-        return cls(
-            dict(zip(names, (*flood, noise, pairs), strict=True)),
-            largest_deviation(_noise_law(users, honest, ratio), bins, independent=True),
-            _mean_messages(flood, honest, bins),
-            1 + noise + 2 * pairs,
-        )
+
+def _draft(flood: tuple[float, float, float], request: Request, bins: int) -> _Draft:
+    """The fewest messages a user that all noise but for a small part of delta fits into."""
+    ratio, shape, flood_ratio = flood
+    users, honest, privacy = request.users, request.honest, request.privacy
+    limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 2 * users)
+    noise = smallest_cap(lambda k: _tail(2 * bins / honest, ratio, k), limit)
+    pairs = smallest_cap(lambda k: _tail(bins * shape / honest, flood_ratio, k), limit)
+    error = largest_deviation(polya_law(users / honest, ratio), bins, independent=True)
+    found = {"ratio": ratio, "flood_shape": shape, "flood_ratio": flood_ratio, "most_noise": noise, "most_pairs": pairs}
+    return _Draft(_mean_messages(flood, honest, bins), error, 1 + noise + 2 * pairs, found)

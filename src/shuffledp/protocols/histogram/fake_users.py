@@ -23,6 +23,7 @@ from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.subset import rare_events
 
@@ -134,7 +135,7 @@ class FakeUsers(HistogramPlan):
         return noise, DeltaTerm("cut short", cost, "a report has more ones than the cap"), sampling
 
     def quieter(self, part: float) -> dict[str, Any]:
-        return {"flip": (1 - math.sqrt(1 - 4 * part * self.flip * (1 - self.flip))) / 2}
+        return {"flip": probability_with(part * self.flip * (1 - self.flip))}
 
     def _flips(self, codes: Codes, bits: RandomBits) -> tuple[Codes, Codes, NDArray[np.bool_]]:
         """Users and columns of all flipped bits, user by user, and whether a bit was its user's own one."""
@@ -218,4 +219,4 @@ def _paper_flip(privacy: Privacy, rows: int) -> float:
     variance = paper_variance(privacy) / rows
     if variance >= 0.25:
         raise InfeasibleError("fake_rows", rows, "are too few in all by the paper's formula", "take more of them")
-    return (1 - math.sqrt(1 - 4 * variance)) / 2
+    return probability_with(variance)

@@ -13,6 +13,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.blanket import blanket_sizes
 from shuffledp.protocols.histogram.hashed_blanket import HashedBlanketPlan
 from shuffledp.protocols.histogram.sign_vectors import fitting_counts, seed_bits, sign_vectors
 from shuffledp.protocols.request import Request
@@ -97,7 +98,7 @@ class Hadamard(HashedBlanketPlan):
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)
-        sizes = self._sizes(codes.size, bits)
+        sizes = blanket_sizes(codes.size, self.coins, self.probability, bits=bits)
         count, own = int(sizes.sum()), np.cumsum(sizes) - sizes
         seeds = uniform_below(1 << self.seed_bits, count, bits=bits)
         labels = uniform_below(1 << self.signs, count, bits=bits)

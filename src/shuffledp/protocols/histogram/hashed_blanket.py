@@ -56,17 +56,11 @@ class HashedBlanketPlan(BlanketPlan):
         others = (self.users - counts) * self.collision * (1 - self.collision)
         return np.sqrt(blanket * (1 - self.hit) + others) / (1 - self.collision)
 
-    @property
-    def standard_error(self) -> float:
-        return float(self._standard_errors(np.zeros(1), self.blanket_mean)[0])
+    def _error(self, mean: float) -> float:
+        return float(self._standard_errors(np.zeros(1), mean)[0])
 
     def standard_errors_for(self, values: ArrayLike) -> NDArray[np.float64]:
         return self._standard_errors(self.true_value(values), self.blanket_mean)
-
-    @property
-    def paper_standard_error(self) -> float | None:
-        mean = self.paper_blanket(self.privacy) * self.users / self.honest_users
-        return float(self._standard_errors(np.zeros(1), mean)[0])
 
     def _l_inf_error(self) -> float:
         throws = self.users * self.coins

@@ -29,6 +29,7 @@ from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.histogram.bounds import failure_of_each
 from shuffledp.protocols.histogram.cut import CutPlan
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -148,7 +149,7 @@ class HistogramZSum(CutPlan):
         return _pair(honest, self.silence)
 
     def quieter(self, part: float) -> dict[str, Any]:
-        return {"silence": (1 - math.sqrt(1 - 4 * part * self.silence * (1 - self.silence))) / 2}
+        return {"silence": probability_with(part * self.silence * (1 - self.silence))}
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         codes = self.check_values(values)

@@ -2,9 +2,9 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
 from shuffledp.sampling.uniform import uniform_below
-from shuffledp.schedules.interval_trees import IntervalTree
+from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares
 
 LARGEST_COINS = 1 << 20
 LARGEST_DOMAIN = 1 << 22
@@ -66,9 +66,10 @@ class Errors:
             object.__setattr__(self, field.name, float(f"{getattr(self, field.name) * (1 + 1e-8):.9g}"))
 
 
-@lru_cache(maxsize=64)
-def _errors(plan: "RangesPlan") -> Errors:
-    return plan._compute_errors()
+@lru_cache(maxsize=32)
+def tree_squares(tree: IntervalTree, variances: tuple[float, ...], root: float = 0.0) -> TreeSquares:
+    """Least squares on a tree whose levels' counts have these variances, and whose root's has this; cached."""
+    return TreeSquares(tree, variances, root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +175,15 @@ class RangesPlan(CountedPlan):
     def alphabet_size(self) -> int:
         return sum(self.level_sizes)
 
+    @property
     @abstractmethod
-    def _compute_errors(self) -> Errors:
-        """Standard errors and bounds, from the weights of all counts."""
+    def errors(self) -> Errors:
+        """What the estimates can be off by, from the weights of all counts."""
 
     @property
-    def errors(self) -> Errors:
-        """What the estimates can be off by."""
-        return _errors(self)
+    @abstractmethod
+    def squares(self) -> tuple[TreeSquares, ...]:
+        """Least squares along each axis."""
 
     @property
     def standard_error(self) -> float:
@@ -213,9 +215,18 @@ class RangesPlan(CountedPlan):
             "prefix_bound": errors.prefix_bound,
         }
 
-    @abstractmethod
-    def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
+    def level_weights(self, functionals: Sequence[Floats]) -> list[DecoyWeights]:
         """What each level's counts weigh in the estimate of a product of sums, one factor an axis."""
+        sides = []
+        for squares, functional in zip(self.squares, functionals, strict=True):
+            distinct = [np.unique(level, return_counts=True) for level in squares.weights(functional)]
+            sides.append([(weights, times / times.sum()) for weights, times in distinct])
+        found = []
+        for level, coins, probability in zip(self.levels, self.coins, self.probabilities, strict=True):
+            factors = [side[each] for side, each in zip(sides, level, strict=True)]
+            weights, shares = (reduce(np.multiply.outer, part).reshape(-1) for part in zip(*factors, strict=True))
+            found.append(DecoyWeights(self.users * coins, probability, weights, shares))
+        return found
 
     def techniques(self) -> list[dict[str, Any]]:
         """The survey's Table 6 without its constants, at these parameters: growth, not figures."""
@@ -254,25 +265,20 @@ class RangesPlan(CountedPlan):
     def compared(self) -> Listing:
         """Standard errors of one value and of the worst prefix beside others', and the survey's orders of growth."""
         reference = self.reference()
-        rows = [(f"this plan ({self.method})", self.standard_error, self.errors.prefix, "nobody sees any")]
-        others = [
+        reference |= {"own_standard_error": self.standard_error, "own_prefix_standard_error": self.errors.prefix}
+        rows = [
+            (f"this plan ({self.method})", "own", "nobody sees any"),
             ("trusted curator's tree", "central", "one party sees all"),
             ("the paper's constants, dyadic", "paper", "as this plan"),
             ("local model's tree", "local", "no shuffler"),
         ]
-        for name, key, trust in others:
-            found = (reference.get(f"{key}_{of}standard_error") for of in ("", "prefix_"))
-            rows.append((name, *found, trust))  # type: ignore[arg-type]
-        shown = [
-            ListingRow((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust))
-            for name, *errors, trust in rows
-        ]
-        shown += [
-            ListingRow(
-                (f"{row['technique']} (Table 6)", "", f"order {row['error_order']:.3g}", "as this plan, no constants")
-            )
-            for row in self.techniques()
-        ]
+        shown = []
+        for name, key, trust in rows:
+            errors = (reference.get(f"{key}_{of}standard_error") for of in ("", "prefix_"))
+            shown.append(ListingRow((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust)))
+        for row in self.techniques():
+            order = f"order {row['error_order']:.3g}"
+            shown.append(ListingRow((f"{row['technique']} (Table 6)", "", order, "as this plan, no constants")))
         whom = Column("whom one trusts", right=False, style="dim", width=40)
         columns = (Column("who", right=False), Column("one value"), Column("worst prefix"), whom)
         return Listing("Beside others", columns, tuple(shown))

@@ -32,12 +32,6 @@ class DecoyWeights:
     weights: Floats
     shares: Floats
 
-    @classmethod
-    def of(cls, coins: int, probability: float, weights: Floats) -> "DecoyWeights":
-        """The level whose nodes have these weights, one a node."""
-        distinct, times = np.unique(weights.reshape(-1), return_counts=True)
-        return cls(coins, probability, distinct, times / weights.size)
-
     @property
     def centred(self) -> Floats:
         """The weights less their mean over the nodes."""
