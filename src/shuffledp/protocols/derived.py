@@ -22,9 +22,9 @@ from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
 
-def _of_the_sum(name: str) -> Any:
-    """A member that is the one of the plan underneath."""
-    return property(lambda plan: getattr(plan.sum_plan, name), doc=getattr(RoundPlan, name, None).__doc__)
+def of_part(part: str, name: str) -> Any:
+    """A member that is the one of the plan underneath, which is kept in the field `part`."""
+    return property(lambda plan: getattr(getattr(plan, part), name), doc=getattr(RoundPlan, name, None).__doc__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,33 +77,33 @@ class DerivedPlan(RoundPlan):
         if any(getattr(self.sum_plan, name, None) != value for name, value in wanted.items()):
             raise ParameterError("sum_plan", self.sum_plan.question, "must be the one made here", "use plan")
 
-    method = _of_the_sum("method")
-    theory_page = _of_the_sum("theory_page")
-    is_labelled = _of_the_sum("is_labelled")
-    is_pure = _of_the_sum("is_pure")
-    can_be_voided = _of_the_sum("can_be_voided")
-    noise = _of_the_sum("noise")
-    bits_per_message = _of_the_sum("bits_per_message")
-    alphabet_size = _of_the_sum("alphabet_size")
-    messages_per_user_mean = _of_the_sum("messages_per_user_mean")
-    messages_per_user_max = _of_the_sum("messages_per_user_max")
-    mean_messages = _of_the_sum("mean_messages")
-    local_epsilon = _of_the_sum("local_epsilon")
-    local_delta = _of_the_sum("local_delta")
-    pair = _of_the_sum("pair")
-    delta_terms = _of_the_sum("delta_terms")
-    dominates_because = _of_the_sum("dominates_because")
-    _paper_epsilon_with = _of_the_sum("_paper_epsilon_with")
-    check_values = _of_the_sum("check_values")
-    clip_values = _of_the_sum("clip_values")
-    randomize = _of_the_sum("randomize")
-    tally = _of_the_sum("tally")
-    parts = _of_the_sum("parts")
-    neighbours = _of_the_sum("neighbours")
-    summaries = _of_the_sum("summaries")
-    audited_messages = _of_the_sum("audited_messages")
-    audited_reports = _of_the_sum("audited_reports")
-    views = _of_the_sum("views")
+    method = of_part("sum_plan", "method")
+    theory_page = of_part("sum_plan", "theory_page")
+    is_labelled = of_part("sum_plan", "is_labelled")
+    is_pure = of_part("sum_plan", "is_pure")
+    can_be_voided = of_part("sum_plan", "can_be_voided")
+    noise = of_part("sum_plan", "noise")
+    bits_per_message = of_part("sum_plan", "bits_per_message")
+    alphabet_size = of_part("sum_plan", "alphabet_size")
+    messages_per_user_mean = of_part("sum_plan", "messages_per_user_mean")
+    messages_per_user_max = of_part("sum_plan", "messages_per_user_max")
+    mean_messages = of_part("sum_plan", "mean_messages")
+    local_epsilon = of_part("sum_plan", "local_epsilon")
+    local_delta = of_part("sum_plan", "local_delta")
+    pair = of_part("sum_plan", "pair")
+    delta_terms = of_part("sum_plan", "delta_terms")
+    dominates_because = of_part("sum_plan", "dominates_because")
+    _paper_epsilon_with = of_part("sum_plan", "_paper_epsilon_with")
+    check_values = of_part("sum_plan", "check_values")
+    clip_values = of_part("sum_plan", "clip_values")
+    randomize = of_part("sum_plan", "randomize")
+    tally = of_part("sum_plan", "tally")
+    parts = of_part("sum_plan", "parts")
+    neighbours = of_part("sum_plan", "neighbours")
+    summaries = of_part("sum_plan", "summaries")
+    audited_messages = of_part("sum_plan", "audited_messages")
+    audited_reports = of_part("sum_plan", "audited_reports")
+    views = of_part("sum_plan", "views")
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         return self.answer(self.sum_plan.estimate(tally, simulated=simulated))
