@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
-from shuffledp.protocols.fields import saved_fields, written
+from shuffledp.protocols.fields import check_fields, saved_fields, written
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
@@ -71,7 +71,7 @@ class DerivedPlan(RoundPlan):
 
     def __post_init__(self) -> None:
         # What the sum claims it proved when it was made.
-        self._check_domain()
+        check_fields(self)
         wanted = {field.name: getattr(self, field.name) for field in fields(Plan)}
         wanted |= type(self).sum_domain(**written(self, "domain"))
         if any(getattr(self.sum_plan, name, None) != value for name, value in wanted.items()):

@@ -23,7 +23,7 @@ from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.ball import Ball
 from shuffledp.protocols.domains.domain import Domain, Generator
 from shuffledp.protocols.domains.summed import Reals, check_range
-from shuffledp.protocols.fields import domain, saved_fields
+from shuffledp.protocols.fields import domain
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
@@ -87,17 +87,13 @@ class PlanePlan(DerivedPlan):
 
     summed = VectorSum
 
-    low: float = domain()
-    high: float = domain()
+    low: float = domain(read=float)
+    high: float = domain(read=float)
 
     @classmethod
     def sum_domain(cls, *, low: float, high: float) -> dict[str, Any]:  # type: ignore[override]
         check_width(low, high)
         return {"dimension": 2, "radius": RADIUS}
-
-    def _check_domain(self) -> None:
-        for name, _, _ in saved_fields(type(self), "domain"):
-            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def vector_plan(self) -> VectorSumPlan:
@@ -109,10 +105,6 @@ class PlanePlan(DerivedPlan):
     def half(self) -> float:
         """Half of the range's width."""
         return (self.high - self.low) / 2
-
-    @property
-    def unit(self) -> str:
-        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +125,7 @@ class Moments(PlanePlan):
     """
 
     protocol: ClassVar[str] = "moments"
+    title: ClassVar[str] = "A private mean and variance"
     is_unbiased: ClassVar[bool] = False
 
     @property
@@ -142,10 +135,6 @@ class Moments(PlanePlan):
     @property
     def question(self) -> str:
         return f"find mean and variance of the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}]"
-
-    @property
-    def title(self) -> str:
-        return "A private mean and variance"
 
     @property
     def standard_error(self) -> float:
@@ -225,10 +214,7 @@ def like(estimate: VectorEstimate, value: float, standard_error: float, bound: f
         value=value,
         standard_error=standard_error,
         bound=bound,
-        confidence=estimate.confidence,
-        dropped=estimate.dropped,
-        clipped=estimate.clipped,
-        simulated=estimate.simulated,
+        **{note: getattr(estimate, note) for note in ("confidence", "dropped", "clipped", "simulated")},
     )
 
 
@@ -253,17 +239,8 @@ def check_width(low: float, high: float) -> None:
 
 def checked_column(name: str, values: ArrayLike, low: float, high: float, *, clip: bool) -> Floats:
     """The values as floats in the range, or a DataError that names the first bad row."""
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0:
-        raise DataError(name, f"shape {array.shape}", "must be a column of at least one value", "pass one a user")
-    if array.dtype.kind not in "buif":
-        raise DataError(name, f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(float)")
-    array = array.astype(np.float64, copy=False)
-    for row in np.flatnonzero(~np.isfinite(array))[:1].tolist():
-        raise DataError(name, f"{array[row]} in row {row + 1}", "must be finite", "drop or fill such values first")
-    if clip:
-        return np.asarray(np.clip(array, low, high))
-    for row in np.flatnonzero((array < low) | (array > high))[:1].tolist():
-        wanted = f"must lie in [{low:g}, {high:g}]"
-        raise DataError(name, f"{array[row]:g} in row {row + 1}", wanted, "clip it (clip=True) or plan a wider range")
-    return array
+    column = Reals(1, low, high)
+    try:
+        return column.clip_values(values)[0] if clip else column.check_values(values)
+    except DataError as refused:
+        raise DataError(name, refused.value, refused.problem, refused.way_out) from None

@@ -120,9 +120,10 @@ class WeightedMean(PlanePlan):
     """
 
     protocol: ClassVar[str] = "weighted-mean"
+    title: ClassVar[str] = "A private weighted mean"
     is_unbiased: ClassVar[bool] = False
 
-    largest_weight: float = domain()
+    largest_weight: float = domain(read=float)
 
     @classmethod
     def sum_domain(cls, *, low: float, high: float, largest_weight: float) -> dict[str, Any]:  # type: ignore[override]
@@ -140,10 +141,6 @@ class WeightedMean(PlanePlan):
             f"find the weighted mean of the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}] "
             f"with a weight of at most {self.largest_weight:g}"
         )
-
-    @property
-    def title(self) -> str:
-        return "A private weighted mean"
 
     @property
     def standard_error(self) -> float:
