@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import with_errors
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import smallest_width
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +51,13 @@ class CountedPlan(RoundPlan):
         known = batch.payloads[batch.payloads < self.alphabet_size]
         seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
         return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
+
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        return self._reports(self.check_values(values), bits)
+
+    @abstractmethod
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        """What users with these codes send."""
 
     @abstractmethod
     def _read(self, seen: Codes) -> Floats:

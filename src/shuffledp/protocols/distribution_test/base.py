@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
@@ -19,7 +19,7 @@ from shuffledp.protocols.distribution_test.local import local_users_needed
 from shuffledp.protocols.distribution_test.moments import ScoreMoments
 from shuffledp.protocols.distribution_test.verdict import TestedClaim
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
 from shuffledp.protocols.fields import AGAIN, domain
 from shuffledp.protocols.presentation import Listing, Presentation, View, listed
@@ -28,7 +28,6 @@ from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import certified_quantile, grouped_law, hard_departure, hard_law, runs_for
 
-Floats = NDArray[np.float64]
 QUANTILE_FAILURE = 1e-6
 """The probability that a simulated threshold is too low; a proved one cannot be."""
 DECOYS_FAILURE = 1e-9

@@ -11,11 +11,11 @@ import numpy as np
 from shuffledp.accounting.laws import Binomial
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.derived import of_part
-from shuffledp.protocols.distribution_test.base import DECOYS_FAILURE, DistributionTest, Floats
+from shuffledp.protocols.distribution_test.base import DECOYS_FAILURE, DistributionTest
 from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
 from shuffledp.protocols.distribution_test.moments import ScoreMoments, balls_moments
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import domain, only_exact, whole_number
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.histogram.decoys import Decoys

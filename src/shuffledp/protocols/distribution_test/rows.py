@@ -13,10 +13,10 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.shuffled_rows import ShuffledRowsCurve, smallest_spurious
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.distribution_test.base import DistributionTest, Floats
+from shuffledp.protocols.distribution_test.base import DistributionTest
 from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.moments import ScoreMoments, rows_moments
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.labels import label_bits
 from shuffledp.protocols.request import Request

@@ -6,7 +6,6 @@ groups' histograms released, and nobody reports twice: each histogram's guarante
 in docs/theory/range-queries.md.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,11 +143,6 @@ class HeavyHitters(InteractivePlan):
         """Users of a level's group."""
         return self.users // self.length + (1 if level <= self.users % self.length else 0)
 
-    def groups(self) -> list[slice]:
-        """The groups, as places in an order of the users that depends on nobody's string."""
-        ends = np.cumsum([0, *(self.group_size(level) for level in range(1, self.length + 1))]).tolist()
-        return [slice(start, end) for start, end in itertools.pairwise(ends)]
-
     def start(self) -> SearchState:
         """Before anybody reported: every first symbol, and the empty string."""
         return SearchState(1, self._continued([b""], 1))
@@ -265,7 +259,7 @@ class HeavyHitters(InteractivePlan):
         state = self.searched(values, lambda plan, codes: plan.sample_estimate(codes, bits=reporting), bits=splitting)
         return self.estimate_of(state.found or (), simulated=not bits.is_secure)
 
-    def estimate_of(self, found: Sequence[HeavyHitter], *, dropped: int = 0, simulated: bool = False) -> FoundStrings:
+    def estimate_of(self, found: Sequence[HeavyHitter], *, simulated: bool = False) -> FoundStrings:
         """What was found, with its errors."""
         bounds = tuple(max(each.upper - each.count, each.count - each.lower) for each in found)
         return FoundStrings(
@@ -273,7 +267,6 @@ class HeavyHitters(InteractivePlan):
             standard_error=self.standard_error,
             bound=max(bounds, default=self.error_bound),
             confidence=2 * CONFIDENCE - 1,
-            dropped=dropped,
             simulated=simulated,
             names=tuple(each.string for each in found),
             standard_errors=(self.standard_error,) * len(found),

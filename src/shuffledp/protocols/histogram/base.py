@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import CountedPlan, Floats, counted_in_runs
+from shuffledp.protocols.counted import CountedPlan, counted_in_runs
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others

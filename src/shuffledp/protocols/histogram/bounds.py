@@ -7,7 +7,8 @@ import numpy as np
 from scipy import special
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw
+from shuffledp.accounting.laws import Binomial, IntegerLaw
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 
 # Of the failure probability, what a window may leave out.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
@@ -82,8 +82,8 @@ class Buckets(HashedBlanketPlan):
     def alphabet_size(self) -> int:
         return self.prime**2
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values).astype(np.uint64)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        codes = codes.astype(np.uint64)
         q, b = np.uint64(self.prime), np.uint64(self.buckets)
         sizes = blanket_sizes(codes.size, self.coins, self.probability, bits=bits)
         count, own = int(sizes.sum()), np.cumsum(sizes) - sizes

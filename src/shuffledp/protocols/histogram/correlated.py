@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
@@ -19,10 +19,10 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import check_delta, smallest_cap
-from shuffledp.protocols.counted import Floats, counted_in_runs
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import largest_deviation
@@ -193,8 +193,7 @@ class HistogramCorrelated(HistogramPlan):
         variance = part * 2 * self.ratio / (1 - self.ratio) ** 2
         return {"ratio": (variance + 1 - math.sqrt(2 * variance + 1)) / variance}
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         kind = self._kind
         noise, flood = self._laws
         singles, places, lengths = noise.sample(codes.size, bits=bits)

@@ -11,10 +11,9 @@ from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import check_messages, enough_coins
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.histogram.bounds import binomial_above

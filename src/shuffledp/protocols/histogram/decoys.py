@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan, blanket_sizes
 from shuffledp.protocols.histogram.bounds import balls_bound
 from shuffledp.protocols.request import Request
@@ -54,8 +52,8 @@ class Decoys(BlanketPlan):
     def _l_inf_error(self) -> float:
         return balls_bound(self.users * self.coins, self.probability, self.bins)
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        return decoy_reports(self.check_values(values), self.bins, self.coins, self.probability, bits=bits)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        return decoy_reports(codes, self.bins, self.coins, self.probability, bits=bits)
 
     def _read(self, seen: Codes) -> Floats:
         return without_decoys(seen, self.users)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.flipped_rows import FlippedRowsPair
@@ -16,9 +16,8 @@ from shuffledp.accounting.pairs import bounded_exp
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
@@ -144,8 +143,7 @@ class FakeUsers(HistogramPlan):
         # The first row is the user's own.
         return user, column, cell == codes[user]
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         user, column, own = self._flips(codes, bits)
         kept = np.ones(codes.size, dtype=np.int64)
         kept[user[own]] = 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
@@ -96,8 +96,7 @@ class Hadamard(HashedBlanketPlan):
     def alphabet_size(self) -> int:
         return 1 << self.seed_bits
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         sizes = blanket_sizes(codes.size, self.coins, self.probability, bits=bits)
         count, own = int(sizes.sum()), np.cumsum(sizes) - sizes
         seeds = uniform_below(1 << self.seed_bits, count, bits=bits)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.counted import Floats, counted_in_runs
-from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.counted import counted_in_runs
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.collision_bounds import thrown_bound
 from shuffledp.protocols.request import Request

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import Floats, counted_in_runs
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.public_hash import PublicHashes
@@ -134,9 +134,9 @@ class HashedRowsPlan(HistogramPlan):
     def _in_one_row(self, cells: Codes, bits: RandomBits) -> Reports:
         """What users in these columns send in one row."""
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         """A report of as many users as there are rows, each in a row of its own, is one user's report."""
-        sent = self._in_one_row(self.hashes.all_cells(self.check_values(values)).reshape(-1), bits)
+        sent = self._in_one_row(self.hashes.all_cells(codes).reshape(-1), bits)
         offsets = (np.arange(len(sent)) % self.rows * self.letters).astype(self._kind)
         payloads = sent.payloads.astype(self._kind) + np.repeat(offsets, sent.sizes)
         return Reports(payloads, sent.sizes.reshape(-1, self.rows).sum(axis=1))

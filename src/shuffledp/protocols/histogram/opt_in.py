@@ -5,14 +5,12 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import (
     check_messages,
     enough_coins,
@@ -20,7 +18,7 @@ from shuffledp.protocols.cut import (
     table_of,
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.histogram.bounds import binomial_above, on_window
@@ -172,8 +170,8 @@ class OptIn(CutPlan):
     def pair(self, honest: int) -> OptInPair:
         return OptInPair(honest, self.probability)
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        return opt_in_reports(self.check_values(values), self.bins, self.probability, bits=bits)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        return opt_in_reports(codes, self.bins, self.probability, bits=bits)
 
     def _read(self, seen: Codes) -> Floats:
         return cut_counts(seen[:-1], int(seen[-1]))

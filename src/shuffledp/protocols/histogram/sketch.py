@@ -9,10 +9,9 @@ from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import GridBallsPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket

@@ -167,22 +167,16 @@ class KeyAgreement:
         return np.asarray(known[taken[self._pair_numbers]].reshape(self.users, self.users - 1, self.key_bits))
 
     @property
-    def _others(self) -> NDArray[np.int64]:
-        """Row i: all users but i."""
-        others = np.arange(self.users - 1)
-        return others + (others >= np.arange(self.users)[:, np.newaxis])
-
-    @property
     def leads(self) -> NDArray[np.bool_]:
-        """Whether user i leads the pair with each other: it has the lower number."""
-        return np.asarray(self._others > np.arange(self.users)[:, np.newaxis])
+        """Row i: whether user i leads the pair with each other, those above it, who stand at i and later."""
+        return np.asarray(np.arange(self.users - 1) >= np.arange(self.users)[:, np.newaxis])
 
     @property
     def _pair_numbers(self) -> NDArray[np.int64]:
         """Row i: the number of the pair with each other user, pairs (0, 1), (0, 2), ... counted from 0."""
-        mine, other = np.arange(self.users)[:, np.newaxis], self._others
-        low, high = np.minimum(mine, other), np.maximum(mine, other)
-        return np.asarray(low * (2 * self.users - low - 1) // 2 + high - low - 1)
+        numbers = np.zeros((self.users, self.users), dtype=np.int64)
+        numbers[np.triu_indices(self.users, 1)] = np.arange(self.pairs)
+        return (numbers + numbers.T)[~np.eye(self.users, dtype=np.bool_)].reshape(self.users, -1)
 
 
 def as_numbers(keys: NDArray[Any]) -> NDArray[np.uint64]:

@@ -4,7 +4,6 @@ Reference: [004] Theorem 28 for the keys; pairwise masks as in Bonawitz et al. 2
 Polya shares of the noise as in Ghazi, Kumar, Manurangsi, Pagh 2020.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -201,14 +200,11 @@ class MaskedSum(InteractivePlan):
             )
         return self.epsilon_among(honest)
 
-    def collusions(self, coalitions: Sequence[int] | None = None) -> tuple[Collusion, ...]:
-        """What the analyzer learns with so many users, or with the shuffler.
-
-        Unless told, with a tenth, a half and all but two of the users.
-        """
+    def collusions(self) -> tuple[Collusion, ...]:
+        """What the analyzer learns with a tenth, a half and all but two of the users, or with the shuffler."""
         usual = {0, self.users // 10, self.users // 2, self.users - 2}
         rows = []
-        for colluders in sorted(n for n in usual if n <= self.users - 2) if coalitions is None else coalitions:
+        for colluders in sorted(n for n in usual if n <= self.users - 2):
             epsilon, honest = self.epsilon_against(colluders), self.users - colluders
             rows.append(
                 Collusion(

@@ -15,9 +15,9 @@ from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import CountedPlan, Floats
+from shuffledp.protocols.counted import CountedPlan
 from shuffledp.protocols.domains.axes import AnyAxes, Axes, Axis, as_axes
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import AGAIN, domain, noise
 from shuffledp.protocols.presentation import Column, Listing, ListingRow
 from shuffledp.protocols.ranges.bounds import DecoyWeights
@@ -307,8 +307,7 @@ class RangesPlan(CountedPlan):
         leaves = self._nodes(self.check_values(values))[-1]
         return np.bincount(leaves, minlength=self.size).astype(np.float64)
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         users, levels = len(codes), len(self.levels)
         sizes = np.empty((users, levels), dtype=np.int64)
         for level, (coins, probability) in enumerate(zip(self.coins, self.probabilities, strict=True)):

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.protocols.domains.axes import Axis
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.ranges.bounds import one_sum_bound
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import remembered
 from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.histogram.blanket import paper_blanket

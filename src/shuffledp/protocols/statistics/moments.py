@@ -15,19 +15,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
 from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.ball import Ball
-from shuffledp.protocols.domains.domain import Domain, Generator
+from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.domains.summed import Reals, check_range
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
-
-Floats = NDArray[np.float64]
 
 # s, and the smallest ball around (0, 0) and (-1, s), (1, s): its radius, and its centre's height.
 HEIGHT = math.sqrt(2)

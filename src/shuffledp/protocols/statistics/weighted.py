@@ -17,14 +17,13 @@ from numpy.typing import ArrayLike
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
 from shuffledp.protocols.domains.ball import Ball
-from shuffledp.protocols.domains.domain import Domain, Generator
+from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.statistics.moments import (
     HEIGHT,
     LARGEST,
     RADIUS,
     SMALLEST,
-    Floats,
     PlanePlan,
     check_width,
     checked_column,
