@@ -79,7 +79,7 @@ def test_an_audit_stands_and_refutes_a_twin(method: str) -> None:
 def test_privacy_is_data(method: str) -> None:
     plan = UniformityTest.plan(**ASKED, method=method, honest_fraction=0.9)
     guarantee = plan.guarantee()
-    assert guarantee.delta == plan.proved_delta <= TARGET.delta and guarantee.pair.describe().startswith("P")
+    assert guarantee.delta == plan.document()["delta_proved"] <= TARGET.delta and guarantee.pair.describe().startswith("P")
     everybody, fewer = (plan.epsilon_with(fraction) for fraction in (0.9, 0.5))
     assert everybody <= TARGET.epsilon < fewer
     assert entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC)).fingerprint == plan.fingerprint

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.distribution_test.cells import Cells, as_claim
+from shuffledp.protocols.distribution_test.cells import as_claim
 from shuffledp.protocols.distribution_test.claim import Certificate, Claim
 from shuffledp.protocols.distribution_test.groups import Groups
 from shuffledp.protocols.distribution_test.local import local_users_needed
@@ -26,7 +26,7 @@ from shuffledp.protocols.presentation import Listing, Presentation, View, listed
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
-from shuffledp.references.null_laws import certified_quantile, grouped_law, hard_departure, hard_law, runs_for
+from shuffledp.references.null_laws import certified_quantile, grouped_law, runs_for
 
 QUANTILE_FAILURE = 1e-6
 """The probability that a simulated threshold is too low; a proved one cannot be."""
@@ -78,11 +78,6 @@ class DistributionTest(RoundPlan):
         return self.categories
 
     @property
-    def cells(self) -> Cells | None:
-        """Equal cells that users of the claimed law are uniform over; None where the claim is uniform itself."""
-        return self.tested.cells
-
-    @property
     def groups(self) -> Groups | None:
         """Groups of cells drawn by public coins; None where cells are counted themselves."""
         return None
@@ -115,11 +110,6 @@ class DistributionTest(RoundPlan):
             noise,
             liar,
         ]
-
-    @property
-    def proved_delta(self) -> float:
-        """What the accountant proves at the plan's epsilon, whatever the values of all users."""
-        return self.guarantee().delta
 
     @abstractmethod
     def worst_moments(self) -> ScoreMoments:
@@ -189,9 +179,7 @@ class DistributionTest(RoundPlan):
         With groups there are twenty runs with each of many partitions, other than the plan's: power is over public
         coins too.
         """
-        law = hard_law(self.distance, self.categories.size)
-        if self.cells is not None:
-            law = self.cells.law(hard_departure(self.cells.claim, self.distance).tolist())
+        law = self.tested.hard_law()
         if self.groups is None:
             return float(np.mean(self._scores(law, runs, seed) <= self.threshold))
         drawn = [
@@ -203,18 +191,14 @@ class DistributionTest(RoundPlan):
     def true_value(self, values: ArrayLike) -> float:
         """The chi-square distance from uniform of these users' law over the bins that are counted."""
         codes = self.check_values(values)
-        law = np.bincount(codes, minlength=self.categories.size) / codes.size
-        if self.cells is not None:
-            law = self.cells.law(law.tolist())
+        law = self.tested.law(np.bincount(codes, minlength=self.categories.size) / codes.size)
         if self.groups is not None:
             law = self.groups.law(law)
         return float(self.bins * np.square(law - 1 / self.bins).sum())
 
     def to_bins(self, values: ArrayLike, *, bits: RandomBits) -> Codes:
         """Each user's bin, by its own exact coins: uniform if the claim is true."""
-        codes: Codes = self.check_values(values)
-        if self.cells is not None:
-            codes = self.cells.assign(codes, bits=bits)
+        codes = self.tested.assign(self.check_values(values), bits=bits)
         return codes if self.groups is None else self.groups.assign(codes, bits=bits)
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
@@ -290,7 +274,7 @@ class DistributionTest(RoundPlan):
             "users": self.users,
             "epsilon": self.privacy.epsilon,
             "delta": self.privacy.delta,
-            "delta_proved": self.proved_delta,
+            "delta_proved": self.guarantee().delta,
             "honest_fraction": self.honest_fraction,
             "categories": self.categories.size,
             "distance": self.distance,

@@ -9,7 +9,9 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.distribution_test.cells import Cells, check_claim
 from shuffledp.protocols.distribution_test.moments import smallest_distance_squared
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.domains.domain import Categories
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
+from shuffledp.randomness import RandomBits
+from shuffledp.references.null_laws import hard_departure, hard_law
 
 Certificate = Literal["simulated", "proved"]
 _cells = lru_cache(maxsize=16)(Cells.of)
@@ -69,6 +71,20 @@ class Claim:
     def rounding(self) -> float:
         """How far the claim is from the one that the cells are exact for."""
         return 0.0 if self.cells is None else self.cells.rounding
+
+    def law(self, probabilities: Floats) -> Floats:
+        """The law over the cells of users with this law over the categories."""
+        return probabilities if self.cells is None else self.cells.law(probabilities.tolist())
+
+    def hard_law(self) -> Floats:
+        """A law over the cells that is hard to see: pairs of bins, one up and one down, as far away as must be seen."""
+        if self.cells is None:
+            return hard_law(self.distance, self.size)
+        return self.law(hard_departure(self.cells.claim, self.distance))
+
+    def assign(self, codes: Codes, *, bits: RandomBits) -> Codes:
+        """The cell of each user's category, by exact private coins."""
+        return codes if self.cells is None else self.cells.assign(codes, bits=bits)
 
     def distance_squared(self, rounding: float = 0.0) -> float:
         """The least D over the cells that a distant law has, where the claim may be this much nearer."""

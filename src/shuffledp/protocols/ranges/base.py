@@ -18,12 +18,13 @@ from shuffledp.messages import Reports
 from shuffledp.protocols.counted import CountedPlan
 from shuffledp.protocols.domains.axes import AnyAxes, Axes, Axis, as_axes
 from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.error_bounds import remembered
 from shuffledp.protocols.fields import AGAIN, domain, noise
+from shuffledp.protocols.histogram.blanket import blanket_sizes
+from shuffledp.protocols.histogram.decoys import cells_and_decoys, without_decoys
 from shuffledp.protocols.presentation import Column, Listing, ListingRow
 from shuffledp.protocols.ranges.bounds import DecoyWeights
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.bernoulli import bernoulli
-from shuffledp.sampling.coins import binomial
 from shuffledp.sampling.uniform import uniform_below
 from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares
 
@@ -36,16 +37,6 @@ _STEPS = 50
 @lru_cache(maxsize=64)
 def _product(throws: tuple[tuple[int, float], ...]) -> ProductPair:
     return ProductPair([BallsPair(balls, hit) for balls, hit in throws])
-
-
-@lru_cache(maxsize=64)
-def _trees(axes: tuple[Axis, ...], branching: tuple[int, ...]) -> tuple[IntervalTree, ...]:
-    return tuple(IntervalTree(axis.size, each) for axis, each in zip(axes, branching, strict=True))
-
-
-@lru_cache(maxsize=64)
-def _shapes(trees: tuple[IntervalTree, ...], levels: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +119,10 @@ class RangesPlan(CountedPlan):
     def options(self) -> str:
         return f"{self.domain.options} --branching {self.branching[0]}"
 
-    @property
+    @remembered
     def trees(self) -> tuple[IntervalTree, ...]:
         """The tree over the values of each axis."""
-        return _trees(self.axes, self.branching)
+        return tuple(IntervalTree(axis.size, each) for axis, each in zip(self.axes, self.branching, strict=True))
 
     @property
     def size(self) -> int:
@@ -143,10 +134,11 @@ class RangesPlan(CountedPlan):
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """The levels that are sent, each as a level of every axis."""
 
-    @property
+    @remembered
     def level_shapes(self) -> tuple[tuple[int, ...], ...]:
         """Nodes along each axis, of every level that is sent."""
-        return _shapes(self.trees, self.levels)
+        trees = self.trees
+        return tuple(tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in self.levels)
 
     @property
     def level_sizes(self) -> tuple[int, ...]:
@@ -311,8 +303,7 @@ class RangesPlan(CountedPlan):
         users, levels = len(codes), len(self.levels)
         sizes = np.empty((users, levels), dtype=np.int64)
         for level, (coins, probability) in enumerate(zip(self.coins, self.probabilities, strict=True)):
-            thrown = bernoulli(probability, users * coins, bits=bits).reshape(users, coins)
-            sizes[:, level] = 1 + thrown.sum(axis=1, dtype=np.int64)
+            sizes[:, level] = blanket_sizes(users, coins, probability, bits=bits)
         starts = (np.cumsum(sizes) - sizes.reshape(-1)).reshape(users, levels)
         payloads = np.empty(int(sizes.sum()), dtype=self._kind)
         offset = 0
@@ -334,16 +325,13 @@ class RangesPlan(CountedPlan):
         """All but the users' own messages are decoys, so their number is seen: each node's share is taken off."""
         counts: list[Floats] = []
         for each, shape in zip(np.split(seen, np.cumsum(self.level_sizes)[:-1]), self.level_shapes, strict=True):
-            share = np.float64((int(each.sum()) - self.users) / each.size)
-            counts.append((each - share).reshape(shape))
+            counts.append(without_decoys(each, self.users).reshape(shape))
         return self._leaves(counts).reshape(-1)
 
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         seen = []
         for own, (coins, probability, nodes) in zip(self._nodes(codes), self._thrown, strict=True):
-            decoys = int(binomial(self.users * coins, probability, 1, bits=bits)[0])
-            fallen = uniform_below(nodes, decoys, bits=bits).astype(np.int64)
-            seen.append(np.bincount(own, minlength=nodes) + np.bincount(fallen, minlength=nodes))
+            seen.append(cells_and_decoys(own, nodes, self.users * coins, probability, bits=bits))
         return np.concatenate(seen)
 
     @property

@@ -11,7 +11,8 @@ One user can move the sum by 2, the curve's diameter; VectorSum hides more, the 
 """
 
 import math
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
-from shuffledp.protocols.derived import DerivedPlan
+from shuffledp.protocols.derived import DerivedPlan, of_part
 from shuffledp.protocols.domains.ball import Ball
 from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.domains.summed import Reals, check_range
@@ -99,6 +100,17 @@ class PlanePlan(DerivedPlan):
         found: VectorSumPlan = self.sum_plan
         return found
 
+    encode = of_part("domain", "encode")
+
+    @abstractmethod
+    def from_estimate(self, estimate: VectorEstimate) -> Any:
+        """The statistic's numbers, each an estimate by its name, and what is proved about them."""
+
+    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
+        found = self.from_estimate(estimate)
+        numbers = {field.name: getattr(found, field.name) for field in fields(found) if field.type is Estimate}
+        return NamedEstimate.together(**numbers)
+
     @property
     def half(self) -> float:
         """Half of the range's width."""
@@ -161,10 +173,6 @@ class Moments(PlanePlan):
         first, second = self.check_values(values).mean(axis=0).tolist()
         return np.array([self.low + self.half * (1 + first), self.half**2 * ((second + RADIUS) / HEIGHT - first**2)])
 
-    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
-        found = self.from_estimate(estimate)
-        return NamedEstimate.together(mean=found.mean, variance=found.variance)
-
     @property
     def mean_standard_error(self) -> float:
         """Of the mean when all users follow the protocol."""
@@ -174,10 +182,6 @@ class Moments(PlanePlan):
         """Of the variance around this mean, by the delta method: smallest in the middle of the range."""
         slope = 2 * float(scaled(mean, self.low, self.high))
         return self.half * self.mean_standard_error * math.hypot(1 / HEIGHT, slope)
-
-    def encode(self, values: ArrayLike, *, clip: bool = False) -> Floats:
-        """The users' points, a row a user; a value outside the range is refused, or clipped into it."""
-        return self.domain.encode(values, clip=clip)
 
     def from_estimate(self, estimate: VectorEstimate) -> MomentsEstimate:
         """The mean and the variance that this estimate of the points' sum says.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
+from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.protocols.domains.ball import Ball
 from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.fields import domain
@@ -161,14 +161,6 @@ class WeightedMean(PlanePlan):
         middle, unit = self.low + self.half, self.largest_weight
         mean = middle + self.half * (first / weight if weight > 0 else 0.0)
         return np.array([mean, unit * (middle * weight + self.half * first), unit * weight])
-
-    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
-        found = self.from_estimate(estimate)
-        return NamedEstimate.together(mean=found.mean, weighted_sum=found.weighted_sum, total_weight=found.total_weight)
-
-    def encode(self, values: ArrayLike, weights: ArrayLike | None = None, *, clip: bool = False) -> Floats:
-        """The users' points, a row a user; what is outside its range is refused, or clipped into it."""
-        return self.domain.encode(values, weights, clip=clip)
 
     def mean_standard_error(self, mean: float, total_weight: float) -> float:
         """Of such a weighted mean, by the delta method, and at most the range's width."""
