@@ -77,6 +77,12 @@ class CountedPlan(RoundPlan):
         return with_errors(self, self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
 
 
+def first_codes(plan: Any) -> tuple[Codes, Codes, Codes]:
+    """One user in the first bin of a plan or in the second, and what all others have: the third, if there is one."""
+    first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, plan.bins - 1)))
+    return first, second, others
+
+
 def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:
     """How many of the messages hit, in each of `trials` equal runs."""
     starts = np.concatenate(([0], np.cumsum(reports.sizes.reshape(trials, -1).sum(axis=1))))

@@ -73,6 +73,7 @@ class Saved:
     interval: Interval | None = None
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], Any] | None = None
+    way_out: str = AGAIN
 
 
 def _parsed(interval: str | None) -> Interval | None:
@@ -89,10 +90,11 @@ def domain(
     *,
     read: Callable[[Any], Any] | None = None,
     write: Callable[[Any], Any] | None = None,
+    way_out: str = AGAIN,
     **more: Any,
 ) -> Any:
     """A field that says which values there are; `read` makes it from what is given or saved, `write` makes it JSON."""
-    saved = Saved("domain", _parsed(interval), read, write)
+    saved = Saved("domain", _parsed(interval), read, write, way_out)
     return dataclasses.field(metadata={Saved: saved}, **more)
 
 
@@ -118,16 +120,12 @@ def check_fields(plan: Any) -> None:
             if saved.interval is None or (value is None and type(None) in typing.get_args(given)):
                 continue
             for number in value if isinstance(value, tuple) else (value,):
-                _check_kind(given, number, name)
+                whole = int in (given, *typing.get_args(given))
+                kind: Any = numbers.Integral if whole else numbers.Real
+                if isinstance(number, bool) or not isinstance(number, kind):
+                    raise ParameterError(name, number, f"must be a {'whole ' * whole}number", saved.way_out)
                 if not saved.interval.holds(number):
-                    raise ParameterError(name, number, saved.interval.problem, AGAIN)
-
-
-def _check_kind(given: Any, number: Any, name: str) -> None:
-    """Refuse what is no number, and in a field of whole numbers what is none of these."""
-    whole = int in (given, *typing.get_args(given))
-    if isinstance(number, bool) or not isinstance(number, numbers.Integral if whole else numbers.Real):
-        raise ParameterError(name, number, f"must be a {'whole ' if whole else ''}number", AGAIN)
+                    raise ParameterError(name, number, saved.interval.problem, saved.way_out)
 
 
 def written(plan: Any, where: str) -> dict[str, Any]:

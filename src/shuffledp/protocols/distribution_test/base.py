@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.counted import first_codes
 from shuffledp.protocols.distribution_test.cells import as_claim
 from shuffledp.protocols.distribution_test.claim import Certificate, Claim
 from shuffledp.protocols.distribution_test.groups import Groups
@@ -259,11 +260,7 @@ class DistributionTest(RoundPlan):
     def lying_client(self) -> str:
         return f"moves the chi-square distance by at most {self.influence:.3g}, and less where bins are not all alike"
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        """The user's bin is the first or the second; all others are in a third."""
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON: every figure, what makes it again, and a fingerprint."""

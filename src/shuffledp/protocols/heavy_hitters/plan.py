@@ -86,11 +86,11 @@ class HeavyHitters(InteractivePlan):
     title: ClassVar[str] = "Frequent strings, privately"
     unit: ClassVar[str] = " users"
 
-    length: int = domain(f"[1, {LONGEST}]", default=8)
-    top: int = domain("[1, inf)", default=10)
+    length: int = domain(f"[1, {LONGEST}]", way_out="8 bytes tell most names apart", default=8)
+    top: int = domain("[1, inf)", way_out="10 is a common choice", default=10)
     alphabet: bytes = domain(default=PRINTABLE, write=lambda alphabet: alphabet.decode("latin-1"))
-    keep: int | None = domain("[1, inf)", default=None)
-    max_messages: int | None = domain("[1, inf)", default=None)
+    keep: int | None = domain("[1, inf)", way_out="leave it out", default=None)
+    max_messages: int | None = domain("[1, inf)", way_out="leave it out for no limit", default=None)
     noise_part: float = 1.0
     """The part of every level's noise variance that is left: 1, but in the quieter twins of an audit."""
 

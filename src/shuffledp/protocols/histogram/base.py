@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import CountedPlan, counted_in_runs
+from shuffledp.protocols.counted import CountedPlan, counted_in_runs, first_codes
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.fields import domain
@@ -136,10 +136,7 @@ class HistogramPlan(CountedPlan):
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.counts(self.check_values(values)), dtype=np.float64)
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category, and how many the second."""

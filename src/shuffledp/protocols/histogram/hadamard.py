@@ -33,8 +33,8 @@ class Hadamard(HashedBlanketPlan):
     sign may be sent: the chances that matter are the same (docs/theory/histograms.md), in log2(B) + 2 tau - 1 bits.
 
     >>> plan = Hadamard.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1_000_000)
-    >>> plan.messages_per_user_max, plan.bits_per_message, plan.paper_bits_per_message
-    (15, 49, 340)
+    >>> plan.messages_per_user_max, plan.bits_per_message
+    (15, 49)
     """
 
     method: ClassVar[str] = "hadamard"
@@ -86,11 +86,6 @@ class Hadamard(HashedBlanketPlan):
     @property
     def bits_per_message(self) -> int:
         return self.seed_bits + self.signs
-
-    @property
-    def paper_bits_per_message(self) -> int:
-        """Bits of a message in the paper: a tuple of ceil(log2 users) columns, none of them the first."""
-        return math.ceil(math.log2(max(2, self.users))) * self.bins.bit_length()
 
     @property
     def alphabet_size(self) -> int:
