@@ -15,6 +15,7 @@ from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import layout_bound
 from shuffledp.continual.reference import counter_reference
+from shuffledp.continual.request import CountRequest
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise, SkellamNoise
@@ -45,7 +46,8 @@ def test_the_bounds_of_the_design_are_kept(users: int, shufflers: int, noise: st
     [(10**4, 3, 11, 68.5), (10**4, 4, 7, 77.0), (10**5, 4, 14, 112.0), (10**6, 3, 44, 158.5), (10**6, 4, 24, 158.0)],
 )
 def test_layouts_of_the_design_have_its_bounds(users: int, shufflers: int, budget: int, bound: float) -> None:
-    assert layout_bound(users, budget, shufflers, calibrate("laplace", shufflers, PRIVACY), 0.95) == bound
+    asked = CountRequest(users=users, shufflers=shufflers, privacy=PRIVACY)
+    assert layout_bound(asked, budget, shufflers, calibrate("laplace", shufflers, PRIVACY)) == bound
 
 
 @pytest.mark.parametrize(("batches", "coins"), [(1, 80), (2, 148), (4, 288), (10, 716), (20, 1430)])

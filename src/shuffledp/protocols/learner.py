@@ -217,3 +217,17 @@ class Learner(ABC, Generic[S]):
             void: whether it was spoiled, so that `stand_in` counts instead.
         """
         return 0.0
+
+
+class PlanLearner(Learner[S]):
+    """A learner that runs one plan: what decides it and what it promises are the plan's."""
+
+    __slots__ = ()
+    plan: Any
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.plan.fingerprint)
+
+    def guarantee(self) -> Any:
+        return self.plan.guarantee()

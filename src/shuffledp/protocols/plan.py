@@ -4,11 +4,10 @@ A plan is frozen numbers, a client's side, a server's side and a guarantee. Nobo
 command line, the service, the audit, a simulation or a ledger needs is a member here.
 """
 
-import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -16,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import epsilon_at
-from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.domain import Domain
-from shuffledp.protocols.fields import AGAIN, Constants, check_fields, read_noise, saved_fields, written
+from shuffledp.protocols.fields import AGAIN, check_fields, read_noise, saved_fields, written
 from shuffledp.protocols.learner import BatchMechanism, Learner
 from shuffledp.protocols.presentation import (
     Listing,
@@ -32,7 +31,8 @@ from shuffledp.protocols.presentation import (
     present_categories,
     present_numbers,
 )
-from shuffledp.protocols.request import Request, check_constants, check_users
+from shuffledp.protocols.request import Common, Request
+from shuffledp.protocols.states import fingerprint_of
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
@@ -40,17 +40,11 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(ABC):
+class Plan(Common, ABC):
     """A frozen spec that clients and servers read the same numbers from.
 
     A plan whose noise does not reach its own (epsilon, delta) cannot be made: the accountant is asked on construction,
     so a plan that was edited on disk is refused on loading.
-
-    Attributes:
-        users: how many people report.
-        privacy: the (epsilon, delta) that is claimed.
-        honest_fraction: the users assumed to follow the protocol, in every batch.
-        constants: exact noise, or the paper's own for comparison.
     """
 
     protocol: ClassVar[str]
@@ -77,15 +71,8 @@ class Plan(ABC):
     file_command: ClassVar[str] = "simulate"
     """The command that answers the question for a file's column."""
 
-    users: int
-    privacy: Privacy
-    honest_fraction: float = 1.0
-    constants: Constants = "exact"
-
     def __post_init__(self) -> None:
-        check_users(self.users)
-        check_honest_fraction(self.honest_fraction)
-        check_constants(self.constants)
+        Common.__post_init__(self)
         self._check_domain()
         self._check_noise()
         proved = self.guarantee().delta
@@ -117,9 +104,8 @@ class Plan(ABC):
         Raises:
             InfeasibleError: no noise of this method meets the request.
         """
-        names = {field.name for field in fields(Request)}
-        request = Request(**{name: value for name, value in asked.items() if name in names})
-        return cls.for_request(request, **{name: value for name, value in asked.items() if name not in names})
+        request, domain = Request.split(asked)
+        return cls.for_request(request, **domain)
 
     @classmethod
     def for_request(cls, request: Request, *args: Any, **domain: Any) -> Self:
@@ -215,11 +201,6 @@ class Plan(ABC):
         return beside_others("Noise beside three references", heading, self.standard_error, rows)
 
     # --- numbers -----------------------------------------------------------------------------
-
-    @property
-    def honest_users(self) -> int:
-        """The users assumed to follow the protocol, in every batch."""
-        return honest_users(self.users, self.honest_fraction)
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -321,7 +302,7 @@ class Plan(ABC):
 
     def epsilon_among(self, honest: int) -> float:
         """The epsilon that is left, at the plan's delta, when this many users are honest; inf if none."""
-        return epsilon_at(_CurveWith(self, honest), self.privacy.delta)
+        return epsilon_at(TermsCurve(lambda epsilon: self.delta_terms(epsilon, honest)), self.privacy.delta)
 
     def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
         """What the paper claims for this fraction; None where it claims nothing."""
@@ -526,7 +507,13 @@ class Plan(ABC):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of what decides the plan: two plans with one fingerprint are the same."""
-        decides = [
+        if not hasattr(self, "_fingerprint"):
+            object.__setattr__(self, "_fingerprint", fingerprint_of(self._decides()))
+        return self._fingerprint
+
+    def _decides(self) -> Any:
+        """All that the plan's behaviour and its claim depend on, as JSON."""
+        return [
             SCHEMA,
             self.protocol,
             self.method,
@@ -538,7 +525,6 @@ class Plan(ABC):
             self.noise,
             *([self.domain_document] if self.domain_document else []),
         ]
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 
 P = TypeVar("P", bound=Plan)
@@ -558,11 +544,11 @@ def unchecked(kind: type[P], **given: Any) -> P:
 
 
 @dataclass(frozen=True, slots=True)
-class _CurveWith:
-    """A plan's whole delta as a function of epsilon, with a given number of honest users."""
+class TermsCurve:
+    """All terms of a plan's delta together, as a function of epsilon."""
 
-    plan: Plan
-    honest: int
+    terms: Callable[[float], tuple[DeltaTerm, ...]]
 
     def delta(self, epsilon: float) -> float:
-        return sum(term.value for term in self.plan.delta_terms(epsilon, self.honest))
+        """The sum of the terms at this epsilon."""
+        return sum(term.value for term in self.terms(epsilon))

@@ -41,6 +41,8 @@ class SeatInBatch:
 
 
 _OF_BATCH = fields(SeatInBatch)
+# What a document says of the batches beside their messages.
+_SHAPE = ("users", "budget", "shufflers", "slot_users", "every_slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +95,10 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Routing:
+class Routing(BatchLayout):
     """Who goes into which batch: position t of the task's users, one batch a level.
 
-    A one-round task is the schedule with one batch.
-
-    Attributes:
-        users: how many people report in all.
-        budget: batches that an estimate is made of at most.
-        shufflers: batches that are open at once, one a level.
-        slot_users: people in the smallest batch.
-        every_slot: whether every slot has a batch of its own, even where a larger one closes with it.
-        messages: messages that each report sends to a batch of this size.
+    A one-round task is the schedule with one batch. The fields are those of the plan's layout.
 
     >>> messages = {10: 3, 20: 2, 30: 2}
     >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
@@ -113,13 +107,6 @@ class Routing:
     >>> routing.report_bytes(12) == (3 + 2) * 77
     True
     """
-
-    users: int
-    budget: int
-    shufflers: int
-    slot_users: int
-    every_slot: bool
-    messages: Mapping[int, int]
 
     @classmethod
     def of(cls, layout: BatchLayout) -> Self:
@@ -131,7 +118,7 @@ class Routing:
         Raises:
             ParameterError: a batch is too large to travel.
         """
-        return cls(**{field.name: getattr(layout, field.name) for field in fields(cls)})
+        return cls(**vars(layout))
 
     def __post_init__(self) -> None:
         for name in ("users", "budget", "shufflers", "slot_users"):
@@ -233,16 +220,9 @@ class Routing:
 
     def document(self) -> dict[str, Any]:
         """The routing as JSON."""
-        return {
-            "version": VERSION,
-            "users": self.users,
-            "budget": self.budget,
-            "shufflers": self.shufflers,
-            "slot_users": self.slot_users,
-            "every_slot": self.every_slot,
-            "messages": {str(size): count for size, count in sorted(self.messages.items())},
-            "ciphertext_bytes": CIPHERTEXT_BYTES,
-        }
+        shape = {name: getattr(self, name) for name in _SHAPE}
+        messages = {str(size): count for size, count in sorted(self.messages.items())}
+        return {"version": VERSION, **shape, "messages": messages, "ciphertext_bytes": CIPHERTEXT_BYTES}
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
@@ -255,11 +235,10 @@ class Routing:
             problem = f"must be {CIPHERTEXT_BYTES}"
             raise DataError("routing.ciphertext_bytes", document.get("ciphertext_bytes"), problem, again)
         try:
-            names = ("users", "budget", "shufflers", "slot_users", "every_slot")
             messages = {int(size): count for size, count in document["messages"].items()}
             if [str(size) for size in messages] != list(document["messages"]):
                 raise ValueError("messages must be by plain sizes")
-            return cls(**{name: document[name] for name in names}, messages=messages)
+            return cls(**{name: document[name] for name in _SHAPE}, messages=messages)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
 

@@ -142,14 +142,11 @@ class BinarySumPlan(RoundPlan):
         ones = np.diff(ones_before[starts])
         return np.stack((ones, np.diff(starts) - ones), axis=1)
 
-    def _all_values(self, values: ArrayLike) -> NDArray[np.uint8]:
-        array = self.check_values(values)
-        self.check_reports(array.size)
-        return array
-
     def _total(self, values: ArrayLike) -> int:
         """The true sum of a whole batch's values."""
-        return int(self._all_values(values).sum(dtype=np.int64))
+        array = self.check_values(values)
+        self.check_reports(array.size)
+        return int(array.sum(dtype=np.int64))
 
     def _estimate(self, value: float, *, dropped: int = 0, simulated: bool = False) -> Estimate:
         return Estimate(
@@ -160,28 +157,6 @@ class BinarySumPlan(RoundPlan):
             dropped=dropped,
             simulated=simulated,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdditiveNoisePlan(BinarySumPlan):
-    """A binary sum whose error has one known law, whatever the data."""
-
-    @property
-    @abstractmethod
-    def noise_law(self) -> IntegerLaw:
-        """The law of what is added to the count when everybody follows the protocol."""
-
-    @property
-    def added_noise(self) -> IntegerLaw | None:
-        return self.noise_law
-
-    @property
-    def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
-
-    @property
-    def error_bound(self) -> float:
-        return float(self.noise_law.deviation_quantile(1 - CONFIDENCE))
 
 
 def bennett_bound(variance: float, largest: float) -> float:

@@ -15,7 +15,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.binary_sum.paper import paper_noise
 from shuffledp.protocols.domains.summed import BITS, Bits
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
 
@@ -76,9 +76,7 @@ class Coins(BitsSum, BinarySumPlan):
     def domain(self) -> Bits:
         return BITS
 
-    @property
-    def coins_each(self) -> int:
-        return self.bits_per_user
+    coins_each = forwarded("bits_per_user")
 
     @property
     def dominates_because(self) -> str:

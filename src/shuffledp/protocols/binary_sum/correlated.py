@@ -12,14 +12,13 @@ from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, smallest_cap
-from shuffledp.protocols.fields import noise
-from shuffledp.protocols.polya import pure_ratio, ratio_with
+from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan, check_delta, smallest_cap
+from shuffledp.protocols.fields import forwarded, noise
+from shuffledp.protocols.polya import polya_law, pure_ratio, ratio_with
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -41,7 +40,7 @@ def _negative_binomial_tail(shape: float, p: float, k: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correlated(AdditiveNoisePlan):
+class Correlated(BinarySumPlan):
     """Each user sends its bit as a plus one, Polya shares of two geometric noises, and cancelling pairs.
 
     The adversary sees the numbers of plus ones and of minus ones. Their difference is the count plus
@@ -96,10 +95,14 @@ class Correlated(AdditiveNoisePlan):
         )
 
     @property
-    def noise_law(self) -> IntegerLaw:
-        if self.users == self.honest_users:
-            return DiscreteLaplace(self.ratio)
-        return PolyaDifference(self.users / self.honest_users, self.ratio)
+    def added_noise(self) -> IntegerLaw:
+        return polya_law(self.users / self.honest_users, self.ratio)
+
+    standard_error = forwarded("added_noise.standard_deviation")
+
+    @property
+    def error_bound(self) -> float:
+        return float(self.added_noise.deviation_quantile(1 - CONFIDENCE))
 
     @property
     def flood_mean(self) -> float:

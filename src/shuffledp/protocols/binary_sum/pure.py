@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from shuffledp.accounting.anonymous_sum import AnonymousSumPair
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound
 from shuffledp.protocols.fields import AGAIN, check_fields, noise, only_exact
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -82,7 +82,7 @@ def _calibrate(honest: int, epsilon: float) -> tuple[float, int, float] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pure(BinarySumPlan):
+class Pure(ExactRound, BinarySumPlan):
     """Each user sends `bits_per_user` bits of which middle + x are ones, or now and then a random number of ones.
 
     The adversary sees how many of all bits are 1. No outcome is more than e^epsilon times likelier
@@ -99,6 +99,8 @@ class Pure(BinarySumPlan):
     method: ClassVar[str] = "pure"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "random-bits"
+    curve: ClassVar[str] = "no outcome's ratio passes e^epsilon, for any input"
+    drawn: ClassVar[str] = "the table's own masses are what was calibrated"
     is_pure: ClassVar[bool] = True
 
     random_probability: float = noise("(0, 1)")
@@ -170,12 +172,6 @@ class Pure(BinarySumPlan):
     def epsilon_with(self, honest_fraction: float) -> float:
         """The pure epsilon that is left: delta stays 0."""
         return self.pair(honest_users(self.users, honest_fraction)).pure_epsilon
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "no outcome's ratio passes e^epsilon, for any input"),
-            DeltaTerm("sampling", 0.0, "the table's own masses are what was calibrated"),
-        )
 
     @property
     def dominates_because(self) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.responses import ShuffledResponsePair
 from shuffledp.errors import InfeasibleError
 from shuffledp.estimates import Estimate
@@ -17,6 +16,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, check_delta
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
@@ -34,7 +34,7 @@ def smallest_random_probability(honest: int, privacy: Privacy) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response(BinarySumPlan):
+class Response(ExactRound, BinarySumPlan):
     """Each user sends its bit, or with `random_probability` a fair coin in its place.
 
     The adversary sees how many of the bits are 1. The one method that still protects a user from the
@@ -50,6 +50,7 @@ class Response(BinarySumPlan):
     method: ClassVar[str] = "rr"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "randomized-response"
+    curve: ClassVar[str] = "the worst curve over all inputs of the other users"
 
     random_probability: float = noise("(0, 1)")
 
@@ -108,12 +109,6 @@ class Response(BinarySumPlan):
 
     def pair(self, honest: int) -> ShuffledResponsePair:
         return ShuffledResponsePair(honest, self.lie)
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the worst curve over all inputs of the other users"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
 
     @property
     def dominates_because(self) -> str:

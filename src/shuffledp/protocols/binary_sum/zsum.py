@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError
@@ -20,6 +19,7 @@ from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_p
 from shuffledp.protocols.cut import deviations_at, mean_squares_when_cut, table_of
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
@@ -36,7 +36,7 @@ def _mean_squares(users: int, silence: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZSum(BinarySumPlan):
+class ZSum(ExactRound, BinarySumPlan):
     """Each user sends a 1 if its bit is 1, and another 1 unless a rare coin says no.
 
     The adversary sees how many messages there are. At most n of them are noise, so a count above n
@@ -55,6 +55,7 @@ class ZSum(BinarySumPlan):
     method: ClassVar[str] = "zsum"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "binomial"
+    curve: ClassVar[str] = "the hockey-stick curve of the pair, rounded up"
     keeps_zero: ClassVar[bool] = True
     is_unbiased: ClassVar[bool] = False
 
@@ -112,12 +113,6 @@ class ZSum(BinarySumPlan):
 
     def pair(self, honest: int) -> ShiftPair:
         return ShiftPair(Binomial(honest, self.silence))
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of the pair, rounded up"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
 
     @property
     def dominates_because(self) -> str:

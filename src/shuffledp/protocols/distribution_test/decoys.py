@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shuffledp.accounting.laws import Binomial
-from shuffledp.protocols.derived import of_part
 from shuffledp.protocols.distribution_test.base import DECOYS_FAILURE, DistributionTest
 from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
 from shuffledp.protocols.distribution_test.moments import ScoreMoments, balls_moments
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.plan import unchecked
@@ -61,15 +60,15 @@ class DecoysTest(DistributionTest):
         shared = {field.name: getattr(self, field.name) for field in fields(BlanketPlan) if field.name != "categories"}
         return unchecked(Decoys, **shared, categories=as_categories(self.bins))
 
-    messages_per_user_mean = of_part("histogram", "messages_per_user_mean")
-    messages_per_user_max = of_part("histogram", "messages_per_user_max")
-    bits_per_message = of_part("histogram", "bits_per_message")
-    alphabet_size = of_part("histogram", "alphabet_size")
-    pair = of_part("histogram", "pair")
-    delta_terms = of_part("histogram", "delta_terms")
-    tally = of_part("histogram", "tally")
-    summaries = of_part("histogram", "summaries")
-    audited_reports = of_part("histogram", "randomize")
+    messages_per_user_mean = forwarded("histogram.messages_per_user_mean")
+    messages_per_user_max = forwarded("histogram.messages_per_user_max")
+    bits_per_message = forwarded("histogram.bits_per_message")
+    alphabet_size = forwarded("histogram.alphabet_size")
+    pair = forwarded("histogram.pair")
+    delta_terms = forwarded("histogram.delta_terms")
+    tally = forwarded("histogram.tally")
+    summaries = forwarded("histogram.summaries")
+    audited_reports = forwarded("histogram.randomize")
 
     @property
     def dominates_because(self) -> str:

@@ -8,8 +8,8 @@ from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter
-from shuffledp.protocols.learner import Cohort, OpenBatch, Part
-from shuffledp.protocols.rounds import EstimatedRound, PlanLearner
+from shuffledp.protocols.learner import Cohort, OpenBatch, Part, PlanLearner
+from shuffledp.protocols.rounds import EstimatedRound
 from shuffledp.randomness import RandomBits
 
 
@@ -40,6 +40,8 @@ class LevelRound(EstimatedRound):
 @dataclass(frozen=True, slots=True)
 class Search(PlanLearner[SearchState]):
     """A search level by level: what a group's histogram says decides what the next group is asked."""
+
+    plan: Any
 
     def start(self) -> SearchState:
         found: SearchState = self.plan.start()

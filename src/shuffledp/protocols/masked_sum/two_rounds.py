@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch
+from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
 from shuffledp.protocols.masked_sum.key_agreement import KeyAgreement
-from shuffledp.protocols.rounds import PlanLearner
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
@@ -94,6 +93,8 @@ class MaskedState:
 @dataclass(frozen=True, slots=True)
 class TwoRounds(PlanLearner[MaskedState]):
     """Everybody in round 1, and everybody again in round 2."""
+
+    plan: Any
 
     def start(self) -> MaskedState:
         return MaskedState()

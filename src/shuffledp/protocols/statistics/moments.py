@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
-from shuffledp.protocols.derived import DerivedPlan, of_part
+from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.ball import Ball
 from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.domains.summed import Reals, check_range
-from shuffledp.protocols.fields import domain
+from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
@@ -100,7 +100,7 @@ class PlanePlan(DerivedPlan):
         found: VectorSumPlan = self.sum_plan
         return found
 
-    encode = of_part("domain", "encode")
+    encode = forwarded("domain.encode")
 
     @abstractmethod
     def from_estimate(self, estimate: VectorEstimate) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -36,9 +36,9 @@ class BatchNoise(ABC):
     """Whether shifts by several steps compose exactly, and not by a Gaussian pair that dominates them."""
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """What decides the noise."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @abstractmethod
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
@@ -122,10 +122,6 @@ class LaplaceNoise(BatchNoise):
                 "noise", f"ratio {self.ratio!r}", "is too wide to be drawn", "choose a larger epsilon or a coarser grid"
             )
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"ratio": self.ratio}
-
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         return polya_law(users / of, self.ratio)
 
@@ -150,10 +146,6 @@ class SkellamNoise(BatchNoise):
         is_number = isinstance(self.variance, int | float) and not isinstance(self.variance, bool)
         if not is_number or not 0 < self.variance < math.inf:
             raise ParameterError("variance", self.variance, "must be a positive number", "make the plan again")
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"variance": self.variance}
 
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         return _skellam(self.variance * users / of)
@@ -183,10 +175,6 @@ class CoinNoise(BatchNoise):
     def __post_init__(self) -> None:
         if isinstance(self.coins, bool) or not isinstance(self.coins, int) or self.coins < 2 or self.coins % 2:
             raise ParameterError("coins", self.coins, "must be an even number >= 2", "make the plan again")
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"coins": self.coins}
 
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         # Whole coins, also where a division has rounded them down by a hair.

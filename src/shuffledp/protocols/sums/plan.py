@@ -16,10 +16,10 @@ from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
-from shuffledp.protocols.fields import check_fields
+from shuffledp.protocols.fields import check_fields, forwarded
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.polya import polya_law, polya_sampling_term, ratio_with
 from shuffledp.protocols.request import Request
@@ -64,14 +64,18 @@ class SumPlan(RoundPlan):
         self.batch.check()
 
     @property
-    def coordinates(self) -> int:
-        """Numbers that a user sends."""
-        return self.domain.coordinates
-
-    @property
     def step(self) -> float:
         """One step, in the values' own unit."""
         return self.domain.step
+
+    coordinates = forwarded("domain.coordinates")
+    message_influence = forwarded("step")
+    messages_per_user_mean = forwarded("batch.messages_mean")
+    messages_per_user_max = forwarded("batch.messages_max")
+    bits_per_message = forwarded("batch.bits_per_message")
+    can_be_voided = forwarded("batch.can_be_voided")
+    tally = forwarded("batch.tally")
+    added_noise = forwarded("noise_law")
 
     @property
     def noise_law(self) -> IntegerLaw:
@@ -89,18 +93,6 @@ class SumPlan(RoundPlan):
         return self.step * _bound_in_steps(self.noise_law, self.users, self.domain.rounds)
 
     @property
-    def messages_per_user_mean(self) -> float:
-        return self.batch.messages_mean
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.batch.messages_max
-
-    @property
-    def bits_per_message(self) -> int:
-        return self.batch.bits_per_message
-
-    @property
     def alphabet_size(self) -> int:
         return 1 << self.batch.payload_bits
 
@@ -115,17 +107,9 @@ class SumPlan(RoundPlan):
         return (*self.noise_terms(epsilon, honest), *self.batch.transport_terms(honest, epsilon))
 
     @property
-    def can_be_voided(self) -> bool:  # type: ignore[override]
-        return self.batch.can_be_voided
-
-    @property
     def influence(self) -> float | None:
         # Labels are the client's to choose: all its messages may be about one coordinate.
         return None if self.batch.influence is None else self.step * self.batch.influence
-
-    @property
-    def message_influence(self) -> float:
-        return self.step
 
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[Any]:
         """Checked values as whole numbers of steps, a number or a row a user."""
@@ -133,9 +117,6 @@ class SumPlan(RoundPlan):
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         return self.batch.randomize(self.to_steps(self.check_values(values), bits=bits), 0, bits=bits)
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self.batch.tally(batch, malformed)
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
@@ -162,11 +143,6 @@ class SumPlan(RoundPlan):
         batch = self.batch
         sums = batch.checked(total + batch.sample(1, bits=bits))
         return self.from_steps(sums, simulated=not bits.is_secure)
-
-    @property
-    def added_noise(self) -> IntegerLaw | None:
-        """The law of what is added, in steps, whatever the data."""
-        return self.noise_law
 
     def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
         """What the estimates of so many batches add up to, where the steps of all their users add up to `ones`."""
@@ -204,15 +180,9 @@ class BitsSum(SumPlan):
     law: ClassVar[str] = "binomial"
     probability: float
 
-    @property
-    @abstractmethod
-    def coins_each(self) -> int:
-        """Coins that a user tosses for each coordinate."""
-
-    @property
-    def bits_each(self) -> int:
-        """Bits that carry one number."""
-        return self.domain.largest_shift
+    # Coins that a user tosses for each coordinate, and bits that carry one number.
+    coins_each = forwarded("coins")
+    bits_each = forwarded("domain.largest_shift")
 
     @property
     def batch(self) -> CoinBatch:

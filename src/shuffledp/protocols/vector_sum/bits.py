@@ -13,7 +13,7 @@ from shuffledp.accounting.rounding import rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
@@ -93,13 +93,7 @@ class VectorBits(BitsSum, VectorSumPlan):
             outside=outside,
         )
 
-    @property
-    def coins_each(self) -> int:
-        return self.coins
-
-    @property
-    def bits_each(self) -> int:
-        return self.grid
+    bits_each = forwarded("grid")
 
     def log_moment(self, theta: float) -> float:
         # Hoeffding's lemma for every coin.

@@ -9,7 +9,7 @@ import numpy as np
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.planner import slot_users_for
-from shuffledp.continual.shape import check_shufflers
+from shuffledp.continual.request import check_shufflers
 from shuffledp.errors import InfeasibleError
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.planning import planning_bound

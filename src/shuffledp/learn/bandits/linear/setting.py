@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shuffledp.continual.shape import check_confidence
+from shuffledp.continual.request import check_confidence
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
 from shuffledp.learn.bandits.spec import check_constants, check_declared, check_whole, declared, number, whole
