@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.fields import check_fields, forwarded, saved_fields, written
 from shuffledp.protocols.plan import Plan
@@ -104,10 +103,7 @@ class DerivedPlan(RoundPlan):
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         return self.answer(self.sum_plan.sample_estimate(values, bits=bits))
 
-    @property
-    def domain(self) -> Domain:
-        found: Domain = self.sum_plan.domain
-        return found
+    domain = forwarded("sum_plan.domain")
 
     @property
     def influence(self) -> float | None:

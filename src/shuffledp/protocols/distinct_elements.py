@@ -19,7 +19,7 @@ from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation, with_errors
 from shuffledp.protocols.family import CATEGORIES, Family
-from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
@@ -107,14 +107,10 @@ class Parities(RoundPlan):
 
     # --- numbers -----------------------------------------------------------------------------
 
-    @property
-    def bins(self) -> int:
-        """How many categories there are."""
-        return self.categories.size
+    bins: ClassVar[int] = forwarded("categories.size")
+    """How many categories there are."""
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @property
     def message_influence(self) -> float:

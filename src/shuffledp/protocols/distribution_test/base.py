@@ -22,7 +22,7 @@ from shuffledp.protocols.distribution_test.verdict import TestedClaim
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
-from shuffledp.protocols.fields import AGAIN, domain
+from shuffledp.protocols.fields import AGAIN, domain, forwarded
 from shuffledp.protocols.presentation import Listing, Presentation, View, listed
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
@@ -74,9 +74,7 @@ class DistributionTest(RoundPlan):
         """What is asked, without what is sent."""
         return _claim(**{field.name: getattr(self, field.name) for field in fields(Claim)})
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @property
     def groups(self) -> Groups | None:

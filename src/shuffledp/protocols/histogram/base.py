@@ -13,7 +13,7 @@ from shuffledp.messages import Reports
 from shuffledp.protocols.counted import CountedPlan, counted_in_runs, first_codes
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
-from shuffledp.protocols.fields import domain
+from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.references.curator_histogram import CuratorHistogram
@@ -40,14 +40,10 @@ class HistogramPlan(CountedPlan):
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
 
-    @property
-    def bins(self) -> int:
-        """How many categories there are."""
-        return self.categories.size
+    bins: ClassVar[int] = forwarded("categories.size")
+    """How many categories there are."""
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @abstractmethod
     def _l_inf_error(self) -> float:
@@ -70,9 +66,7 @@ class HistogramPlan(CountedPlan):
     def further_numbers(self) -> dict[str, Any]:
         return {"l_inf_error": self.error_bound, "l2_error": self.l2_error}
 
-    @property
-    def alphabet_size(self) -> int:
-        return self.bins
+    alphabet_size = forwarded("bins")
 
     @property
     def paper_standard_error(self) -> float | None:

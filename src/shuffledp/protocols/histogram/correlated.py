@@ -23,7 +23,7 @@ from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import largest_deviation
 from shuffledp.protocols.polya import polya_law, pure_ratio
@@ -130,9 +130,7 @@ class HistogramCorrelated(HistogramPlan):
         """The law of a bin's error."""
         return polya_law(self.users / self.honest_users, self.ratio)
 
-    @property
-    def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
+    standard_error = forwarded("noise_law.standard_deviation")
 
     @property
     def paper_standard_error(self) -> float | None:

@@ -20,7 +20,7 @@ from shuffledp.messages import Reports
 from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.public_hash import PRIME, PublicHashes
 from shuffledp.randomness import RandomBits
@@ -117,10 +117,8 @@ class HashedRowsPlan(HistogramPlan):
         """
         return math.sqrt(self.rows) * self._cell_error
 
-    @property
-    def letters(self) -> int:
-        """Different messages of one row: its columns, and perhaps others."""
-        return self.columns
+    letters: ClassVar[int] = forwarded("columns")
+    """Different messages of one row: its columns, and perhaps others."""
 
     @property
     def alphabet_size(self) -> int:

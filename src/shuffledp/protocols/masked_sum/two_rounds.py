@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
 from shuffledp.protocols.masked_sum.key_agreement import KeyAgreement
 from shuffledp.protocols.tallies import Tally
@@ -29,18 +30,14 @@ class MaskedRound(BatchMechanism):
     plan: Any
     devices: Devices
 
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return int(self.plan.users)
+    users = forwarded("plan.users")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRound(MaskedRound):
     """Round 1: every two users' coins, of which everybody reads where they differ."""
 
-    @property
-    def messages_max(self) -> int:
-        return int(self.plan.agreement.messages_per_user)
+    messages_max = forwarded("plan.agreement.messages_per_user")
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         agreement: KeyAgreement = self.plan.agreement

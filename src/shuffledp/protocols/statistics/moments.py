@@ -57,10 +57,6 @@ class Parabola(Domain):
     high: float
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
-
-    @property
     def options(self) -> str:
         return f"--low {self.low!r} --high {self.high!r}"
 
@@ -94,11 +90,8 @@ class PlanePlan(DerivedPlan):
         check_width(low, high)
         return {"dimension": 2, "radius": RADIUS}
 
-    @property
-    def vector_plan(self) -> VectorSumPlan:
-        """The plan of the points' sum."""
-        found: VectorSumPlan = self.sum_plan
-        return found
+    vector_plan: ClassVar[VectorSumPlan] = forwarded("sum_plan")
+    """The plan of the points' sum."""
 
     encode = forwarded("domain.encode")
 
