@@ -131,6 +131,8 @@ def test_the_family_is_in_the_catalogue_and_keeps_to_limits() -> None:
         ("compressed", "group_count", "4"),
         ("compressed", "public_seed", 1.5),
         ("rows", "distance", [0.4]),
+        ("rows", "false_alarm", "rarely"),
+        ("rows", "certificate", ["proved"]),
     ],
 )
 def test_a_document_with_a_value_of_another_kind_is_refused_in_one_sentence(method: str, key: str, value) -> None:

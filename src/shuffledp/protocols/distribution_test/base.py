@@ -67,12 +67,16 @@ class DistributionTest(RoundPlan):
         super(DistributionTest, self)._check_noise()
         if self.users < 2:
             raise ParameterError("users", self.users, "must be >= 2", "one user says nothing about a distribution")
-        _ = self.tested  # refuses what cannot be asked
+        Claim(**self._asked)  # refuses what cannot be asked
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(Claim)}
 
     @property
     def tested(self) -> Claim:
         """What is asked, without what is sent."""
-        return _claim(**{field.name: getattr(self, field.name) for field in fields(Claim)})
+        return _claim(**self._asked)
 
     domain = forwarded("categories")
 

@@ -68,6 +68,7 @@ class DecoysTest(DistributionTest):
     delta_terms = forwarded("histogram.delta_terms")
     tally = forwarded("histogram.tally")
     summaries = forwarded("histogram.summaries")
+    quieter = forwarded("histogram.quieter")
     audited_reports = forwarded("histogram.randomize")
 
     @property
@@ -93,9 +94,6 @@ class DecoysTest(DistributionTest):
         seen, messages = counts.astype(np.float64), float(counts.sum())
         total = float(np.square(seen).sum()) - messages - messages * (messages - 1) / self.bins
         return total, balls_moments(self.users, max(0, int(counts.sum()) - self.users), self.bins)
-
-    def quieter(self, part: float) -> dict[str, Any]:
-        return self.histogram.quieter(part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

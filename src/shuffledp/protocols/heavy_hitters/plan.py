@@ -24,10 +24,10 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.family import CATEGORIES, Family, worst_number
-from shuffledp.protocols.fields import AGAIN, domain, only_exact
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, only_exact
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found, sampled_shares
 from shuffledp.protocols.heavy_hitters.search import Search, SearchState
-from shuffledp.protocols.heavy_hitters.words import PRINTABLE, Strings, UnlistedStrings
+from shuffledp.protocols.heavy_hitters.words import PRINTABLE, UnlistedStrings
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
@@ -211,9 +211,8 @@ class HeavyHitters(InteractivePlan):
             sampling_bound=self.users * max(low - lower, upper - high),
         )
 
-    def as_bytes(self, strings: ArrayLike) -> Strings:
-        """Strings as the search sees them: UTF-8, cut after `length` bytes."""
-        return self.domain.check_values(strings)
+    as_bytes = forwarded("domain.check_values")
+    """Strings as the search sees them: UTF-8, cut after `length` bytes."""
 
     def codes(self, state: SearchState, strings: ArrayLike) -> NDArray[np.int64]:
         """Each string's candidate at this level; the last code is "other"."""

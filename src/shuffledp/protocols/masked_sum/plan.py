@@ -244,9 +244,8 @@ class MaskedSum(InteractivePlan):
         masked = (noisy.astype(np.uint64) + total) & self._arithmetic.mask
         return Reports.of_equal_size(masked.reshape(self.users, 1))
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """The sum of round 2's numbers modulo the modulus."""
-        return self._arithmetic.tally(batch, malformed)
+    tally = forwarded("_arithmetic.tally")
+    """The sum of round 2's numbers modulo the modulus."""
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         """The sum; without a single user's message, or with a wrong mask, there is none."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,7 @@ class MaskRound(MaskedRound):
 
     useful: NDArray[np.bool_]
 
-    @property
-    def messages_max(self) -> int:
-        return 1
+    messages_max: ClassVar[int] = 1
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         if self.devices.coins is None:
