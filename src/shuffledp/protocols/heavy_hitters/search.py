@@ -7,6 +7,7 @@ from typing import Any
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
+from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter
 from shuffledp.protocols.learner import Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.rounds import EstimatedRound
@@ -43,9 +44,7 @@ class Search(PlanLearner[SearchState]):
 
     plan: Any
 
-    def start(self) -> SearchState:
-        found: SearchState = self.plan.start()
-        return found
+    start = forwarded("plan.start")
 
     def ask(self, state: SearchState) -> Cohort | None:
         if state.found is not None:

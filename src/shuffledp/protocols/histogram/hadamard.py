@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
@@ -116,4 +117,4 @@ class Hadamard(HashedBlanketPlan):
         """How many messages fit the first category, and how many the second."""
         seeds, vectors = self._valid(reports.payloads, reports.labels)
         fits = [sign_vectors(seeds, code, self.index_bits, self.signs) == vectors for code in (0, 1)]
-        return self._fitting(fits, reports, trials)
+        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

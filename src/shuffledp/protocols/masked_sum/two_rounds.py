@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
 from shuffledp.protocols.masked_sum.key_agreement import KeyAgreement
@@ -44,9 +44,7 @@ class KeyRound(MaskedRound):
         self.devices.coins = agreement.toss(bits=bits)
         return agreement.reports(self.devices.coins)
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        tally: Tally = self.plan.agreement.tally(batch, malformed)
-        return tally
+    tally = forwarded("plan.agreement.tally")
 
     def read(self, tally: Tally) -> tuple[Any, int]:
         return self.plan.agreement.differing(tally), tally.malformed
@@ -67,9 +65,7 @@ class MaskRound(MaskedRound):
         reports: Reports = self.plan.mask(prepared, keys, bits=bits)
         return reports
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        tally: Tally = self.plan.tally(batch, malformed)
-        return tally
+    tally = forwarded("plan.tally")
 
     def read(self, tally: Tally) -> tuple[Tally, int]:
         return tally, tally.malformed
