@@ -16,7 +16,7 @@ from shuffledp.continual.counter import CounterState
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.distinct_elements import DistinctElements
-from shuffledp.protocols.distribution_test.base import TestedClaim
+from shuffledp.protocols.distribution_test.verdict import TestedClaim
 from shuffledp.protocols.tallies import Tally
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey

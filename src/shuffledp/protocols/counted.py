@@ -2,24 +2,30 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.error_bounds import with_errors
 from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import smallest_width
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedPlan(ExactRound):
     """A vector of counts, read from how often each letter came, whether messages were made or only their numbers."""
+
+    coin: ClassVar[str] = "probability"
+    """The field that says how often noise is added."""
+
+    def quieter(self, part: float) -> dict[str, Any]:
+        """Rarer noise: the variance of rare coins is in proportion to their probability."""
+        return {self.coin: part * getattr(self, self.coin)}
 
     @property
     def bits_per_message(self) -> int:
@@ -36,6 +42,13 @@ class CountedPlan(ExactRound):
         seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
         return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
 
+    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        return self._reports(self.check_values(values), bits)
+
+    @abstractmethod
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        """What users with these codes send."""
+
     @abstractmethod
     def _read(self, seen: Codes) -> Floats:
         """The estimates from how often each message came."""
@@ -46,12 +59,18 @@ class CountedPlan(ExactRound):
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
-        return self._with_errors(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
+        return with_errors(self, self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         codes = self.check_values(values)
         self.check_reports(len(codes))
-        return self._with_errors(self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
+        return with_errors(self, self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
+
+
+def first_codes(plan: Any) -> tuple[Codes, Codes, Codes]:
+    """One user in the first bin of a plan or in the second, and what all others have: the third, if there is one."""
+    first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, plan.bins - 1)))
+    return first, second, others
 
 
 def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:

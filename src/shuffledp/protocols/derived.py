@@ -12,19 +12,13 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
-from shuffledp.protocols.fields import saved_fields, written
+from shuffledp.protocols.fields import check_fields, forwarded, saved_fields, written
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
-
-
-def _of_the_sum(name: str) -> Any:
-    """A member that is the one of the plan underneath."""
-    return property(lambda plan: getattr(plan.sum_plan, name), doc=getattr(RoundPlan, name, None).__doc__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,38 +64,38 @@ class DerivedPlan(RoundPlan):
 
     def __post_init__(self) -> None:
         # What the sum claims it proved when it was made.
-        self._check_domain()
+        check_fields(self)
         wanted = self.common | type(self).sum_domain(**written(self, "domain"))
         if any(getattr(self.sum_plan, name, None) != value for name, value in wanted.items()):
             raise ParameterError("sum_plan", self.sum_plan.question, "must be the one made here", "use plan")
 
-    method = _of_the_sum("method")
-    theory_page = _of_the_sum("theory_page")
-    is_labelled = _of_the_sum("is_labelled")
-    is_pure = _of_the_sum("is_pure")
-    can_be_voided = _of_the_sum("can_be_voided")
-    noise = _of_the_sum("noise")
-    bits_per_message = _of_the_sum("bits_per_message")
-    alphabet_size = _of_the_sum("alphabet_size")
-    messages_per_user_mean = _of_the_sum("messages_per_user_mean")
-    messages_per_user_max = _of_the_sum("messages_per_user_max")
-    mean_messages = _of_the_sum("mean_messages")
-    local_epsilon = _of_the_sum("local_epsilon")
-    local_delta = _of_the_sum("local_delta")
-    pair = _of_the_sum("pair")
-    delta_terms = _of_the_sum("delta_terms")
-    dominates_because = _of_the_sum("dominates_because")
-    _paper_epsilon_with = _of_the_sum("_paper_epsilon_with")
-    check_values = _of_the_sum("check_values")
-    clip_values = _of_the_sum("clip_values")
-    randomize = _of_the_sum("randomize")
-    tally = _of_the_sum("tally")
-    parts = _of_the_sum("parts")
-    neighbours = _of_the_sum("neighbours")
-    summaries = _of_the_sum("summaries")
-    audited_messages = _of_the_sum("audited_messages")
-    audited_reports = _of_the_sum("audited_reports")
-    views = _of_the_sum("views")
+    method = forwarded("sum_plan.method")
+    theory_page = forwarded("sum_plan.theory_page")
+    is_labelled = forwarded("sum_plan.is_labelled")
+    is_pure = forwarded("sum_plan.is_pure")
+    can_be_voided = forwarded("sum_plan.can_be_voided")
+    noise = forwarded("sum_plan.noise")
+    bits_per_message = forwarded("sum_plan.bits_per_message")
+    alphabet_size = forwarded("sum_plan.alphabet_size")
+    messages_per_user_mean = forwarded("sum_plan.messages_per_user_mean")
+    messages_per_user_max = forwarded("sum_plan.messages_per_user_max")
+    mean_messages = forwarded("sum_plan.mean_messages")
+    local_epsilon = forwarded("sum_plan.local_epsilon")
+    local_delta = forwarded("sum_plan.local_delta")
+    pair = forwarded("sum_plan.pair")
+    delta_terms = forwarded("sum_plan.delta_terms")
+    dominates_because = forwarded("sum_plan.dominates_because")
+    _paper_epsilon_with = forwarded("sum_plan._paper_epsilon_with")
+    check_values = forwarded("sum_plan.check_values")
+    clip_values = forwarded("sum_plan.clip_values")
+    randomize = forwarded("sum_plan.randomize")
+    tally = forwarded("sum_plan.tally")
+    parts = forwarded("sum_plan.parts")
+    neighbours = forwarded("sum_plan.neighbours")
+    summaries = forwarded("sum_plan.summaries")
+    audited_messages = forwarded("sum_plan.audited_messages")
+    audited_reports = forwarded("sum_plan.audited_reports")
+    views = forwarded("sum_plan.views")
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         return self.answer(self.sum_plan.estimate(tally, simulated=simulated))
@@ -109,10 +103,7 @@ class DerivedPlan(RoundPlan):
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         return self.answer(self.sum_plan.sample_estimate(values, bits=bits))
 
-    @property
-    def domain(self) -> Domain:
-        found: Domain = self.sum_plan.domain
-        return found
+    domain = forwarded("sum_plan.domain")
 
     @property
     def influence(self) -> float | None:
@@ -129,9 +120,6 @@ class DerivedPlan(RoundPlan):
         moved = self.influence
         text: str = self.sum_plan.lying_client
         return text if moved is None else f"moves a number of the answer by at most {moved:.4g}"
-
-    def reference(self) -> dict[str, float | None]:
-        return dict.fromkeys(("paper_standard_error", "central_standard_error", "local_standard_error"))
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"sum_plan": self.sum_plan.twin(part)}

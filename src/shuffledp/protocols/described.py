@@ -79,9 +79,9 @@ class DescribedPlan(Common, ABC):
         """All numbers of the estimate are off by at most this, with the estimate's confidence, whatever the data."""
 
     @property
-    @abstractmethod
     def messages_per_user_mean(self) -> float:
-        """Messages a user sends on average."""
+        """Messages a user sends on average: always as many as at most, unless a plan says otherwise."""
+        return float(self.messages_per_user_max)
 
     def mean_messages(self, values: ArrayLike) -> float:
         """Messages a user sends on average with these values."""
@@ -116,9 +116,9 @@ class DescribedPlan(Common, ABC):
         """Derived numbers beside the standard error, for the plan's document."""
         return {}
 
-    @abstractmethod
     def reference(self) -> dict[str, float | None]:
-        """Errors of the paper's constants, of a trusted curator and of the local model."""
+        """Errors of the paper's constants, of a trusted curator and of the local model; None where none is known."""
+        return dict.fromkeys(("paper_standard_error", "central_standard_error", "local_standard_error"))
 
     # --- clients that lie --------------------------------------------------------------------
 

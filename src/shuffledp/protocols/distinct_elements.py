@@ -12,19 +12,20 @@ from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
 from shuffledp.accounting.pairs import FinitePair
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import first_codes
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Categories, Codes
-from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation
+from shuffledp.protocols.domains.domain import Categories
+from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation, with_errors
 from shuffledp.protocols.family import CATEGORIES, Family
-from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.splitting import Splitting
 from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.sampling.bernoulli import bernoulli
@@ -73,6 +74,14 @@ class Parities(RoundPlan):
     is_labelled: ClassVar[bool] = True
     can_be_voided: ClassVar[bool] = True
     law: ClassVar[str] = "parity"
+    title: ClassVar[str] = "A private number of distinct elements"
+    alphabet_size: ClassVar[int] = 2
+    local_delta: ClassVar[float] = 0.0
+    dominates_because: ClassVar[str] = (
+        "Up to the transport term a bin shows its parity only: a fair coin if anybody honest has the category, else "
+        "the parity of all honest users' rare ones. Replacing a user's category changes at most the bin it leaves "
+        "and the one it joins, most if nobody else is in them."
+    )
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
     probability: float = noise("(0, 1/2]")
@@ -86,7 +95,7 @@ class Parities(RoundPlan):
         honest = request.honest
         odd = _smallest_odd(privacy)
         # Rounded up: the honest users' parity must not be odd more rarely than asked for.
-        probability = min(0.5, -math.expm1(math.log1p(-2 * odd) / honest) / 2 * (1 + 1e-12)) if odd < 0.5 else 0.5
+        probability = min(0.5, _each_odd(odd, honest) * (1 + 1e-12)) if odd < 0.5 else 0.5
         left = privacy.delta - _pair(_odd(probability, honest)).delta(privacy.epsilon)
         distance = left * (1 - 1e-9) / (2 * (1 + math.exp(privacy.epsilon)))
         return cls(
@@ -98,14 +107,10 @@ class Parities(RoundPlan):
 
     # --- numbers -----------------------------------------------------------------------------
 
-    @property
-    def bins(self) -> int:
-        """How many categories there are."""
-        return self.categories.size
+    bins: ClassVar[int] = forwarded("categories.size")
+    """How many categories there are."""
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @property
     def message_influence(self) -> float:
@@ -133,10 +138,6 @@ class Parities(RoundPlan):
         return rounding_deviation(self.bins, 1 - CONFIDENCE) / (0.5 - self.odd)
 
     @property
-    def messages_per_user_mean(self) -> float:
-        return float(self.messages_per_user_max)
-
-    @property
     def messages_per_user_max(self) -> int:
         return self.bins * self.shares
 
@@ -145,31 +146,16 @@ class Parities(RoundPlan):
         return 1 + label_bits(self.bins)
 
     @property
-    def alphabet_size(self) -> int:
-        return 2
-
-    @property
     def local_epsilon(self) -> float:
         return math.log((1 - self.probability) / self.probability)
 
-    @property
-    def local_delta(self) -> float:
-        return 0.0
-
     def reference(self) -> dict[str, float | None]:
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": CuratorDiscreteLaplace(privacy=self.privacy).standard_error,
-            "local_standard_error": None,
-        }
+        central = CuratorDiscreteLaplace(privacy=self.privacy).standard_error
+        return {**RoundPlan.reference(self), "central_standard_error": central}
 
     @property
     def question(self) -> str:
         return f"count the categories, of {self.bins:,}, that any of {self.users:,} users has"
-
-    @property
-    def title(self) -> str:
-        return "A private number of distinct elements"
 
     # --- privacy -----------------------------------------------------------------------------
 
@@ -186,15 +172,6 @@ class Parities(RoundPlan):
                 f"(1 + e^epsilon) times two bins' {distance:.3g}, what shuffled shares show beyond their parity",
             ),
             DeltaTerm("sampling", 0.0, "coins and shares are drawn exactly"),
-        )
-
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "Up to the transport term a bin shows its parity only: a fair coin if anybody honest has the "
-            "category, else "
-            "the parity of all honest users' rare ones. Replacing a user's category changes at most the bin it leaves "
-            "and the one it joins, most if nobody else is in them."
         )
 
     @property
@@ -224,20 +201,15 @@ class Parities(RoundPlan):
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         return self._splitting.tally(batch, malformed, self.bins)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
-        return self._estimate(int(self._splitting.sums(tally, self.users * self.shares).sum()), simulated=simulated)
+        return self._from_odd(int(self._splitting.sums(tally, self.users * self.shares).sum()), simulated=simulated)
 
-    def _estimate(self, odd_bins: int, *, simulated: bool = False) -> Estimate:
-        return Estimate(
-            value=(odd_bins - self.bins * self.odd) / (0.5 - self.odd),
-            standard_error=self.standard_error,
-            bound=self.error_bound,
-            confidence=CONFIDENCE,
-            simulated=simulated,
-        )
+    def _from_odd(self, bins: int, *, simulated: bool) -> Any:
+        """The estimate where so many bins' parities are odd."""
+        return with_errors(self, (bins - self.bins * self.odd) / (0.5 - self.odd), simulated=simulated)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         codes = self.check_values(values)
         self.check_reports(codes.size)
         distinct = int(np.unique(codes).size)
@@ -245,14 +217,11 @@ class Parities(RoundPlan):
             int(binomial(count, chance, 1, bits=bits)[0])
             for count, chance in ((distinct, 0.5), (self.bins - distinct, self.odd))
         )
-        return self._estimate(fair + rare, simulated=not bits.is_secure)
+        return self._from_odd(fair + rare, simulated=not bits.is_secure)
 
     # --- the audit ---------------------------------------------------------------------------
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The parities of the first two categories: all that is left of the shares but for the transport term."""
@@ -262,13 +231,18 @@ class Parities(RoundPlan):
     def quieter(self, part: float) -> dict[str, Any]:
         """Of an empty bin's variance."""
         odd = _odd(self.probability, self.honest_users)
-        quiet = (1 - math.sqrt(1 - 4 * part * odd * (1 - odd))) / 2
-        return {"probability": -math.expm1(math.log1p(-2 * quiet) / self.honest_users) / 2}
+        quiet = probability_with(part * odd * (1 - odd))
+        return {"probability": _each_odd(quiet, self.honest_users)}
 
 
 def _odd(probability: float, users: int) -> float:
     """The probability that so many rare ones add up to an odd number: (1 - (1 - 2p)^n) / 2."""
     return 0.5 if probability >= 0.5 else -math.expm1(users * math.log1p(-2 * probability)) / 2
+
+
+def _each_odd(odd: float, users: int) -> float:
+    """How rare the ones of each of so many users are whose parity is odd with this probability."""
+    return -math.expm1(math.log1p(-2 * odd) / users) / 2
 
 
 @lru_cache(maxsize=256)

@@ -2,14 +2,23 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
+import numpy as np
 from scipy import optimize
 
 from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.estimates import Estimate, VectorEstimate
 
 CONFIDENCE = 0.95
 # Parts of the failure probability that may go to the rounding.
 _PARTS = (0.001, 0.01, 0.05, 0.2, 0.5)
+
+
+def remembered(compute: Callable[[Any], Any]) -> Any:
+    """A property that is computed once for all plans that are equal; plans are frozen."""
+    return property(lru_cache(maxsize=256)(compute))
 
 
 def rounding_deviation(users: int, failure: float) -> float:
@@ -22,6 +31,33 @@ def noise_and_rounding_bound(noise: IntegerLaw, users: int, coordinates: int = 1
     failure = (1 - CONFIDENCE) / coordinates
     return min(
         noise.deviation_quantile(failure * (1 - part)) + rounding_deviation(users, failure * part) for part in _PARTS
+    )
+
+
+@lru_cache(maxsize=256)
+def _errors(plan: Any) -> tuple[float, float]:
+    """The standard error and the error bound, which every estimate repeats."""
+    return plan.standard_error, plan.error_bound
+
+
+def with_errors(plan: Any, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
+    """A number or a vector as the estimate of a plan whose errors are known before there are any data.
+
+    Args:
+        plan: has the standard error, the bound, and how far one message that is missing may move a number.
+        value: what was found.
+        dropped: how many messages were missing or malformed: the bound is wider by them.
+        simulated: whether seeded bits made it.
+    """
+    kind: Any = VectorEstimate if np.ndim(value) else Estimate
+    standard_error, bound = _errors(plan)
+    return kind(
+        value=value,
+        standard_error=standard_error,
+        bound=bound + dropped * plan.message_influence,
+        confidence=CONFIDENCE,
+        dropped=dropped,
+        simulated=simulated,
     )
 
 

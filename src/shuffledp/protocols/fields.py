@@ -10,6 +10,7 @@ the check and the words of the refusal.
 
 import dataclasses
 import math
+import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -73,6 +74,7 @@ class Saved:
     interval: Interval | None = None
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], Any] | None = None
+    way_out: str = AGAIN
 
 
 def _saved(
@@ -80,10 +82,11 @@ def _saved(
     interval: str | None,
     read: Callable[[Any], Any] | None = None,
     write: Callable[[Any], Any] | None = None,
+    way_out: str = AGAIN,
     **more: Any,
 ) -> Any:
     limits = None if interval is None else Interval.parse(interval)
-    return dataclasses.field(metadata={Saved: Saved(where, limits, read, write)}, **more)
+    return dataclasses.field(metadata={Saved: Saved(where, limits, read, write, way_out)}, **more)
 
 
 def noise(interval: str | None = None, **more: Any) -> Any:
@@ -123,8 +126,12 @@ def check_fields(plan: Any) -> None:
             if saved.interval is None or (value is None and type(None) in typing.get_args(given)):
                 continue
             for number in value if isinstance(value, tuple) else (value,):
+                whole = int in (given, *typing.get_args(given))
+                kind: Any = numbers.Integral if whole else numbers.Real
+                if isinstance(number, bool) or not isinstance(number, kind):
+                    raise ParameterError(name, number, f"must be a {'whole ' * whole}number", saved.way_out)
                 if not saved.interval.holds(number):
-                    raise ParameterError(name, number, saved.interval.problem, AGAIN)
+                    raise ParameterError(name, number, saved.interval.problem, saved.way_out)
 
 
 def written(plan: Any, where: str) -> dict[str, Any]:

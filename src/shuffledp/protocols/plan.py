@@ -306,10 +306,15 @@ P = TypeVar("P", bound=Plan)
 
 def changed(plan: P, **changes: Any) -> P:
     """A copy of a plan with other fields, built past the accountant: it may claim what is not true."""
-    twin = object.__new__(type(plan))
-    for field in fields(plan):
-        object.__setattr__(twin, field.name, changes.get(field.name, getattr(plan, field.name)))
-    return twin
+    return unchecked(type(plan), **{field.name: getattr(plan, field.name) for field in fields(plan)} | changes)
+
+
+def unchecked(kind: type[P], **given: Any) -> P:
+    """A plan with these fields, all that it has, built past the accountant: its guarantee may not hold."""
+    plan = object.__new__(kind)
+    for name, value in given.items():
+        object.__setattr__(plan, name, value)
+    return plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """Plans of one round: everybody reports once, to one shuffler, and one batch is the answer."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import ParameterError
-from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
+from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
@@ -21,6 +19,31 @@ from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractivePlan(Plan):
+    """A plan of several rounds, each of which depends on the one before: its learner runs it in one process."""
+
+    asked: ClassVar[str]
+    """Who is asked in its rounds, in words after "is asked in"."""
+    run_by: ClassVar[str] = "simulate"
+    """The commands that run it."""
+    open_batches: ClassVar[int] = 1
+
+    def _not_scheduled(self, way_out: str) -> ParameterError:
+        problem = f"is asked in {self.asked}; the live service serves plans of one schedule"
+        return ParameterError("protocol", self.protocol, problem, way_out)
+
+    @property
+    def layout(self) -> BatchLayout:
+        raise self._not_scheduled(f"run it in one process: {self.run_by}")
+
+    def mechanism(self, users: int) -> BatchMechanism:
+        raise self._not_scheduled("ask its learner")
+
+    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+        return self.check_values(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +73,9 @@ class RoundPlan(Plan):
             BatchError: the batch is too small, or was spoiled.
         """
 
-    def _with_errors(self, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
-        """The answer with its errors; every message that was dropped widens the bound."""
-        standard_error, bound = _errors(self)
-        kind: Any = Estimate if np.ndim(value) == 0 else VectorEstimate
-        return kind(
-            value=value,
-            standard_error=standard_error,
-            bound=bound + dropped * self.message_influence,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+    def merge(self, tallies: Iterable[Tally]) -> Tally:
+        """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""
+        return Tally.merge(tallies)
 
     def analyze(self, batch: Batch) -> Any:
         """The estimate from a whole permuted batch."""
@@ -122,12 +136,6 @@ class RoundPlan(Plan):
         values = np.concatenate((target, np.repeat(other, honest - 1, axis=0)))
         repeated = np.tile(values, (trials, *[1] * (values.ndim - 1)))
         return self.summaries(self.audited_reports(repeated, bits=bits), trials)
-
-
-@lru_cache(maxsize=256)
-def _errors(plan: RoundPlan) -> tuple[float, float]:
-    """The standard error and the error bound, which every estimate repeats."""
-    return plan.standard_error, plan.error_bound
 
 
 class ExactRound(RoundPlan):

@@ -117,10 +117,7 @@ class Splitting:
         above = (totals - np.array(self.lowest, dtype=np.int64).astype(np.uint64)) & self.mask
         if (above > np.uint64(self.highest - self.lowest)).any():
             worst = int(totals.reshape(-1)[np.argmax(above)])
-            raise BrokenBatchError(
-                f"sum must lie in {self.lowest}..{self.highest}, got {worst} modulo 2^{self.modulus_bits}: "
-                "a share was lost or altered, the batch is void; a second try costs its privacy again."
-            )
+            raise _void(f"sum must lie in {self.lowest}..{self.highest}, got {worst} modulo 2^{self.modulus_bits}")
         return above.astype(np.int64) + self.lowest
 
     def centred(self, totals: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -151,24 +148,23 @@ class Splitting:
         sums, seen = tally.counts
         whole = expected * seen.size
         if tally.malformed or tally.messages != whole:
-            raise BrokenBatchError(
-                f"messages must be {whole} numbers below 2^{self.modulus_bits}, got {tally.messages}: "
-                "a share was lost or altered, the batch is void; a second try costs its privacy again."
-            )
+            raise self._lost(whole, tally.messages)
         if (seen != np.uint64(expected)).any():
-            raise BrokenBatchError(
-                f"messages about every coordinate must be {expected}: "
-                "a share was lost or its label altered, the batch is void; a second try costs its privacy again."
-            )
+            raise _void(f"messages about every coordinate must be {expected}", "its label altered")
         return self.decode(sums & self.mask)
 
     def check_messages(self, payloads: Payloads, expected: int) -> None:
         """Refuse a batch with a message too many, too few or too large."""
         if payloads.size != expected or (payloads > self.mask).any():
-            raise BrokenBatchError(
-                f"messages must be {expected} numbers below 2^{self.modulus_bits}, got {payloads.size}: "
-                "a share was lost or altered, the batch is void; a second try costs its privacy again."
-            )
+            raise self._lost(expected, payloads.size)
+
+    def _lost(self, expected: int, messages: int) -> BrokenBatchError:
+        return _void(f"messages must be {expected} numbers below 2^{self.modulus_bits}, got {messages}")
+
+
+def _void(said: str, how: str = "altered") -> BrokenBatchError:
+    way_out = "the batch is void; a second try costs its privacy again"
+    return BrokenBatchError(f"{said}: a share was lost or {how}, {way_out}.")
 
 
 def add_up(values: Payloads, labels: Any, count: int) -> NDArray[np.uint64]:

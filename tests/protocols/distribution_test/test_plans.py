@@ -80,7 +80,9 @@ def test_an_audit_stands_and_refutes_a_twin(method: str) -> None:
 def test_privacy_is_data(method: str) -> None:
     plan = UniformityTest.plan(**ASKED, method=method, honest_fraction=0.9)
     guarantee = plan.guarantee()
-    assert guarantee.delta == plan.proved_delta <= TARGET.delta and guarantee.pair.describe().startswith("P")
+    assert guarantee.delta == plan.document()["delta_proved"] <= TARGET.delta and guarantee.pair.describe().startswith(
+        "P"
+    )
     everybody, fewer = (plan.epsilon_with(fraction) for fraction in (0.9, 0.5))
     assert everybody <= TARGET.epsilon < fewer
     assert entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC)).fingerprint == plan.fingerprint
@@ -119,3 +121,29 @@ def test_the_family_is_in_the_catalogue_and_keeps_to_limits() -> None:
         UniformityTest.plan(**ASKED, constants="paper")
     with pytest.raises(ParameterError, match="distance"):
         UniformityTest.plan(users=300, privacy=TARGET, categories=6)
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "value"),
+    [
+        ("decoys", "against", 0),
+        ("decoys", "against", "many"),
+        ("compressed", "group_count", 4.0),
+        ("compressed", "group_count", "4"),
+        ("compressed", "public_seed", 1.5),
+        ("rows", "distance", [0.4]),
+        ("rows", "false_alarm", "rarely"),
+        ("rows", "certificate", ["proved"]),
+    ],
+)
+def test_a_document_with_a_value_of_another_kind_is_refused_in_one_sentence(method: str, key: str, value) -> None:
+    document = json.loads(json.dumps(UniformityTest.plan(**ASKED, method=method).document()))
+    with pytest.raises(ParameterError, match=f"^{key} must .*[.]$"):
+        plan_from_document({**document, "domain": {**document["domain"], key: value}})
+
+
+def test_noise_for_other_bins_is_refused() -> None:
+    document = UniformityTest.plan(**ASKED, method="decoys").document()
+    for bins in (5, 7, "six", None):
+        with pytest.raises(ParameterError):
+            plan_from_document({**document, "noise": {**document["noise"], "bins": bins}})

@@ -46,14 +46,14 @@ class KeyOfEqualCoins(KeyAgreement):
 
     def keys(self, coins: np.ndarray, useful: np.ndarray) -> np.ndarray:
         leader_like = super().keys(coins, useful)
-        return leader_like ^ ~self._leads[:, :, np.newaxis]
+        return leader_like ^ ~self.leads[:, :, np.newaxis]
 
 
 class FollowerForgets(KeyAgreement):
     """A twin whose follower does not flip its coin."""
 
     def keys(self, coins: np.ndarray, useful: np.ndarray) -> np.ndarray:
-        return super().keys(coins, useful) ^ ~self._leads[:, :, np.newaxis]
+        return super().keys(coins, useful) ^ ~self.leads[:, :, np.newaxis]
 
 
 def every_order(reports: Reports) -> list[tuple[int, ...]]:

@@ -196,7 +196,7 @@ def test_variances_of_ranges_and_rectangles_are_exact() -> None:
 def test_moments_are_exact() -> None:
     """Against the sum over all outcomes of a few coins."""
     weights = np.array([0.5, -0.2, 0.1])
-    level = DecoyWeights.of(3, 0.4, weights)
+    level = DecoyWeights(3, 0.4, weights, np.full(3, 1 / 3))
     centred = weights - weights.mean()
     outcomes = [(0.0, 0.6)] + [(float(each), 0.4 / 3) for each in centred]
     moment = 0.0
@@ -228,7 +228,7 @@ def test_bounds_hold_and_are_not_idle() -> None:
 
 
 def test_a_bound_for_one_sum_is_below_that_for_many() -> None:
-    level = DecoyWeights.of(10_000, 0.1, np.array([1.0, 0.0]))
+    level = DecoyWeights(10_000, 0.1, np.array([1.0, 0.0]), np.full(2, 0.5))
     alone = one_sum_bound([level])
     assert 1.9 * math.sqrt(level.variance) < alone < 2.9 * math.sqrt(level.variance)
     assert alone <= every_sum_bound(np.full(10, level.variance), np.ones(10))

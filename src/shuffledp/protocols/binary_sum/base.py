@@ -18,7 +18,7 @@ from shuffledp.protocols.binary_sum.paper import paper_standard_error
 from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.domains.domain import column_of, refuse_first
 from shuffledp.protocols.domains.summed import BITS
-from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.rounds import ExactRound, RoundPlan
 from shuffledp.protocols.tallies import Tally
@@ -115,7 +115,7 @@ class CountedBits(BinarySumPlan):
         self.check_reports(tally.reports)
         zeros, ones = tally.counts.tolist()
         dropped = self._dropped(tally, ones, zeros)
-        return self._with_errors(self._from_counts(ones, zeros), dropped=dropped, simulated=simulated)
+        return with_errors(self, self._from_counts(ones, zeros), dropped=dropped, simulated=simulated)
 
     def _dropped(self, tally: Tally, ones: int, zeros: int) -> int:
         """How many messages of a whole batch were neither 1 nor 0; all that were expected and are not.
@@ -135,7 +135,7 @@ class CountedBits(BinarySumPlan):
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         array = self.check_values(values)
         self.check_reports(array.size)
-        return self._with_errors(self._sample(int(array.sum(dtype=np.int64)), bits), simulated=not bits.is_secure)
+        return with_errors(self, self._sample(int(array.sum(dtype=np.int64)), bits), simulated=not bits.is_secure)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The numbers of ones and of other messages, which is all that a permuted multiset of bits shows."""

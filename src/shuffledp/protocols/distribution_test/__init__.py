@@ -5,10 +5,12 @@ from typing import Any
 
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.distribution_test.base import ENOUGH_POWER, DistributionTest, TestedClaim
+from shuffledp.protocols.distribution_test.base import DistributionTest
+from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.decoys import CompressedTest, DecoysTest, predicted_miss
 from shuffledp.protocols.distribution_test.rows import RowsTest
 from shuffledp.protocols.distribution_test.sizes import guessed_users, users_needed
+from shuffledp.protocols.distribution_test.verdict import ENOUGH_POWER, TestedClaim
 from shuffledp.protocols.family import CATEGORIES, Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
 
@@ -77,12 +79,14 @@ class TestFamily(Family[DistributionTest]):
         request = Request(users=2, privacy=privacy, honest_fraction=honest_fraction)
         given = self.read_domain({**claim, "false_alarm": false_alarm, "certificate": "proved"})
         # Refuses what cannot be asked, before anything is searched.
-        fields = DistributionTest.claim_of(request, **given)
+        asked = Claim(**{name: value for name, value in given.items() if name != "public_seed"})
         names = ("decoys", "compressed") if method == "auto" else (method,)
 
         def guessed(name: str) -> int:
             grouped = name == "compressed"
-            return guessed_users(lambda users: predicted_miss({**fields, "users": users}, grouped=grouped), miss)
+            return guessed_users(
+                lambda users: predicted_miss(replace(request, users=users), asked, grouped=grouped), miss
+            )
 
         guesses = {name: guessed(name) for name in names}
         best = min(guesses, key=guesses.__getitem__)

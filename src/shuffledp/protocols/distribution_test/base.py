@@ -2,107 +2,39 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.distribution_test.cells import Cells, check_claim
+from shuffledp.protocols.counted import first_codes
+from shuffledp.protocols.distribution_test.cells import as_claim
+from shuffledp.protocols.distribution_test.claim import Certificate, Claim
 from shuffledp.protocols.distribution_test.groups import Groups
 from shuffledp.protocols.distribution_test.local import local_users_needed
-from shuffledp.protocols.distribution_test.moments import ScoreMoments, smallest_distance_squared
-from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Categories, Codes
-from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import AGAIN, domain, only_exact
+from shuffledp.protocols.distribution_test.moments import ScoreMoments
+from shuffledp.protocols.distribution_test.verdict import TestedClaim
+from shuffledp.protocols.domains.categories import as_categories
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
+from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
+from shuffledp.protocols.fields import AGAIN, domain, forwarded
 from shuffledp.protocols.presentation import Listing, Presentation, View, listed
-from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
-from shuffledp.references.null_laws import certified_quantile, grouped_law, hard_departure, hard_law, runs_for
+from shuffledp.references.null_laws import certified_quantile, grouped_law, runs_for
 
-Floats = NDArray[np.float64]
-Certificate = Literal["simulated", "proved"]
 QUANTILE_FAILURE = 1e-6
 """The probability that a simulated threshold is too low; a proved one cannot be."""
 DECOYS_FAILURE = 1e-9
 """The probability that there are more decoys than power is declared for."""
-ENOUGH_POWER = 1 / 3
 _SEED = 1
-_cells = lru_cache(maxsize=16)(Cells.of)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestedClaim:
-    """The answer: whether the users' law departs from the claim, and what that is worth."""
-
-    __test__: ClassVar[bool] = False
-
-    statistic: float
-    """An unbiased estimate of the chi-square distance from uniform, over the bins that were counted."""
-    score: float
-    threshold: float
-    p_value: float
-    rejected: bool
-    false_alarm: float
-    miss: float
-    distance: float
-    claim: str
-    dropped: int = 0
-    simulated: bool = False
-
-    def labelled(self, *, simulated: bool, clipped: int = 0) -> "TestedClaim":
-        """The same answer, with a word on whether seeded bits made it; codes of categories are never clipped."""
-        return replace(self, simulated=simulated)
-
-    @property
-    def words(self) -> str:
-        """The verdict in a sentence.
-
-        >>> errors = {"false_alarm": 0.05, "miss": 0.2, "distance": 0.25}
-        >>> TestedClaim(
-        ...     statistic=1, score=9, threshold=2, p_value=0.001, rejected=True, claim="uniform", **errors
-        ... ).words
-        'not uniform: the score 9.00 is above 2.00, exceeded with probability at most 0.05 if it were'
-        """
-        if self.rejected:
-            return (
-                f"not {self.claim}: the score {self.score:.2f} is above {self.threshold:.2f}, exceeded with "
-                f"probability at most {self.false_alarm:.3g} if it were"
-            )
-        if self.miss <= ENOUGH_POWER:
-            return (
-                f"no departure from {self.claim} seen: one of {self.distance:g} or more in total variation would have "
-                f"been missed with probability at most {self.miss:.3g}"
-            )
-        return (
-            f"undecided: no departure from {self.claim} seen, but one of {self.distance:g} in total variation may be "
-            "missed by so few users"
-        )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _as_claim(given: Any) -> tuple[float, ...] | None:
-    return None if given is None else check_claim(given, len(given))
-
-
-def check_claim_numbers(size: int, distance: float, false_alarm: float) -> None:
-    """Refuse a distance that no law has, and a probability that is none."""
-    farthest = 1 - 1 / size
-    if not _is_number(distance) or not 0 < distance <= farthest:
-        problem = f"must lie in (0, {farthest:.6g}]"
-        raise ParameterError("distance", distance, problem, "0.25 is a total variation distance")
-    if not _is_number(false_alarm) or not 0 < false_alarm < 1:
-        raise ParameterError("false_alarm", false_alarm, "must lie strictly between 0 and 1", "0.05 is usual")
+_claim = lru_cache(maxsize=64)(Claim)
 
 
 @lru_cache(maxsize=64)
@@ -110,15 +42,6 @@ def _null_scores(test: "DistributionTest") -> Floats:
     scores = np.sort(test._scores(np.full(test.bins, 1 / test.bins), runs_for(test.bins), _SEED))
     scores.setflags(write=False)
     return scores
-
-
-@lru_cache(maxsize=256)
-def _threshold(test: "DistributionTest") -> float:
-    proved = math.sqrt((1 - test.false_alarm) / test.false_alarm)
-    if test.certificate == "proved":
-        return proved
-    # Not below 0, where more decoys would lower the bar: power is declared for the most of them.
-    return max(0.0, min(proved, certified_quantile(_null_scores(test), test.false_alarm, QUANTILE_FAILURE)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +59,7 @@ class DistributionTest(RoundPlan):
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
     distance: float = domain()
-    against: tuple[float, ...] | None = domain(read=_as_claim, default=None)
+    against: tuple[float, ...] | None = domain(read=as_claim, default=None)
     false_alarm: float = domain(default=0.05)
     certificate: Certificate = domain(default="simulated")
 
@@ -144,60 +67,18 @@ class DistributionTest(RoundPlan):
         super(DistributionTest, self)._check_noise()
         if self.users < 2:
             raise ParameterError("users", self.users, "must be >= 2", "one user says nothing about a distribution")
-        check_claim_numbers(self.categories.size, self.distance, self.false_alarm)
-        if self.against is not None:
-            check_claim(self.against, self.categories.size)
-        if self.certificate not in ("simulated", "proved"):
-            raise ParameterError("certificate", self.certificate, "must be simulated or proved", "simulated is sharper")
-
-    @classmethod
-    def claim_of(
-        cls,
-        request: Request,
-        *,
-        categories: AnyCategories,
-        distance: float,
-        against: Sequence[float] | None = None,
-        false_alarm: float = 0.05,
-        certificate: Certificate = "simulated",
-        public_seed: int = 1,
-    ) -> dict[str, Any]:
-        """The fields that say what is tested, checked before anything is searched for.
-
-        Args:
-            request: users and privacy.
-            categories: which there are.
-            distance: the total variation distance from the claim that must be seen.
-            against: the claimed probability of each category; uniform if left out.
-            false_alarm: the probability to reject a true claim, at most.
-            certificate: whether the threshold is simulated from the null law, or proved by inequalities alone.
-            public_seed: the public coins of the method compressed, drawn before there are data.
-        """
-        only_exact(request.constants)
-        size = as_categories(categories).size
-        check_claim_numbers(size, distance, false_alarm)
-        return {
-            **request.common,
-            "categories": as_categories(categories),
-            "distance": distance,
-            "against": None if against is None else check_claim(against, size),
-            "false_alarm": false_alarm,
-            "certificate": certificate,
-        }
+        Claim(**self._asked)  # refuses what cannot be asked
 
     @property
-    def domain(self) -> Categories:
-        return self.categories
-
-    @staticmethod
-    def cells_of(against: tuple[float, ...] | None) -> Cells | None:
-        """Equal cells that users of the claimed law are uniform over; None where the claim is uniform itself."""
-        return None if against is None else _cells(against)
+    def _asked(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(Claim)}
 
     @property
-    def cells(self) -> Cells | None:
-        """Equal cells that users of the claimed law are uniform over; None where the claim is uniform itself."""
-        return self.cells_of(self.against)
+    def tested(self) -> Claim:
+        """What is asked, without what is sent."""
+        return _claim(**self._asked)
+
+    domain = forwarded("categories")
 
     @property
     def groups(self) -> Groups | None:
@@ -207,14 +88,12 @@ class DistributionTest(RoundPlan):
     @property
     def bins(self) -> int:
         """How many bins are counted: groups of cells of categories."""
-        if self.groups is not None:
-            return self.groups.groups
-        return self.categories.size if self.cells is None else self.cells.size
+        return self.tested.size if self.groups is None else self.groups.groups
 
     @property
     def claim(self) -> str:
         """What is tested, in a word or two."""
-        return "uniform" if self.cells is None else "the given distribution"
+        return "uniform" if self.against is None else "the given distribution"
 
     @property
     def question(self) -> str:
@@ -234,11 +113,6 @@ class DistributionTest(RoundPlan):
             noise,
             liar,
         ]
-
-    @property
-    def proved_delta(self) -> float:
-        """What the accountant proves at the plan's epsilon, whatever the values of all users."""
-        return self.guarantee().delta
 
     @abstractmethod
     def worst_moments(self) -> ScoreMoments:
@@ -278,34 +152,29 @@ class DistributionTest(RoundPlan):
         ]
         return listed("Users for the same errors", ("who", "users", "whom one trusts"), rows)
 
-    @property
+    @remembered
     def threshold(self) -> float:
         """The claim is rejected above this score, in deviations of the true claim."""
-        return _threshold(self)
+        proved = self.tested.proved_threshold
+        if self.certificate == "proved":
+            return proved
+        # Not below 0, where more decoys would lower the bar: power is declared for the most of them.
+        return max(0.0, min(proved, certified_quantile(_null_scores(self), self.false_alarm, QUANTILE_FAILURE)))
 
     @property
     def declared_false_alarm(self) -> float:
         """The probability to reject a true claim, at most."""
-        rounding = 0.0 if self.cells is None else self.users * self.cells.rounding
-        return min(1.0, self.false_alarm + rounding)
-
-    @property
-    def distance_squared(self) -> float:
-        """The least D over the cells that a distant law has; over groups it is random."""
-        if self.cells is None:
-            return smallest_distance_squared(self.distance, self.categories.size)
-        # A claim that was rounded to grains is this much nearer, at worst.
-        distance = max(0.0, self.distance * self.cells.distance_kept - self.cells.rounding)
-        return smallest_distance_squared(distance, self.cells.size)
+        return min(1.0, self.false_alarm + self.users * self.tested.rounding)
 
     @property
     def declared_miss(self) -> float:
         """The probability to accept users who are `distance` or more away from the claim, at most. Proved."""
-        moments, threshold, least = self.worst_moments(), self.threshold, self.distance_squared
+        # A claim that was rounded to grains is this much nearer, at worst.
+        least = self.tested.distance_squared(self.tested.rounding)
+        moments = self.worst_moments()
         if self.groups is None:
-            return min(1.0, moments.miss(threshold, least) + DECOYS_FAILURE)
-        grouped = least / self.groups.splits * self.groups.mean_kept
-        return min(1.0, self.groups.miss(moments, threshold, grouped) + DECOYS_FAILURE)
+            return min(1.0, moments.miss(self.threshold, least) + DECOYS_FAILURE)
+        return min(1.0, self.groups.miss(moments, self.threshold, least) + DECOYS_FAILURE)
 
     def simulated_miss(self, *, runs: int = 1000, seed: int = 2) -> float:
         """The part of simulated runs that accept a law which is hard to see: pairs of bins, one up and one down.
@@ -313,9 +182,7 @@ class DistributionTest(RoundPlan):
         With groups there are twenty runs with each of many partitions, other than the plan's: power is over public
         coins too.
         """
-        law = hard_law(self.distance, self.categories.size)
-        if self.cells is not None:
-            law = self.cells.law(hard_departure(self.cells.claim, self.distance).tolist())
+        law = self.tested.hard_law()
         if self.groups is None:
             return float(np.mean(self._scores(law, runs, seed) <= self.threshold))
         drawn = [
@@ -327,18 +194,14 @@ class DistributionTest(RoundPlan):
     def true_value(self, values: ArrayLike) -> float:
         """The chi-square distance from uniform of these users' law over the bins that are counted."""
         codes = self.check_values(values)
-        law = np.bincount(codes, minlength=self.categories.size) / codes.size
-        if self.cells is not None:
-            law = self.cells.law(law.tolist())
+        law = self.tested.law(np.bincount(codes, minlength=self.categories.size) / codes.size)
         if self.groups is not None:
             law = self.groups.law(law)
         return float(self.bins * np.square(law - 1 / self.bins).sum())
 
     def to_bins(self, values: ArrayLike, *, bits: RandomBits) -> Codes:
         """Each user's bin, by its own exact coins: uniform if the claim is true."""
-        codes: Codes = self.check_values(values)
-        if self.cells is not None:
-            codes = self.cells.assign(codes, bits=bits)
+        codes = self.tested.assign(self.check_values(values), bits=bits)
         return codes if self.groups is None else self.groups.assign(codes, bits=bits)
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
@@ -379,20 +242,8 @@ class DistributionTest(RoundPlan):
         return self.estimate(tally, simulated=not bits.is_secure)
 
     def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
-        """The verdict, how sure it is, and the errors that were declared."""
-        facts = [
-            ("verdict", estimate.words),
-            ("p-value", f"{estimate.p_value:.3g}"),
-            ("score", f"{estimate.score:.3f}, rejected above {estimate.threshold:.3f}"),
-            ("chi-square distance", f"about {max(0.0, estimate.statistic):.3g}"),
-            ("declared false alarm", f"{estimate.false_alarm:.3g} at most"),
-            ("declared miss", f"{estimate.miss:.3g} at most, at total variation {self.distance:g} or more"),
-        ]
-        if truth is not None:
-            facts.append(("in truth", f"the chi-square distance of these users is {truth:.3g}"))
-        names = ("claim", "rejected", "p_value", "statistic", "score", "dropped", "simulated")
-        figures = {name: getattr(estimate, name) for name in names}
-        return Presentation(tuple(facts), figures={**figures, "verdict": estimate.words})
+        found: Presentation = estimate.presented(truth)
+        return found
 
     @property
     def message_influence(self) -> float:
@@ -411,11 +262,7 @@ class DistributionTest(RoundPlan):
     def lying_client(self) -> str:
         return f"moves the chi-square distance by at most {self.influence:.3g}, and less where bins are not all alike"
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        """The user's bin is the first or the second; all others are in a third."""
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON: every figure, what makes it again, and a fingerprint."""
@@ -426,12 +273,12 @@ class DistributionTest(RoundPlan):
             "users": self.users,
             "epsilon": self.privacy.epsilon,
             "delta": self.privacy.delta,
-            "delta_proved": self.proved_delta,
+            "delta_proved": self.guarantee().delta,
             "honest_fraction": self.honest_fraction,
             "categories": self.categories.size,
             "distance": self.distance,
             "bins": self.bins,
-            "distance_kept": 1.0 if self.cells is None else self.cells.distance_kept,
+            "distance_kept": self.tested.distance_kept,
             "public_seed": None if self.groups is None else self.groups.seed,
             "certificate": self.certificate,
             "threshold": self.threshold,

@@ -135,13 +135,18 @@ def _uniform_below_each(moduli: NDArray[np.int64], *, bits: RandomBits) -> NDArr
     return values
 
 
-def check_claim(probabilities: Any, bins: int) -> tuple[float, ...]:
+def as_claim(given: Any) -> tuple[float, ...] | None:
+    """Claimed probabilities of any number of categories; None where the claim is uniform."""
+    return None if given is None else check_claim(given, None)
+
+
+def check_claim(probabilities: Any, bins: int | None) -> tuple[float, ...]:
     """The claimed probabilities of all categories, or an error that names the first that cannot be one."""
     try:
         given = tuple(float(value) for value in probabilities)
     except (TypeError, ValueError):
         raise ParameterError("against", probabilities, "must be a list of probabilities", "one a category") from None
-    if len(given) != bins:
+    if bins is not None and len(given) != bins:
         raise ParameterError(
             "against", f"{len(given)} probabilities", f"must have one for each of the {bins} categories", "add zeros"
         )

@@ -116,7 +116,8 @@ class Groups:
     def miss(self, moments: ScoreMoments, score: float, least: float) -> float:
         """The probability to miss, at most: D falls short of a part of its mean, or the statistic of its mean there.
 
-        `least` is the mean of D over the groups for the nearest law that must be seen.
+        `least` is D over the cells for the nearest law that must be seen.
         """
         parts = (1.0,) if self.variance_kept == 0 else _PARTS
-        return min(self.shortfall(part) + moments.miss(score, part * least) for part in parts)
+        mean = least / self.splits * self.mean_kept
+        return min(self.shortfall(part) + moments.miss(score, part * mean) for part in parts)

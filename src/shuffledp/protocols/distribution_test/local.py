@@ -26,7 +26,7 @@ def local_users_needed(
         if not public_coins:
             return min(each.miss(score, least) for each in _kinds(users, epsilon, bins)) <= miss
         return any(
-            groups.miss(each, score, least / groups.splits * groups.mean_kept) <= miss
+            groups.miss(each, score, least) <= miss
             for groups in _partitions(bins)
             for each in _kinds(users, epsilon, groups.groups)
         )

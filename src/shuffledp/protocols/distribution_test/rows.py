@@ -13,13 +13,15 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.shuffled_rows import ShuffledRowsCurve, smallest_spurious
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.distribution_test.base import DistributionTest, Floats
+from shuffledp.protocols.distribution_test.base import DistributionTest
+from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.moments import ScoreMoments, rows_moments
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.fields import forwarded, noise, only_exact
 from shuffledp.protocols.labels import label_bits
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import column_scores
 from shuffledp.sampling.bernoulli import bernoulli
@@ -48,6 +50,7 @@ class RowsTest(DistributionTest):
 
     method: ClassVar[str] = "rows"
     law: ClassVar[str] = "rows"
+    local_delta: ClassVar[float] = 0.0
     dominates_because: ClassVar[str] = (
         "Each row comes with a stated probability from a blanket that does not depend on its user's bin; the other "
         "honest users' blankets hide which of two values a row is of, by the four types that its two bits have."
@@ -57,11 +60,10 @@ class RowsTest(DistributionTest):
     spurious: float = noise("(0, 1)")
 
     @classmethod
-    def for_request(cls, request: Request, **claim: Any) -> Self:
+    def for_request(cls, request: Request, *, public_seed: int | None = None, **claim: Any) -> Self:
         """Among a few probabilities to keep the own bit, that with the largest signal for its noise."""
-        fields = cls.claim_of(request, **claim)
-        cells = cls.cells_of(fields["against"])
-        bins = fields["categories"].size if cells is None else cells.size
+        only_exact(request.constants)
+        bins = Claim(**claim).size
         # Rows that are private alone, for crowds too small for anything else.
         alone = _kept_alone(request.privacy.epsilon)
         found = {alone: 1 - alone}
@@ -74,16 +76,12 @@ class RowsTest(DistributionTest):
             return moments.signal / moments.deviation
 
         best = max(found, key=strength)
-        return cls(**fields, kept=best, spurious=found[best])
+        return cls(**request.common, **claim, kept=best, spurious=found[best])
 
     @property
     def local_epsilon(self) -> float:
         """What a row satisfies alone, without the shuffle."""
         return ShuffledRowsCurve(self.kept, self.spurious, self.users).local_epsilon
-
-    @property
-    def local_delta(self) -> float:
-        return 0.0
 
     @property
     def words(self) -> int:
@@ -94,13 +92,7 @@ class RowsTest(DistributionTest):
     def is_labelled(self) -> bool:  # type: ignore[override]
         return self.words > 1
 
-    @property
-    def messages_per_user_mean(self) -> float:
-        return float(self.words)
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.words
+    messages_per_user_max = forwarded("words")
 
     @property
     def bits_per_message(self) -> int:
@@ -166,7 +158,7 @@ class RowsTest(DistributionTest):
         )
 
     def quieter(self, part: float) -> dict[str, Any]:
-        return {"spurious": (1 - math.sqrt(1 - 4 * part * self.spurious * (1 - self.spurious))) / 2}
+        return {"spurious": probability_with(part * self.spurious * (1 - self.spurious))}
 
 
 def _kept_alone(epsilon: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError
 
 Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 # Options that are longer than this are not shown.
 _LONGEST_TYPED = 300
 

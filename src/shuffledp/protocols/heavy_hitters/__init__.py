@@ -2,7 +2,8 @@
 
 from shuffledp.protocols.family import DomainParameter, Family
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter
-from shuffledp.protocols.heavy_hitters.plan import HeavyHitters, Search, SearchState
+from shuffledp.protocols.heavy_hitters.plan import HeavyHitters
+from shuffledp.protocols.heavy_hitters.search import Search, SearchState
 from shuffledp.protocols.heavy_hitters.words import PRINTABLE
 
 HeavyHittersFamily: Family[HeavyHitters] = Family.of(

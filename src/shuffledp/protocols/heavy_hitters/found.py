@@ -1,11 +1,15 @@
 """What a search finds: strings with their counts, and how far off a group that is drawn at random can put them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.estimates import NamedEstimate
 from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.presentation import Presentation, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,29 @@ class FoundStrings(NamedEstimate):
             f"{each.string!r} {each.count:,.0f} ({each.lower:,.0f}..{each.upper:,.0f})" for each in self.found
         )
         return f"{found or 'no string is frequent enough'}; all with {self.confidence:.0%} confidence"
+
+
+def present_found(estimate: FoundStrings, truth: Any) -> Presentation:
+    """The strings that were found, each with its interval, and those that were missed where the truth is given."""
+    rows = [
+        (
+            repr(each.string),
+            f"{each.count:,.0f}",
+            f"{each.lower:,.0f} .. {each.upper:,.0f}",
+            f"±{each.noise_bound:,.0f}",
+            f"±{each.sampling_bound:,.0f}",
+        )
+        for each in estimate.found
+    ]
+    facts = [("found", f"{len(rows)} strings")]
+    if truth is not None:
+        missed = [name for name in truth if name not in estimate.names]
+        facts.append(("missed", f"{', '.join(missed) or 'none'} of the true top {len(truth)}"))
+    listing = listed("Frequent strings", ("string", "count", "interval", "noise", "sampling"), rows)
+    columns = {
+        field.name: np.array([getattr(each, field.name) for each in estimate.found]) for field in fields(HeavyHitter)
+    }
+    return Presentation(tuple(facts), (listing,), columns=columns)
 
 
 def sampled_shares(share: float, group: int, failure: float) -> tuple[float, float]:

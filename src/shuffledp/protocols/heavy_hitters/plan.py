@@ -6,10 +6,9 @@ groups' histograms released, and nobody reports twice: each histogram's guarante
 in docs/theory/range-queries.md.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -17,34 +16,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.guarantee import DeltaTerm, Guarantee
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.family import CATEGORIES, Family, worst_number
-from shuffledp.protocols.fields import AGAIN, domain, only_exact
-from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, sampled_shares
-from shuffledp.protocols.heavy_hitters.words import PRINTABLE, Strings, UnlistedStrings
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, only_exact
+from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found, sampled_shares
+from shuffledp.protocols.heavy_hitters.search import Search, SearchState
+from shuffledp.protocols.heavy_hitters.words import PRINTABLE, UnlistedStrings
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
-from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
-from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.presentation import Column, Listing, ListingRow, Presentation, View
+from shuffledp.protocols.presentation import Presentation, View
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.rounds import InteractivePlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.schedules.layout import BatchLayout
 
 LONGEST = 64
-_LEVELS = "is asked in rounds of different people; the live service serves plans of one schedule"
-
-
 _FEW_MESSAGES: Family[HistogramPlan] = Family.of(
     "histogram", "Histograms of few messages.", Decoys, Buckets, domain=(CATEGORIES,), error=worst_number
 )
@@ -59,18 +52,13 @@ def _histogram(
     return _FEW_MESSAGES.choice(request, categories=categories).plan
 
 
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """Where a search is: the level to ask next, its candidates, who has come, and at the end what was found."""
-
-    level: int
-    candidates: tuple[bytes, ...]
-    found: tuple[HeavyHitter, ...] | None = None
-    users: int = 0
+def _of_the_worse_level(name: str) -> Any:
+    """The larger of the first and the last level's numbers of this name."""
+    return property(lambda search: max(getattr(level, name) for level in (search.first_level, search._last_level)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeavyHitters(Plan):
+class HeavyHitters(InteractivePlan):
     """Finds the strings that most users have.
 
     Strings are bytes (UTF-8), at most `length` of them, longer ones cut on the device; `alphabet` are the bytes that
@@ -93,12 +81,16 @@ class HeavyHitters(Plan):
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
     law: ClassVar[str] = "histograms"
     is_unbiased: ClassVar[bool] = False
+    asked: ClassVar[str] = "rounds of different people"
+    run_by: ClassVar[str] = "simulate, heavy-hitters"
+    title: ClassVar[str] = "Frequent strings, privately"
+    unit: ClassVar[str] = " users"
 
-    length: int = domain(default=8)
-    top: int = domain(default=10)
+    length: int = domain(f"[1, {LONGEST}]", way_out="8 bytes tell most names apart", default=8)
+    top: int = domain("[1, inf)", way_out="10 is a common choice", default=10)
     alphabet: bytes = domain(default=PRINTABLE, write=lambda alphabet: alphabet.decode("latin-1"))
-    keep: int | None = domain(default=None)
-    max_messages: int | None = domain(default=None)
+    keep: int | None = domain("[1, inf)", way_out="leave it out", default=None)
+    max_messages: int | None = domain("[1, inf)", way_out="leave it out for no limit", default=None)
     noise_part: float = 1.0
     """The part of every level's noise variance that is left: 1, but in the quieter twins of an audit."""
 
@@ -118,15 +110,8 @@ class HeavyHitters(Plan):
         except UnicodeEncodeError:
             raise DataError("plan.alphabet", written, "must be bytes", AGAIN) from None
 
-    def _check_domain(self) -> None:
-        for name in ("length", "top", "keep"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | None):
-                raise ParameterError(name, value, "must be a whole number", "leave it out")
-        if not 1 <= self.length <= LONGEST:
-            raise ParameterError("length", self.length, f"must lie in 1..{LONGEST}", "8 bytes tell most names apart")
-        if self.top < 1:
-            raise ParameterError("top", self.top, "must be >= 1", "10 is a common choice")
+    def _check_noise(self) -> None:
+        super(HeavyHitters, self)._check_noise()
         if not isinstance(self.alphabet, bytes):
             raise ParameterError("alphabet", self.alphabet, "must be bytes", "encode it: text.encode()")
         symbols = set(self.alphabet)
@@ -157,11 +142,6 @@ class HeavyHitters(Plan):
     def group_size(self, level: int) -> int:
         """Users of a level's group."""
         return self.users // self.length + (1 if level <= self.users % self.length else 0)
-
-    def groups(self) -> list[slice]:
-        """The groups, as places in an order of the users that depends on nobody's string."""
-        ends = np.cumsum([0, *(self.group_size(level) for level in range(1, self.length + 1))]).tolist()
-        return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
     def start(self) -> SearchState:
         """Before anybody reported: every first symbol, and the empty string."""
@@ -231,9 +211,8 @@ class HeavyHitters(Plan):
             sampling_bound=self.users * max(low - lower, upper - high),
         )
 
-    def as_bytes(self, strings: ArrayLike) -> Strings:
-        """Strings as the search sees them: UTF-8, cut after `length` bytes."""
-        return self.domain.check_values(strings)
+    as_bytes = forwarded("domain.check_values")
+    """Strings as the search sees them: UTF-8, cut after `length` bytes."""
 
     def codes(self, state: SearchState, strings: ArrayLike) -> NDArray[np.int64]:
         """Each string's candidate at this level; the last code is "other"."""
@@ -274,15 +253,12 @@ class HeavyHitters(Plan):
     def in_order(self, values: Any, *, bits: RandomBits) -> Any:
         return values[np.asarray(uniform_permutation(len(values), bits=bits))]
 
-    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Strings:
-        return self.as_bytes(values)
-
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> FoundStrings:
         splitting, reporting = bits.spawn(2)
         state = self.searched(values, lambda plan, codes: plan.sample_estimate(codes, bits=reporting), bits=splitting)
         return self.estimate_of(state.found or (), simulated=not bits.is_secure)
 
-    def estimate_of(self, found: Sequence[HeavyHitter], *, dropped: int = 0, simulated: bool = False) -> FoundStrings:
+    def estimate_of(self, found: Sequence[HeavyHitter], *, simulated: bool = False) -> FoundStrings:
         """What was found, with its errors."""
         bounds = tuple(max(each.upper - each.count, each.count - each.lower) for each in found)
         return FoundStrings(
@@ -290,7 +266,6 @@ class HeavyHitters(Plan):
             standard_error=self.standard_error,
             bound=max(bounds, default=self.error_bound),
             confidence=2 * CONFIDENCE - 1,
-            dropped=dropped,
             simulated=simulated,
             names=tuple(each.string for each in found),
             standard_errors=(self.standard_error,) * len(found),
@@ -317,31 +292,7 @@ class HeavyHitters(Plan):
             truth: the most frequent strings and their counts, where they may be shown.
             view: not used: all strings that were found are shown.
         """
-        found: tuple[HeavyHitter, ...] = estimate.found
-        names = tuple(field.name for field in fields(HeavyHitter))
-        heads = ("string", "count", "interval", "noise", "sampling")
-        listing = Listing(
-            "Frequent strings",
-            tuple(Column(name, right=name != "string") for name in heads),
-            tuple(
-                ListingRow(
-                    (
-                        repr(each.string),
-                        f"{each.count:,.0f}",
-                        f"{each.lower:,.0f} .. {each.upper:,.0f}",
-                        f"±{each.noise_bound:,.0f}",
-                        f"±{each.sampling_bound:,.0f}",
-                    )
-                )
-                for each in found
-            ),
-        )
-        facts = [("found", f"{len(found)} strings")]
-        if truth is not None:
-            missed = [name for name in truth if name not in estimate.names]
-            facts.append(("missed", f"{', '.join(missed) or 'none'} of the true top {len(truth)}"))
-        columns = {name: np.array([getattr(each, name) for each in found]) for name in names}
-        return Presentation(tuple(facts), (listing,), columns=columns)
+        return present_found(estimate, truth)
 
     @property
     def domain(self) -> UnlistedStrings:
@@ -350,14 +301,6 @@ class HeavyHitters(Plan):
     @property
     def question(self) -> str:
         return f"find the {self.top} most frequent of {self.users:,} users' strings"
-
-    @property
-    def title(self) -> str:
-        return "Frequent strings, privately"
-
-    @property
-    def unit(self) -> str:
-        return " users"
 
     @property
     def scale(self) -> float:
@@ -376,28 +319,9 @@ class HeavyHitters(Plan):
         sampling = math.sqrt(math.log(2 * last.bins / (1 - CONFIDENCE)) / (2 * group))
         return self.scale * last.error_bound + self.users * sampling
 
-    @property
-    def messages_per_user_mean(self) -> float:
-        return max(self.first_level.messages_per_user_mean, self._last_level.messages_per_user_mean)
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return max(self.first_level.messages_per_user_max, self._last_level.messages_per_user_max)
-
-    @property
-    def bits_per_message(self) -> int:
-        return max(self.first_level.bits_per_message, self._last_level.bits_per_message)
-
-    @property
-    def local_epsilon(self) -> float | None:
-        return self.first_level.local_epsilon
-
-    @property
-    def local_delta(self) -> float | None:
-        return self.first_level.local_delta
-
-    def reference(self) -> dict[str, float | None]:
-        return dict.fromkeys(("paper_standard_error", "central_standard_error", "local_standard_error"))
+    messages_per_user_mean = _of_the_worse_level("messages_per_user_mean")
+    messages_per_user_max = _of_the_worse_level("messages_per_user_max")
+    bits_per_message = _of_the_worse_level("bits_per_message")
 
     def _honest_of_level(self, honest: int) -> int:
         """The honest users of the first group when this many of all users are, in every group alike."""
@@ -439,18 +363,7 @@ class HeavyHitters(Plan):
         by = "as far as it likes" if moved is None else f"by at most {self.scale * moved:,.4g}"
         return f"moves the counts of its level {by}, and may decide whether a string near the cut is found"
 
-    @property
-    def layout(self) -> BatchLayout:
-        raise ParameterError("protocol", self.protocol, _LEVELS, "run it in one process: simulate, heavy-hitters")
-
-    @property
-    def open_batches(self) -> int:
-        return 1
-
-    def mechanism(self, users: int) -> BatchMechanism:
-        raise ParameterError("protocol", self.protocol, _LEVELS, "ask its learner")
-
-    def learner(self) -> "Search":
+    def learner(self) -> Search:
         return Search(self)
 
     def audited_effort(self, honest: int) -> int:
@@ -461,68 +374,3 @@ class HeavyHitters(Plan):
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"noise_part": part}
-
-
-@dataclass(frozen=True, slots=True)
-class LevelMechanism(BatchMechanism):
-    """A level's histogram: every device finds its string among the candidates first."""
-
-    search: HeavyHitters
-    state: SearchState
-
-    @property
-    def plan(self) -> HistogramPlan:
-        """The histogram."""
-        return self.search.ask(self.state)
-
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return self.plan.users
-
-    @property
-    def messages_max(self) -> int:
-        return self.plan.messages_per_user_max
-
-    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
-        return self.plan.randomize(self.search.codes(self.state, prepared), bits=bits)
-
-    def parts(self, prepared: Any, first_seat: int, messages: int) -> Iterator[Part]:
-        return self.plan.parts(self.search.codes(self.state, prepared), messages)
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self.plan.tally(batch, malformed)
-
-    def read(self, tally: Tally) -> tuple[VectorEstimate, int]:
-        estimate = self.plan.estimate(tally)
-        return estimate, estimate.dropped
-
-
-@dataclass(frozen=True, slots=True)
-class Search(Learner[SearchState]):
-    """A search level by level: every group of users joins one batch, and decides what the next is asked."""
-
-    plan: HeavyHitters
-
-    @property
-    def fingerprint(self) -> str:
-        return self.plan.fingerprint
-
-    def start(self) -> SearchState:
-        return self.plan.start()
-
-    def ask(self, state: SearchState) -> Cohort | None:
-        if state.found is not None:
-            return None
-        mechanism = LevelMechanism(self.plan, state)
-        return Cohort(mechanism.users, (OpenBatch(1, state.level - 1, mechanism, 0),))
-
-    def tell(self, state: SearchState, users: int, closed: Mapping[int, VectorEstimate]) -> SearchState:
-        if 1 not in closed:
-            raise ParameterError("users", users, f"must be the {self.plan.ask(state).users} of a level", "tell it full")
-        return self.plan.tell(state, closed[1])
-
-    def estimate(self, state: SearchState, *, simulated: bool = False) -> FoundStrings | None:
-        return None if state.found is None else self.plan.estimate_of(state.found, simulated=simulated)
-
-    def guarantee(self) -> Guarantee:
-        return self.plan.guarantee()

@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -11,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import CountedPlan, Floats, counted_in_runs
+from shuffledp.protocols.counted import CountedPlan, counted_in_runs, first_codes
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.domains.domain import Categories, Codes
-from shuffledp.protocols.fields import domain
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
+from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.references.curator_histogram import CuratorHistogram
@@ -41,14 +40,10 @@ class HistogramPlan(CountedPlan):
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
 
-    @property
-    def bins(self) -> int:
-        """How many categories there are."""
-        return self.categories.size
+    bins: ClassVar[int] = forwarded("categories.size")
+    """How many categories there are."""
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @abstractmethod
     def _l_inf_error(self) -> float:
@@ -71,9 +66,7 @@ class HistogramPlan(CountedPlan):
     def further_numbers(self) -> dict[str, Any]:
         return {"l_inf_error": self.error_bound, "l2_error": self.l2_error}
 
-    @property
-    def alphabet_size(self) -> int:
-        return self.bins
+    alphabet_size = forwarded("bins")
 
     @property
     def paper_standard_error(self) -> float | None:
@@ -108,9 +101,7 @@ class HistogramPlan(CountedPlan):
     def beside(self) -> dict[str, Any]:
         return {"local_method": self.local_method}
 
-    def methods_compared(self, rows: Sequence[Mapping[str, Any]]) -> Listing:
-        """The methods between what a trusted curator and what nobody but oneself could do."""
-        return between_extremes(self, rows)
+    methods_compared = between_extremes
 
     def compared(self) -> Listing:
         """How far off the worst category may be, beside a trusted curator's and the local model's."""
@@ -138,10 +129,7 @@ class HistogramPlan(CountedPlan):
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.counts(self.check_values(values)), dtype=np.float64)
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category, and how many the second."""

@@ -9,7 +9,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +84,7 @@ class BlanketPlan(HistogramPlan):
     coins: int = noise(f"[1, {LARGEST_COINS}]")
     probability: float = noise("(0, 1]")
 
-    @staticmethod
-    def paper_blanket(privacy: Privacy) -> float:
-        """Random messages in each set by the paper's own formula."""
-        return paper_blanket(privacy)
+    paper_blanket = staticmethod(paper_blanket)
 
     @classmethod
     def mean_for(cls, request: Request) -> float | None:
@@ -128,6 +125,18 @@ class BlanketPlan(HistogramPlan):
     def hit(self) -> float:
         """The probability that a random message falls into a given category's set."""
 
+    @abstractmethod
+    def _error(self, mean: float) -> float:
+        """The standard error of the worst bin with so many random messages of all users in one set."""
+
+    @property
+    def standard_error(self) -> float:
+        return self._error(self.blanket_mean)
+
+    @property
+    def paper_standard_error(self) -> float | None:
+        return self._error(self.paper_blanket(self.privacy) * self.users / self.honest_users)
+
     @property
     def blanket_mean(self) -> float:
         """Random messages of all users in one category's set, on average."""
@@ -144,10 +153,8 @@ class BlanketPlan(HistogramPlan):
     def pair(self, honest: int) -> BallsPair:
         return _pair(honest * self.coins, self.probability * self.hit)
 
-    def quieter(self, part: float) -> dict[str, Any]:
-        return {"probability": part * self.probability}
 
-    def _sizes(self, users: int, bits: RandomBits) -> NDArray[np.int64]:
-        """How many messages each user sends: its own and the random ones that its coins say."""
-        extra = bernoulli(self.probability, users * self.coins, bits=bits).reshape(users, self.coins)
-        return np.asarray(1 + extra.sum(axis=1, dtype=np.int64))
+def blanket_sizes(users: int, coins: int, probability: float, *, bits: RandomBits) -> NDArray[np.int64]:
+    """How many messages each user sends: its own and the random ones that its coins say."""
+    extra = bernoulli(probability, users * coins, bits=bits).reshape(users, coins)
+    return np.asarray(1 + extra.sum(axis=1, dtype=np.int64))

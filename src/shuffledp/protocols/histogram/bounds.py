@@ -1,12 +1,14 @@
 """How far off the worst of many bins can be, with a stated probability: exact tails, and a union over the bins."""
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw
+from shuffledp.accounting.laws import Binomial, IntegerLaw
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 
 # Of the failure probability, what a window may leave out.
@@ -19,20 +21,20 @@ def binomial_above(k: Floats, trials: Floats, p: float) -> Floats:
     >>> binomial_above(np.array([-1.0, 0.0, 1.0, 2.0]), np.array([2.0, 2.0, 2.0, 2.0]), 0.5).tolist()
     [1.0, 0.75, 0.25, 0.0]
     """
-    j = np.floor(k)
-    inside = (j >= 0) & (j < trials)
-    at = np.where(inside, j, 0.0)
-    tail = special.betainc(at + 1, np.where(inside, trials - at, 1.0), p)
-    return np.where(inside, tail, np.where(j < 0, 1.0, 0.0))
+    return _binomial_tail(np.floor(k), trials, p, special.betainc, (1.0, 0.0))
 
 
 def binomial_below(k: Floats, trials: Floats, p: float) -> Floats:
     """P[Bin(trials, p) < k], elementwise."""
-    j = np.ceil(k) - 1
+    return _binomial_tail(np.ceil(k) - 1, trials, p, special.betaincc, (0.0, 1.0))
+
+
+def _binomial_tail(j: Floats, trials: Floats, p: float, incomplete: Any, beyond: tuple[float, float]) -> Floats:
+    """An incomplete beta function at j + 1 and trials - j, or what lies `beyond`: below 0, and from the trials on."""
     inside = (j >= 0) & (j < trials)
     at = np.where(inside, j, 0.0)
-    tail = special.betaincc(at + 1, np.where(inside, trials - at, 1.0), p)
-    return np.where(inside, tail, np.where(j < 0, 0.0, 1.0))
+    tail = incomplete(at + 1, np.where(inside, trials - at, 1.0), p)
+    return np.where(inside, tail, np.where(j < 0, *beyond))
 
 
 def on_window(trials: int, p: float, tail: float) -> tuple[Floats, Floats, float]:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
+from shuffledp.protocols.histogram.blanket import blanket_sizes
 from shuffledp.protocols.histogram.hashed_blanket import HashedBlanketPlan
 from shuffledp.protocols.histogram.primes import next_prime
 from shuffledp.protocols.request import Request
@@ -81,10 +83,10 @@ class Buckets(HashedBlanketPlan):
     def alphabet_size(self) -> int:
         return self.prime**2
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values).astype(np.uint64)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        codes = codes.astype(np.uint64)
         q, b = np.uint64(self.prime), np.uint64(self.buckets)
-        sizes = self._sizes(codes.size, bits)
+        sizes = blanket_sizes(codes.size, self.coins, self.probability, bits=bits)
         count, own = int(sizes.sum()), np.cumsum(sizes) - sizes
         a = uniform_below(self.prime - 1, count, bits=bits).astype(np.uint64) + np.uint64(1)
         v = uniform_below(self.prime, count, bits=bits).astype(np.uint64)
@@ -142,4 +144,4 @@ class Buckets(HashedBlanketPlan):
             x = (a * y + v) % q
             for code in (0, 1):
                 fits[code] |= (x == code) & (y < q)
-        return self._fitting(fits, reports, trials)
+        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

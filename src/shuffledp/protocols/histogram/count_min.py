@@ -6,16 +6,14 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import check_messages, enough_coins
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.histogram.bounds import binomial_above
@@ -30,7 +28,7 @@ from shuffledp.protocols.histogram.opt_in import (
     cut_bound,
     cut_counts,
     cut_mean_squares,
-    opt_in_messages,
+    opt_in_reports,
     opting_law,
     smallest_opt_in,
 )
@@ -143,8 +141,8 @@ class CountMin(HashedRowsPlan):
         return self.rows * (self.columns + 2)
 
     @property
-    def alphabet_size(self) -> int:
-        return self.rows * (self.columns + 1)
+    def letters(self) -> int:  # type: ignore[override]
+        return self.columns + 1
 
     @property
     def influence(self) -> float:
@@ -164,15 +162,8 @@ class CountMin(HashedRowsPlan):
     def curve(self) -> str:  # type: ignore[override]
         return f"two bins in each of {self.rows} rows, composed"
 
-    def quieter(self, part: float) -> dict[str, Any]:
-        return {"probability": part * self.probability}
-
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        kind = self._kind
-        cells = self._virtual(values)
-        messages, sizes, owner = opt_in_messages(cells, self.columns, self.probability, bits=bits, kind=kind)
-        messages += (owner % self.rows * (self.columns + 1)).astype(kind)
-        return Reports(messages, sizes.reshape(-1, self.rows).sum(axis=1))
+    def _in_one_row(self, cells: Codes, bits: RandomBits) -> Reports:
+        return opt_in_reports(cells, self.columns, self.probability, bits=bits)
 
     def _table(self, seen: Codes) -> Floats:
         return cut_counts(seen[:-1], int(seen[-1]))
@@ -184,8 +175,3 @@ class CountMin(HashedRowsPlan):
         used = np.unique(self.hashes.cells(np.arange(self.bins), row)) if self.bins < self.columns else ...
         seen[used] += fair_coin_sums(opted, seen[used].size, bits=bits)
         return np.append(seen, opted)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages name the first category's cells, in all rows together, and how many the second's."""
-        row, column = np.divmod(reports.payloads.astype(np.int64), self.columns + 1)
-        return self._summed(np.where(column < self.columns, row * self.columns + column, -1), reports, trials)

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import deviations_at
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.histogram.base import HistogramPlan
 
 

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.histogram.blanket import BlanketPlan
+from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.histogram.blanket import BlanketPlan, blanket_sizes
 from shuffledp.protocols.histogram.bounds import balls_bound
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial
-from shuffledp.sampling.uniform import uniform_below
+from shuffledp.sampling.uniform import smallest_width, uniform_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,30 +46,42 @@ class Decoys(BlanketPlan):
     def hit(self) -> float:
         return 1 / self.bins
 
-    @property
-    def standard_error(self) -> float:
-        return math.sqrt(self.blanket_mean * (1 - self.hit))
-
-    @property
-    def paper_standard_error(self) -> float | None:
-        mean = self.paper_blanket(self.privacy) * self.users / self.honest_users
+    def _error(self, mean: float) -> float:
         return math.sqrt(mean * (1 - self.hit))
 
     def _l_inf_error(self) -> float:
         return balls_bound(self.users * self.coins, self.probability, self.bins)
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
-        sizes = self._sizes(codes.size, bits)
-        payloads = uniform_below(self.bins, int(sizes.sum()), bits=bits).astype(self._kind, copy=False)
-        payloads[np.cumsum(sizes) - sizes] = codes
-        return Reports(payloads, sizes)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        return decoy_reports(codes, self.bins, self.coins, self.probability, bits=bits)
 
     def _read(self, seen: Codes) -> Floats:
-        decoys = int(seen.sum()) - self.users
-        return np.asarray(seen - np.float64(decoys / self.bins))
+        return without_decoys(seen, self.users)
 
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        seen = self.counts(codes)
-        decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
-        return seen + self.counts(uniform_below(self.bins, decoys, bits=bits).astype(np.int64))
+        return cells_and_decoys(codes, self.bins, self.users * self.coins, self.probability, bits=bits)
+
+
+def decoy_reports(codes: Codes, cells: int, coins: int, probability: float, *, bits: RandomBits) -> Reports:
+    """Of each user its own cell, and a cell drawn uniformly for each of its coins that says so."""
+    sizes = blanket_sizes(codes.size, coins, probability, bits=bits)
+    kind = f"u{smallest_width(max(1, (cells - 1).bit_length())) // 8}"
+    payloads = uniform_below(cells, int(sizes.sum()), bits=bits).astype(kind, copy=False)
+    payloads[np.cumsum(sizes) - sizes] = codes
+    return Reports(payloads, sizes)
+
+
+def without_decoys(seen: Codes, users: int) -> Floats:
+    """The counts of cells: all but the users' own messages are decoys, of which every cell has an equal share.
+
+    >>> without_decoys(np.array([5, 1]), 4).tolist()
+    [4.0, 0.0]
+    """
+    return np.asarray(seen - np.float64((int(seen.sum()) - users) / seen.size))
+
+
+def cells_and_decoys(codes: Codes, cells: int, coins: int, probability: float, *, bits: RandomBits) -> Codes:
+    """How often each cell is named by users in these cells and by the decoys of so many coins, drawn from their law."""
+    decoys = int(binomial(coins, probability, 1, bits=bits)[0])
+    thrown = uniform_below(cells, decoys, bits=bits).astype(np.int64)
+    return np.bincount(codes, minlength=cells) + np.bincount(thrown, minlength=cells)

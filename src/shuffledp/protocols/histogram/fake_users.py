@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.flipped_rows import FlippedRowsPair
@@ -16,13 +16,13 @@ from shuffledp.accounting.pairs import bounded_exp
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.subset import rare_events
 
@@ -115,9 +115,7 @@ class FakeUsers(HistogramPlan):
     def messages_per_user_mean(self) -> float:
         return 1 + (self._cells - 2) * self.flip
 
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.cap
+    messages_per_user_max = forwarded("cap")
 
     @property
     def message_influence(self) -> float:
@@ -134,7 +132,7 @@ class FakeUsers(HistogramPlan):
         return noise, DeltaTerm("cut short", cost, "a report has more ones than the cap"), sampling
 
     def quieter(self, part: float) -> dict[str, Any]:
-        return {"flip": (1 - math.sqrt(1 - 4 * part * self.flip * (1 - self.flip))) / 2}
+        return {"flip": probability_with(part * self.flip * (1 - self.flip))}
 
     def _flips(self, codes: Codes, bits: RandomBits) -> tuple[Codes, Codes, NDArray[np.bool_]]:
         """Users and columns of all flipped bits, user by user, and whether a bit was its user's own one."""
@@ -143,8 +141,7 @@ class FakeUsers(HistogramPlan):
         # The first row is the user's own.
         return user, column, cell == codes[user]
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         user, column, own = self._flips(codes, bits)
         kept = np.ones(codes.size, dtype=np.int64)
         kept[user[own]] = 0
@@ -218,4 +215,4 @@ def _paper_flip(privacy: Privacy, rows: int) -> float:
     variance = paper_variance(privacy) / rows
     if variance >= 0.25:
         raise InfeasibleError("fake_rows", rows, "are too few in all by the paper's formula", "take more of them")
-    return (1 - math.sqrt(1 - 4 * variance)) / 2
+    return probability_with(variance)

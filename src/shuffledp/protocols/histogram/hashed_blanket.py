@@ -1,7 +1,6 @@
 """Blankets whose sets overlap: a message fits many categories, and other people's messages fall into every bin."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import InfeasibleError
-from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.counted import Floats, counted_in_runs
-from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.messages import Batch
+from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.collision_bounds import thrown_bound
 from shuffledp.protocols.request import Request
@@ -56,17 +54,11 @@ class HashedBlanketPlan(BlanketPlan):
         others = (self.users - counts) * self.collision * (1 - self.collision)
         return np.sqrt(blanket * (1 - self.hit) + others) / (1 - self.collision)
 
-    @property
-    def standard_error(self) -> float:
-        return float(self._standard_errors(np.zeros(1), self.blanket_mean)[0])
+    def _error(self, mean: float) -> float:
+        return float(self._standard_errors(np.zeros(1), mean)[0])
 
     def standard_errors_for(self, values: ArrayLike) -> NDArray[np.float64]:
         return self._standard_errors(self.true_value(values), self.blanket_mean)
-
-    @property
-    def paper_standard_error(self) -> float | None:
-        mean = self.paper_blanket(self.privacy) * self.users / self.honest_users
-        return float(self._standard_errors(np.zeros(1), mean)[0])
 
     def _l_inf_error(self) -> float:
         throws = self.users * self.coins
@@ -90,7 +82,3 @@ class HashedBlanketPlan(BlanketPlan):
         """The messages themselves, unpermuted: their order does not matter, so the law is the same."""
         reports = self.randomize(codes, bits=bits)
         return self.tally(Batch(reports.payloads, self.users, reports.labels)).counts
-
-    def _fitting(self, fits: Iterable[NDArray[np.bool_]], reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages fit each of some categories, in each of so many runs."""
-        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

@@ -12,23 +12,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import Floats
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.histogram.public_hash import PublicHashes
+from shuffledp.protocols.histogram.public_hash import PRIME, PublicHashes
 from shuffledp.randomness import RandomBits
 
 # The probability that some category meets others in all rows: part of the 5% that the error's bound allows.
 COLLISIONS = 0.01
 _MOST_ROWS = 64
-_ROWS = ("rows", "columns", "hash_seed")
 # Categories looked up at a time.
 _BLOCK = 1 << 22
 
@@ -84,25 +83,16 @@ class HashedRowsPlan(HistogramPlan):
 
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
     is_unbiased: ClassVar[bool] = False
+    also_saved: ClassVar[tuple[str, ...]] = ("rows", "columns", "hash_seed")
 
     rows: int = noise(f"[1, {_MOST_ROWS}]")
-    columns: int = noise("[2, inf)")
-    hash_seed: int = noise("[0, inf)", default=0)
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        """The noise's parameters, the rows' last as they have always been in files."""
-        found = super(HashedRowsPlan, self).noise
-        return {name: found[name] for name in sorted(found, key=_ROWS.__contains__)}
+    columns: int = noise(f"[2, {PRIME})")
+    hash_seed: int = noise(f"[0, {PRIME})", default=0)
 
     @property
     def hashes(self) -> PublicHashes:
         """The public hash functions, one a row, that put a category into a column."""
         return PublicHashes(self.hash_seed, self.rows, self.columns)
-
-    def _check_noise(self) -> None:
-        super(HashedRowsPlan, self)._check_noise()
-        _ = self.hashes
 
     @property
     def collision_probability(self) -> float:
@@ -127,9 +117,23 @@ class HashedRowsPlan(HistogramPlan):
         """
         return math.sqrt(self.rows) * self._cell_error
 
-    def _virtual(self, values: ArrayLike) -> NDArray[np.int64]:
-        """The column of each user in each row, users first."""
-        return self.hashes.all_cells(self.check_values(values)).reshape(-1)
+    letters: ClassVar[int] = forwarded("columns")
+    """Different messages of one row: its columns, and perhaps others."""
+
+    @property
+    def alphabet_size(self) -> int:
+        return self.rows * self.letters
+
+    @abstractmethod
+    def _in_one_row(self, cells: Codes, bits: RandomBits) -> Reports:
+        """What users in these columns send in one row."""
+
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        """A report of as many users as there are rows, each in a row of its own, is one user's report."""
+        sent = self._in_one_row(self.hashes.all_cells(codes).reshape(-1), bits)
+        offsets = (np.arange(len(sent)) % self.rows * self.letters).astype(self._kind)
+        payloads = sent.payloads.astype(self._kind) + np.repeat(offsets, sent.sizes)
+        return Reports(payloads, sent.sizes.reshape(-1, self.rows).sum(axis=1))
 
     @abstractmethod
     def _table(self, seen: Codes) -> Floats:
@@ -153,15 +157,7 @@ class HashedRowsPlan(HistogramPlan):
         rows = range(self.rows)
         return np.concatenate([self._sample_row(self.hashes.cells(codes, row), row, bits) for row in rows])
 
-    def _summed(self, cells: NDArray[np.int64], reports: Reports, trials: int) -> NDArray[np.int64]:
-        """For each run, how many messages name the first category's cells, and how many the second's.
-
-        `cells` are the messages as row * columns + column, or below 0.
-        """
-        run = np.repeat(np.arange(trials), reports.sizes.reshape(trials, -1).sum(axis=1))
-        sums = []
-        for code in (0, 1):
-            own = self.hashes.all_cells(np.array([code]))[0] + np.arange(self.rows) * self.columns
-            hit = np.isin(cells, own)
-            sums.append(np.bincount(run[hit], minlength=trials))
-        return np.stack(sums, axis=1)
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How many messages name the first category's cells, in all rows together, and how many the second's."""
+        cells = self.hashes.all_cells(np.arange(2)) + np.arange(self.rows) * self.letters
+        return np.stack([counted_in_runs(np.isin(reports.payloads, own), reports, trials) for own in cells], axis=1)

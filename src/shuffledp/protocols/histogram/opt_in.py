@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import (
     check_messages,
     enough_coins,
@@ -20,7 +18,7 @@ from shuffledp.protocols.cut import (
     table_of,
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.histogram.bounds import binomial_above, on_window
@@ -29,6 +27,7 @@ from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial, coin_bits, fair_coin_sums
+from shuffledp.sampling.uniform import smallest_width
 
 # Coins tossed at a time.
 _BLOCK = 1 << 24
@@ -80,10 +79,9 @@ def cut_bound(users: int, probability: float, bins: int, allowed: float) -> floa
     return float(smallest_integer(unlikely, 0))
 
 
-def opt_in_messages(
-    codes: Codes, cells: int, probability: float, *, bits: RandomBits, kind: str
-) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Messages, how many each user sends, and whose each is: the own code, then `cells` and coins if opted in."""
+def opt_in_reports(codes: Codes, cells: int, probability: float, *, bits: RandomBits) -> Reports:
+    """Of each user its own cell; and, if it opts in, the number of `cells`, which says so, and each cell by a coin."""
+    kind = f"u{smallest_width(cells.bit_length()) // 8}"
     opted = np.flatnonzero(bernoulli(probability, codes.size, bits=bits))
     rows = max(1, _BLOCK // cells)
     owners, heads = [], []
@@ -96,7 +94,7 @@ def opt_in_messages(
     owner = np.concatenate([np.arange(codes.size), opted, *owners])
     messages = np.concatenate([codes.astype(kind), np.full(opted.size, cells, dtype=kind), *heads])
     order = np.argsort(owner, kind="stable")
-    return messages[order], np.bincount(owner, minlength=codes.size), owner[order]
+    return Reports(messages[order], np.bincount(owner, minlength=codes.size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,13 +170,8 @@ class OptIn(CutPlan):
     def pair(self, honest: int) -> OptInPair:
         return OptInPair(honest, self.probability)
 
-    def quieter(self, part: float) -> dict[str, Any]:
-        return {"probability": part * self.probability}
-
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
-        messages, sizes, _ = opt_in_messages(codes, self.bins, self.probability, bits=bits, kind=self._kind)
-        return Reports(messages, sizes)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
+        return opt_in_reports(codes, self.bins, self.probability, bits=bits)
 
     def _read(self, seen: Codes) -> Floats:
         return cut_counts(seen[:-1], int(seen[-1]))

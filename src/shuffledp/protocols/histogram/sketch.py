@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import GridBallsPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
 from shuffledp.protocols.histogram.bounds import balls_bound
+from shuffledp.protocols.histogram.decoys import cells_and_decoys, decoy_reports, without_decoys
 from shuffledp.protocols.histogram.hashed_rows import (
     COLLISIONS,
     Draft,
@@ -30,9 +27,6 @@ from shuffledp.protocols.histogram.hashed_rows import (
 )
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.bernoulli import bernoulli
-from shuffledp.sampling.coins import binomial
-from shuffledp.sampling.uniform import uniform_below
 
 # Ghazi, Golowich, Kumar, Pagh, Velingker 2021: noise in a cell, times epsilon^2 / (k^2 ln(2k/delta)) for k counters
 # that change.
@@ -157,10 +151,6 @@ class Sketch(HashedRowsPlan):
         return self.rows * (1 + self.coins)
 
     @property
-    def alphabet_size(self) -> int:
-        return self.rows * self.columns
-
-    @property
     def lying_client(self) -> str:
         return (
             f"moves a bin by at most {self.messages_per_user_max}, its messages, if all of them go to the row that "
@@ -174,28 +164,11 @@ class Sketch(HashedRowsPlan):
     def curve(self) -> str:  # type: ignore[override]
         return f"two bins of balls in {self.rows} rows, composed"
 
-    def quieter(self, part: float) -> dict[str, Any]:
-        return {"probability": part * self.probability}
-
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        kind = self._kind
-        cells = self._virtual(values)
-        extra = bernoulli(self.probability, cells.size * self.coins, bits=bits).reshape(cells.size, self.coins)
-        sizes = 1 + extra.sum(axis=1, dtype=np.int64)
-        payloads = uniform_below(self.columns, int(sizes.sum()), bits=bits).astype(kind)
-        payloads[np.cumsum(sizes) - sizes] = cells
-        row = np.arange(cells.size) % self.rows
-        payloads += np.repeat((row * self.columns).astype(kind), sizes)
-        return Reports(payloads, sizes.reshape(-1, self.rows).sum(axis=1))
+    def _in_one_row(self, cells: Codes, bits: RandomBits) -> Reports:
+        return decoy_reports(cells, self.columns, self.coins, self.probability, bits=bits)
 
     def _table(self, seen: Codes) -> Floats:
-        return np.asarray(seen - np.float64((int(seen.sum()) - self.users) / self.columns))
+        return without_decoys(seen, self.users)
 
     def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
-        decoys = int(binomial(self.users * self.coins, self.probability, 1, bits=bits)[0])
-        thrown = uniform_below(self.columns, decoys, bits=bits).astype(np.int64)
-        return np.bincount(np.concatenate((cells, thrown)), minlength=self.columns)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages name the first category's cells, in all rows together, and how many the second's."""
-        return self._summed(reports.payloads.astype(np.int64), reports, trials)
+        return cells_and_decoys(cells, self.columns, self.users * self.coins, self.probability, bits=bits)

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import Binomial
@@ -15,7 +14,6 @@ from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.cut import (
     check_messages,
     enough_coins,
@@ -23,12 +21,13 @@ from shuffledp.protocols.cut import (
     table_of,
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.histogram.bounds import failure_of_each
 from shuffledp.protocols.histogram.cut import CutPlan
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -148,10 +147,9 @@ class HistogramZSum(CutPlan):
         return _pair(honest, self.silence)
 
     def quieter(self, part: float) -> dict[str, Any]:
-        return {"silence": (1 - math.sqrt(1 - 4 * part * self.silence * (1 - self.silence))) / 2}
+        return {"silence": probability_with(part * self.silence * (1 - self.silence))}
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         kind = self._kind
         every = np.arange(self.bins, dtype=kind)
         rows = max(1, _BLOCK // self.bins)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.curves import smallest_integer
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.fields import check_fields, domain
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import coin_bits
@@ -70,18 +71,13 @@ class KeyAgreement:
     ((3, 2, 8), True)
     """
 
-    users: int
-    key_bits: int
-    repetitions: int
+    users: int = domain("[2, inf)", way_out="a key needs two people")
+    key_bits: int = domain("[1, inf)")
+    repetitions: int = domain("[1, inf)")
 
     def __post_init__(self) -> None:
-        if isinstance(self.users, bool) or not isinstance(self.users, int) or self.users < 2:
-            raise ParameterError("users", self.users, "must be a whole number >= 2", "a key needs two people")
-        for name in ("key_bits", "repetitions"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ParameterError(name, value, "must be a whole number", "plan again")
-        if self.repetitions < self.key_bits or self.key_bits < 1:
+        check_fields(self)
+        if self.repetitions < self.key_bits:
             raise ParameterError(
                 "repetitions", self.repetitions, f"must be at least the {self.key_bits} bits of a key", "plan again"
             )
@@ -163,26 +159,20 @@ class KeyAgreement:
                 "nothing private was sent yet, so begin again with fresh coins."
             )
         taken = useful & (np.cumsum(useful, axis=1) <= self.key_bits)
-        known = coins ^ ~self._leads[:, :, np.newaxis]
+        known = coins ^ ~self.leads[:, :, np.newaxis]
         return np.asarray(known[taken[self._pair_numbers]].reshape(self.users, self.users - 1, self.key_bits))
 
     @property
-    def _others(self) -> NDArray[np.int64]:
-        """Row i: all users but i."""
-        others = np.arange(self.users - 1)
-        return others + (others >= np.arange(self.users)[:, np.newaxis])
-
-    @property
-    def _leads(self) -> NDArray[np.bool_]:
-        """Whether user i leads the pair with each other: it has the lower number."""
-        return np.asarray(self._others > np.arange(self.users)[:, np.newaxis])
+    def leads(self) -> NDArray[np.bool_]:
+        """Row i: whether user i leads the pair with each other, those above it, who stand at i and later."""
+        return np.asarray(np.arange(self.users - 1) >= np.arange(self.users)[:, np.newaxis])
 
     @property
     def _pair_numbers(self) -> NDArray[np.int64]:
         """Row i: the number of the pair with each other user, pairs (0, 1), (0, 2), ... counted from 0."""
-        mine, other = np.arange(self.users)[:, np.newaxis], self._others
-        low, high = np.minimum(mine, other), np.maximum(mine, other)
-        return np.asarray(low * (2 * self.users - low - 1) // 2 + high - low - 1)
+        numbers = np.zeros((self.users, self.users), dtype=np.int64)
+        numbers[np.triu_indices(self.users, 1)] = np.arange(self.pairs)
+        return (numbers + numbers.T)[~np.eye(self.users, dtype=np.bool_)].reshape(self.users, -1)
 
 
 def as_numbers(keys: NDArray[Any]) -> NDArray[np.uint64]:
@@ -191,7 +181,5 @@ def as_numbers(keys: NDArray[Any]) -> NDArray[np.uint64]:
     >>> as_numbers(np.array([[1, 0, 1], [0, 1, 1]]))
     array([5, 3], dtype=uint64)
     """
-    numbers = np.zeros(keys.shape[:-1], dtype=np.uint64)
-    for place in range(keys.shape[-1]):
-        numbers = (numbers << np.uint64(1)) | keys[..., place].astype(np.uint64)
-    return numbers
+    places = np.arange(keys.shape[-1], dtype=np.uint64)[::-1]
+    return np.asarray((keys.astype(np.uint64) << places).sum(axis=-1, dtype=np.uint64))

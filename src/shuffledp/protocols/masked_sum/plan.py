@@ -4,37 +4,33 @@ Reference: [004] Theorem 28 for the keys; pairwise masks as in Bonawitz et al. 2
 Polya shares of the noise as in Ghazi, Kumar, Manurangsi, Pagh 2020.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee
+from shuffledp.accounting.guarantee import Collusion, DeltaTerm
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Domain, Generator, column_of, refuse_first
-from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import check_fields, domain, noise, only_exact
-from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
+from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.masked_sum.key_agreement import FAILURE, KeyAgreement, as_numbers
-from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.masked_sum.two_rounds import TwoRounds
 from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio, ratio_with
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import InteractivePlan
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.sampling.laws import sample_polya_difference
-from shuffledp.schedules.layout import BatchLayout
 
 LARGEST_HIGH = 1 << 20
-_TWO_ROUNDS = "is asked in two rounds of the same people; the live service serves plans of one schedule"
 
 
 @dataclass(frozen=True)
@@ -43,10 +39,6 @@ class WholeNumbers(Domain):
 
     kind: ClassVar[str] = "whole-numbers"
     high: int
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"high": self.high}
 
     @property
     def options(self) -> str:
@@ -65,7 +57,7 @@ class WholeNumbers(Domain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaskedSum(Plan):
+class MaskedSum(InteractivePlan):
     """A demonstration: the sum of whole numbers in 0..high, with the noise that a trusted curator would add.
 
     Round 1 gives every two users a key; in round 2 each sends its value, its Polya share of discrete
@@ -90,8 +82,14 @@ class MaskedSum(Plan):
     theory_page: ClassVar[str] = "docs/theory/interaction.md"
     law: ClassVar[str] = "discrete-laplace"
     can_be_voided: ClassVar[bool] = True
+    asked: ClassVar[str] = "two rounds of the same people"
+    influence: ClassVar[None] = None
+    dominates_because: ClassVar[str] = (
+        "Masks between users outside the coalition are uniform and cancel only in the sum of all of them, "
+        "which is a function of the user's value plus their Polya shares, whatever the others' values."
+    )
 
-    high: int = domain()
+    high: int = domain(f"[1, {LARGEST_HIGH}]")
     ratio: float = noise("(0, 1)")
     modulus_bits: int = noise()
     largest_deviation: int = noise()
@@ -103,7 +101,8 @@ class MaskedSum(Plan):
         only_exact(request.constants)
         if request.users < 2:
             raise ParameterError("users", request.users, "must be a whole number >= 2", "a mask needs two people")
-        _check_high(high)
+        if isinstance(high, bool) or not isinstance(high, int) or not 1 <= high <= LARGEST_HIGH:
+            raise ParameterError("high", high, f"must be a whole number in 1..{LARGEST_HIGH}", "1 counts ones")
         ratio = pure_ratio(request.privacy.epsilon, high)
         deviation = polya_law(1.0, ratio).deviation_quantile(FALSE_ALARM)
         modulus_bits = modulus_bits_for(request.users * high + 2 * deviation + 1)
@@ -118,8 +117,7 @@ class MaskedSum(Plan):
         )
 
     def _check_noise(self) -> None:
-        _check_high(self.high)
-        check_fields(self)
+        super(MaskedSum, self)._check_noise()
         self._arithmetic.check(self.largest_deviation)
         _ = self.agreement  # refuses too few users, or too many
         if self.honest_fraction != 1:
@@ -136,17 +134,11 @@ class MaskedSum(Plan):
         """What all users' shares add up to: discrete Laplace."""
         return polya_law(1.0, self.ratio)
 
-    @property
-    def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
+    standard_error = forwarded("noise_law.standard_deviation")
 
     @property
     def error_bound(self) -> float:
         return float(self.noise_law.deviation_quantile(1 - CONFIDENCE))
-
-    @property
-    def messages_per_user_mean(self) -> float:
-        return float(self.messages_per_user_max)
 
     @property
     def messages_per_user_max(self) -> int:
@@ -164,7 +156,7 @@ class MaskedSum(Plan):
 
     def reference(self) -> dict[str, float | None]:
         central = CuratorDiscreteLaplace(privacy=self.privacy).standard_error if self.high == 1 else None
-        return {"paper_standard_error": None, "central_standard_error": central, "local_standard_error": None}
+        return {**InteractivePlan.reference(self), "central_standard_error": central}
 
     @property
     def question(self) -> str:
@@ -187,13 +179,6 @@ class MaskedSum(Plan):
             polya_sampling_term(self.users, self.users, self.ratio, epsilon),
         )
 
-    @property
-    def dominates_because(self) -> str:
-        return (
-            "Masks between users outside the coalition are uniform and cancel only in the sum of all of them, "
-            "which is a function of the user's value plus their Polya shares, whatever the others' values."
-        )
-
     def epsilon_against(self, colluders: int) -> float:
         """The epsilon, at the plan's delta, that is left against the analyzer and so many users together.
 
@@ -209,14 +194,11 @@ class MaskedSum(Plan):
             )
         return self.epsilon_among(honest)
 
-    def collusions(self, coalitions: Sequence[int] | None = None) -> tuple[Collusion, ...]:
-        """What the analyzer learns with so many users, or with the shuffler.
-
-        Unless told, with a tenth, a half and all but two of the users.
-        """
+    def collusions(self) -> tuple[Collusion, ...]:
+        """What the analyzer learns with a tenth, a half and all but two of the users, or with the shuffler."""
         usual = {0, self.users // 10, self.users // 2, self.users - 2}
         rows = []
-        for colluders in sorted(n for n in usual if n <= self.users - 2) if coalitions is None else coalitions:
+        for colluders in sorted(n for n in usual if n <= self.users - 2):
             epsilon, honest = self.epsilon_against(colluders), self.users - colluders
             rows.append(
                 Collusion(
@@ -232,10 +214,6 @@ class MaskedSum(Plan):
             Collusion("analyzer + shuffler", None, None, "see whose coin is whose, and so every key: nothing is masked")
         )
         return tuple(rows)
-
-    @property
-    def influence(self) -> None:
-        return None
 
     @property
     def lying_client(self) -> str:
@@ -256,61 +234,35 @@ class MaskedSum(Plan):
     def true_value(self, values: ArrayLike) -> float:
         return float(self.check_values(values).sum())
 
-    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> NDArray[np.int64]:
-        return self.check_values(values)
-
     def mask(self, values: ArrayLike, keys: NDArray[np.uint8], *, bits: RandomBits) -> Reports:
         """What users send in round 2: row i of the keys is what user i shares with each other user."""
         noisy = self.check_values(values)
         noisy += sample_polya_difference(Fraction(1, self.users), self.ratio, self.users, bits=bits)
         masks = as_numbers(keys)
-        # User i leads the pairs with users above it, who stand at i and later among its others.
-        leads = np.arange(self.users - 1) >= np.arange(self.users)[:, np.newaxis]
         # Unsigned arithmetic wraps modulo 2^64, of which 2^modulus_bits is a divisor.
-        total = np.where(leads, masks, np.uint64(0) - masks).sum(axis=1, dtype=np.uint64)
+        total = np.where(self.agreement.leads, masks, np.uint64(0) - masks).sum(axis=1, dtype=np.uint64)
         masked = (noisy.astype(np.uint64) + total) & self._arithmetic.mask
         return Reports.of_equal_size(masked.reshape(self.users, 1))
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """The sum of round 2's numbers modulo the modulus."""
-        return self._arithmetic.tally(batch, malformed)
+    tally = forwarded("_arithmetic.tally")
+    """The sum of round 2's numbers modulo the modulus."""
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         """The sum; without a single user's message, or with a wrong mask, there is none."""
         self.check_reports(tally.reports)
         (total,) = self._arithmetic.sums(tally, self.users)
-        return self._estimate(float(total), simulated=simulated)
+        return with_errors(self, float(total), simulated=simulated)
 
-    def analyze(self, batch: Batch) -> Estimate:
+    def analyze(self, batch: Batch) -> Any:
         """The sum from the messages of round 2."""
         return self.estimate(self.tally(batch))
 
-    def _estimate(self, value: float, *, simulated: bool) -> Estimate:
-        return Estimate(
-            value=value,
-            standard_error=self.standard_error,
-            bound=self.error_bound,
-            confidence=CONFIDENCE,
-            simulated=simulated,
-        )
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         total = self.true_value(values)
         added = int(sample_polya_difference(Fraction(1), self.ratio, 1, bits=bits)[0])
-        return self._estimate(total + added, simulated=not bits.is_secure)
+        return with_errors(self, total + added, simulated=not bits.is_secure)
 
-    @property
-    def layout(self) -> BatchLayout:
-        raise ParameterError("protocol", self.protocol, _TWO_ROUNDS, "run it in one process: simulate")
-
-    @property
-    def open_batches(self) -> int:
-        return 1
-
-    def mechanism(self, users: int) -> BatchMechanism:
-        raise ParameterError("protocol", self.protocol, _TWO_ROUNDS, "ask its learner")
-
-    def learner(self) -> "TwoRounds":
+    def learner(self) -> TwoRounds:
         return TwoRounds(self)
 
     def audited_effort(self, honest: int) -> int:
@@ -323,114 +275,3 @@ class MaskedSum(Plan):
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
-
-
-@dataclass(slots=True)
-class Devices:
-    """What the users' devices keep between the two rounds: their secret coins."""
-
-    coins: NDArray[np.uint8] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRound(BatchMechanism):
-    """Round 1: every two users' coins, of which everybody reads where they differ."""
-
-    plan: MaskedSum
-    devices: Devices
-
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return self.plan.users
-
-    @property
-    def messages_max(self) -> int:
-        return self.plan.agreement.messages_per_user
-
-    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
-        agreement = self.plan.agreement
-        self.devices.coins = agreement.toss(bits=bits)
-        return agreement.reports(self.devices.coins)
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self.plan.agreement.tally(batch, malformed)
-
-    def read(self, tally: Tally) -> tuple[NDArray[np.bool_], int]:
-        return self.plan.agreement.differing(tally), tally.malformed
-
-
-@dataclass(frozen=True, slots=True)
-class MaskRound(BatchMechanism):
-    """Round 2: values under the masks that both users of every pair know."""
-
-    plan: MaskedSum
-    devices: Devices
-    useful: NDArray[np.bool_]
-
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return self.plan.users
-
-    @property
-    def messages_max(self) -> int:
-        return 1
-
-    def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
-        if self.devices.coins is None:
-            raise ParameterError("devices", None, "must hold the coins of round 1", "begin with round 1")
-        return self.plan.mask(prepared, self.plan.agreement.keys(self.devices.coins, self.useful), bits=bits)
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self.plan.tally(batch, malformed)
-
-    def read(self, tally: Tally) -> tuple[Tally, int]:
-        return tally, tally.malformed
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedState:
-    """What everybody read in round 1, and the tally of round 2; `users` have sent both."""
-
-    users: int = 0
-    devices: Devices = field(default_factory=Devices)
-    useful: NDArray[np.bool_] | None = None
-    tally: Tally | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TwoRounds(Learner[MaskedState]):
-    """Everybody in round 1, and everybody again in round 2."""
-
-    plan: MaskedSum
-
-    @property
-    def fingerprint(self) -> str:
-        return self.plan.fingerprint
-
-    def start(self) -> MaskedState:
-        return MaskedState()
-
-    def ask(self, state: MaskedState) -> Cohort | None:
-        if state.tally is not None:
-            return None
-        first = KeyRound(self.plan, state.devices)
-        batch = first if state.useful is None else MaskRound(self.plan, state.devices, state.useful)
-        return Cohort(self.plan.users, (OpenBatch(1, 0, batch, 0),))
-
-    def tell(self, state: MaskedState, users: int, closed: Mapping[int, Any]) -> MaskedState:
-        if users != self.plan.users or 1 not in closed:
-            raise ParameterError("users", users, f"must be all {self.plan.users}", "everybody must stay")
-        if state.useful is None:
-            return replace(state, useful=closed[1])
-        return replace(state, users=users, tally=closed[1])
-
-    def estimate(self, state: MaskedState, *, simulated: bool = False) -> Estimate | None:
-        return None if state.tally is None else self.plan.estimate(state.tally, simulated=simulated)
-
-    def guarantee(self) -> Guarantee:
-        return self.plan.guarantee()
-
-
-def _check_high(high: int) -> None:
-    if isinstance(high, bool) or not isinstance(high, int) or not 1 <= high <= LARGEST_HIGH:
-        raise ParameterError("high", high, f"must be a whole number in 1..{LARGEST_HIGH}", "1 counts ones")

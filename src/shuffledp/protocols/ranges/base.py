@@ -2,9 +2,9 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,17 +15,18 @@ from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import CountedPlan, Floats
+from shuffledp.protocols.counted import CountedPlan
 from shuffledp.protocols.domains.axes import AnyAxes, Axes, Axis, as_axes
-from shuffledp.protocols.domains.domain import Codes
-from shuffledp.protocols.fields import AGAIN, domain, noise
+from shuffledp.protocols.domains.domain import Codes, Floats
+from shuffledp.protocols.error_bounds import remembered
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise
+from shuffledp.protocols.histogram.blanket import blanket_sizes
+from shuffledp.protocols.histogram.decoys import cells_and_decoys, without_decoys
 from shuffledp.protocols.presentation import Column, Listing, ListingRow
 from shuffledp.protocols.ranges.bounds import DecoyWeights
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.bernoulli import bernoulli
-from shuffledp.sampling.coins import binomial
 from shuffledp.sampling.uniform import uniform_below
-from shuffledp.schedules.interval_trees import IntervalTree
+from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares
 
 LARGEST_COINS = 1 << 20
 LARGEST_DOMAIN = 1 << 22
@@ -36,16 +37,6 @@ _STEPS = 50
 @lru_cache(maxsize=64)
 def _product(throws: tuple[tuple[int, float], ...]) -> ProductPair:
     return ProductPair([BallsPair(balls, hit) for balls, hit in throws])
-
-
-@lru_cache(maxsize=64)
-def _trees(axes: tuple[Axis, ...], branching: tuple[int, ...]) -> tuple[IntervalTree, ...]:
-    return tuple(IntervalTree(axis.size, each) for axis, each in zip(axes, branching, strict=True))
-
-
-@lru_cache(maxsize=64)
-def _shapes(trees: tuple[IntervalTree, ...], levels: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +57,10 @@ class Errors:
             object.__setattr__(self, field.name, float(f"{getattr(self, field.name) * (1 + 1e-8):.9g}"))
 
 
-@lru_cache(maxsize=64)
-def _errors(plan: "RangesPlan") -> Errors:
-    return plan._compute_errors()
+@lru_cache(maxsize=32)
+def tree_squares(tree: IntervalTree, variances: tuple[float, ...], root: float = 0.0) -> TreeSquares:
+    """Least squares on a tree whose levels' counts have these variances, and whose root's has this; cached."""
+    return TreeSquares(tree, variances, root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +119,10 @@ class RangesPlan(CountedPlan):
     def options(self) -> str:
         return f"{self.domain.options} --branching {self.branching[0]}"
 
-    @property
+    @remembered
     def trees(self) -> tuple[IntervalTree, ...]:
         """The tree over the values of each axis."""
-        return _trees(self.axes, self.branching)
+        return tuple(IntervalTree(axis.size, each) for axis, each in zip(self.axes, self.branching, strict=True))
 
     @property
     def size(self) -> int:
@@ -142,10 +134,11 @@ class RangesPlan(CountedPlan):
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """The levels that are sent, each as a level of every axis."""
 
-    @property
+    @remembered
     def level_shapes(self) -> tuple[tuple[int, ...], ...]:
         """Nodes along each axis, of every level that is sent."""
-        return _shapes(self.trees, self.levels)
+        trees = self.trees
+        return tuple(tuple(tree.nodes(each) for tree, each in zip(trees, level, strict=True)) for level in self.levels)
 
     @property
     def level_sizes(self) -> tuple[int, ...]:
@@ -174,27 +167,24 @@ class RangesPlan(CountedPlan):
     def alphabet_size(self) -> int:
         return sum(self.level_sizes)
 
+    @property
     @abstractmethod
-    def _compute_errors(self) -> Errors:
-        """Standard errors and bounds, from the weights of all counts."""
-
-    @property
     def errors(self) -> Errors:
-        """What the estimates can be off by."""
-        return _errors(self)
+        """What the estimates can be off by, from the weights of all counts."""
 
     @property
-    def standard_error(self) -> float:
-        return self.errors.value
+    @abstractmethod
+    def squares(self) -> tuple[TreeSquares, ...]:
+        """Least squares along each axis."""
+
+    standard_error = forwarded("errors.value")
 
     @property
     def influence(self) -> float:
         """How far one client that lies can move a prefix."""
         return self.messages_per_user_max * self.errors.reach
 
-    @property
-    def error_bound(self) -> float:
-        return self.errors.value_bound
+    error_bound = forwarded("errors.value_bound")
 
     @property
     def message_influence(self) -> float:
@@ -213,9 +203,18 @@ class RangesPlan(CountedPlan):
             "prefix_bound": errors.prefix_bound,
         }
 
-    @abstractmethod
-    def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
+    def level_weights(self, functionals: Sequence[Floats]) -> list[DecoyWeights]:
         """What each level's counts weigh in the estimate of a product of sums, one factor an axis."""
+        sides = []
+        for squares, functional in zip(self.squares, functionals, strict=True):
+            distinct = [np.unique(level, return_counts=True) for level in squares.weights(functional)]
+            sides.append([(weights, times / times.sum()) for weights, times in distinct])
+        found = []
+        for level, coins, probability in zip(self.levels, self.coins, self.probabilities, strict=True):
+            factors = [side[each] for side, each in zip(sides, level, strict=True)]
+            weights, shares = (reduce(np.multiply.outer, part).reshape(-1) for part in zip(*factors, strict=True))
+            found.append(DecoyWeights(self.users * coins, probability, weights, shares))
+        return found
 
     def techniques(self) -> list[dict[str, Any]]:
         """The survey's Table 6 without its constants, at these parameters: growth, not figures."""
@@ -254,25 +253,20 @@ class RangesPlan(CountedPlan):
     def compared(self) -> Listing:
         """Standard errors of one value and of the worst prefix beside others', and the survey's orders of growth."""
         reference = self.reference()
-        rows = [(f"this plan ({self.method})", self.standard_error, self.errors.prefix, "nobody sees any")]
-        others = [
+        reference |= {"own_standard_error": self.standard_error, "own_prefix_standard_error": self.errors.prefix}
+        rows = [
+            (f"this plan ({self.method})", "own", "nobody sees any"),
             ("trusted curator's tree", "central", "one party sees all"),
             ("the paper's constants, dyadic", "paper", "as this plan"),
             ("local model's tree", "local", "no shuffler"),
         ]
-        for name, key, trust in others:
-            found = (reference.get(f"{key}_{of}standard_error") for of in ("", "prefix_"))
-            rows.append((name, *found, trust))  # type: ignore[arg-type]
-        shown = [
-            ListingRow((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust))
-            for name, *errors, trust in rows
-        ]
-        shown += [
-            ListingRow(
-                (f"{row['technique']} (Table 6)", "", f"order {row['error_order']:.3g}", "as this plan, no constants")
-            )
-            for row in self.techniques()
-        ]
+        shown = []
+        for name, key, trust in rows:
+            errors = (reference.get(f"{key}_{of}standard_error") for of in ("", "prefix_"))
+            shown.append(ListingRow((name, *("-" if error is None else f"{error:,.4g}" for error in errors), trust)))
+        for row in self.techniques():
+            order = f"order {row['error_order']:.3g}"
+            shown.append(ListingRow((f"{row['technique']} (Table 6)", "", order, "as this plan, no constants")))
         whom = Column("whom one trusts", right=False, style="dim", width=40)
         columns = (Column("who", right=False), Column("one value"), Column("worst prefix"), whom)
         return Listing("Beside others", columns, tuple(shown))
@@ -301,13 +295,11 @@ class RangesPlan(CountedPlan):
         leaves = self._nodes(self.check_values(values))[-1]
         return np.bincount(leaves, minlength=self.size).astype(np.float64)
 
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        codes = self.check_values(values)
+    def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         users, levels = len(codes), len(self.levels)
         sizes = np.empty((users, levels), dtype=np.int64)
         for level, (coins, probability) in enumerate(zip(self.coins, self.probabilities, strict=True)):
-            thrown = bernoulli(probability, users * coins, bits=bits).reshape(users, coins)
-            sizes[:, level] = 1 + thrown.sum(axis=1, dtype=np.int64)
+            sizes[:, level] = blanket_sizes(users, coins, probability, bits=bits)
         starts = (np.cumsum(sizes) - sizes.reshape(-1)).reshape(users, levels)
         payloads = np.empty(int(sizes.sum()), dtype=self._kind)
         offset = 0
@@ -329,16 +321,13 @@ class RangesPlan(CountedPlan):
         """All but the users' own messages are decoys, so their number is seen: each node's share is taken off."""
         counts: list[Floats] = []
         for each, shape in zip(np.split(seen, np.cumsum(self.level_sizes)[:-1]), self.level_shapes, strict=True):
-            share = np.float64((int(each.sum()) - self.users) / each.size)
-            counts.append((each - share).reshape(shape))
+            counts.append(without_decoys(each, self.users).reshape(shape))
         return self._leaves(counts).reshape(-1)
 
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         seen = []
         for own, (coins, probability, nodes) in zip(self._nodes(codes), self._thrown, strict=True):
-            decoys = int(binomial(self.users * coins, probability, 1, bits=bits)[0])
-            fallen = uniform_below(nodes, decoys, bits=bits).astype(np.int64)
-            seen.append(np.bincount(own, minlength=nodes) + np.bincount(fallen, minlength=nodes))
+            seen.append(cells_and_decoys(own, nodes, self.users * coins, probability, bits=bits))
         return np.concatenate(seen)
 
     @property

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
 from shuffledp.accounting.curves import smallest_real
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,12 +29,6 @@ class DecoyWeights:
     probability: float
     weights: Floats
     shares: Floats
-
-    @classmethod
-    def of(cls, coins: int, probability: float, weights: Floats) -> "DecoyWeights":
-        """The level whose nodes have these weights, one a node."""
-        distinct, times = np.unique(weights.reshape(-1), return_counts=True)
-        return cls(coins, probability, distinct, times / weights.size)
 
     @property
     def centred(self) -> Floats:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.protocols.domains.axes import Axis
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.ranges.bounds import one_sum_bound
-
-if TYPE_CHECKING:
-    from shuffledp.protocols.ranges.base import RangesPlan
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +33,46 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RangeEstimate:
-    """All ranges of one axis, from one estimate."""
+class GridEstimate:
+    """All rectangles of two axes, or all ranges of one, from one estimate."""
 
-    plan: "RangesPlan"
+    plan: Any
     values: VectorEstimate
+
+    def count(self, *ranges: Any) -> Estimate:
+        """How many users lie in a rectangle: a range (low, high) of each axis.
+
+        Both ends are included; they must be values, or ends of cells.
+        """
+        functionals, inside = [], []
+        for axis, ends in zip(self.plan.axes, ranges, strict=True):
+            low, high = _codes(axis, *ends)
+            inside.append(slice(low, high + 1))
+            functionals.append(np.zeros(axis.size))
+            functionals[-1][inside[-1]] = 1.0
+        levels, values = self.plan.level_weights(functionals), self.values
+        return Estimate(
+            value=float(values.value.reshape([axis.size for axis in self.plan.axes])[tuple(inside)].sum()),
+            standard_error=math.sqrt(sum(level.variance for level in levels)),
+            bound=one_sum_bound(levels) + values.dropped * self.plan.message_influence,
+            confidence=CONFIDENCE,
+            dropped=values.dropped,
+            simulated=values.simulated,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RangeEstimate(GridEstimate):
+    """All ranges of one axis, from one estimate."""
 
     def count(self, low: float, high: float) -> Estimate:
         """How many users have a value of low..high, both included; ends must be values, or ends of cells."""
-        return _count(self.plan, self.values, [(low, high)])
+        return GridEstimate.count(self, (low, high))
 
     @property
     def prefix_bound(self) -> float:
         """All prefixes are within this at once, with CONFIDENCE."""
-        return self.plan.errors.prefix_bound + self.values.dropped * self.plan.errors.reach
+        return float(self.plan.errors.prefix_bound + self.values.dropped * self.plan.errors.reach)
 
     def prefixes(self) -> Floats:
         """How many users have each value or a smaller one: as estimated, so not always rising."""
@@ -85,37 +107,6 @@ class RangeEstimate:
     def median(self) -> Quantile:
         """The quantile one half."""
         return self.quantile(0.5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GridEstimate:
-    """All rectangles of two axes, from one estimate."""
-
-    plan: "RangesPlan"
-    values: VectorEstimate
-
-    def count(self, first: tuple[float, float], second: tuple[float, float]) -> Estimate:
-        """How many users lie in a rectangle: a range of the first axis, and one of the second."""
-        return _count(self.plan, self.values, [first, second])
-
-
-def _count(plan: "RangesPlan", values: VectorEstimate, ranges: list[tuple[float, float]]) -> Estimate:
-    """How many users have a value in the product of these ranges, one an axis."""
-    functionals, inside = [], []
-    for axis, ends in zip(plan.axes, ranges, strict=True):
-        low, high = _codes(axis, *ends)
-        inside.append(slice(low, high + 1))
-        functionals.append(np.zeros(axis.size))
-        functionals[-1][inside[-1]] = 1.0
-    levels = plan.level_weights(tuple(functionals))
-    return Estimate(
-        value=float(values.value.reshape([axis.size for axis in plan.axes])[tuple(inside)].sum()),
-        standard_error=math.sqrt(sum(level.variance for level in levels)),
-        bound=one_sum_bound(levels) + values.dropped * plan.message_influence,
-        confidence=CONFIDENCE,
-        dropped=values.dropped,
-        simulated=values.simulated,
-    )
 
 
 def _first(reached: NDArray[np.bool_]) -> int:

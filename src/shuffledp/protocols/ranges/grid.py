@@ -3,7 +3,6 @@
 import itertools
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
+from shuffledp.protocols.domains.domain import Floats
+from shuffledp.protocols.error_bounds import remembered
 from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.histogram.blanket import paper_blanket
-from shuffledp.protocols.ranges.base import Errors, RangesPlan
-from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
+from shuffledp.protocols.ranges.base import Errors, RangesPlan, tree_squares
+from shuffledp.protocols.ranges.bounds import every_sum_bound
 from shuffledp.protocols.ranges.estimates import GridEstimate
 from shuffledp.protocols.ranges.planning import Considered, best_of
 from shuffledp.protocols.request import Request
@@ -31,11 +31,6 @@ _SPLITS = (0.0, 10.0, 1000.0)
 _TOLERANCE = 2.0
 # Corners along an axis that are looked at while branchings are compared.
 _LOOKED_AT = 40
-
-
-@lru_cache(maxsize=32)
-def _squares(size: int, branching: int, variances: tuple[float, ...]) -> TreeSquares:
-    return TreeSquares(IntervalTree(size, branching), variances[1:], variances[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,8 +51,9 @@ class _AxisWeights:
         )
 
 
-def _variances(means: Floats, nodes: Floats, first: _AxisWeights, second: _AxisWeights) -> Floats:
+def _variances(means: Floats, trees: Any, first: _AxisWeights, second: _AxisWeights) -> Floats:
     """Variances of all products of a functional of either axis, whose decoys are centred in every level."""
+    nodes = _nodes_table(trees)
     uncentred = first.squares.T @ means @ second.squares
     return np.maximum(uncentred - (first.sums**2).T @ (means / nodes) @ second.sums**2, 0.0)
 
@@ -113,16 +109,11 @@ class Grid(RangesPlan):
         return np.reshape((0.0, *self.blanket_means), (first.depth + 1, second.depth + 1))
 
     @property
-    def _nodes_table(self) -> Floats:
-        return _nodes_table(self.trees)
-
-    @property
-    def squares(self) -> tuple[TreeSquares, TreeSquares]:
-        """Least squares along either axis."""
-        means = self._means
-        first, second = (tuple(float(each) for each in part) for part in (means[:, 1], means[1, :]))
-        sizes = [axis.size for axis in self.axes]
-        return _squares(sizes[0], self.branching[0], first), _squares(sizes[1], self.branching[1], second)
+    def squares(self) -> tuple[TreeSquares, ...]:
+        variances = (self._means[:, 1].tolist(), self._means[1, :].tolist())
+        return tuple(
+            tree_squares(tree, tuple(below), root) for tree, (root, *below) in zip(self.trees, variances, strict=True)
+        )
 
     def _leaves(self, counts: list[Floats]) -> Floats:
         first, second = self.squares
@@ -131,12 +122,17 @@ class Grid(RangesPlan):
         along = [first.leaves(every[level::depth][1:], every[level]) for level in range(depth)]
         return second.leaves([each.T for each in along[1:]], along[0].T).T
 
-    def _compute_errors(self) -> Errors:
-        singles = [_AxisWeights.of(each, np.eye(each.tree.size)) for each in self.squares]
+    @property
+    def _singles(self) -> list[_AxisWeights]:
+        """Weights of single values of either axis."""
+        return [_AxisWeights.of(each, np.eye(each.tree.size)) for each in self.squares]
+
+    @remembered
+    def errors(self) -> Errors:
         corners = [_AxisWeights.of(each, np.triu(np.ones((each.tree.size,) * 2))) for each in self.squares]
         found = []
-        for first, second in (singles, corners):
-            variances = _variances(self._means, self._nodes_table, first, second)
+        for first, second in (self._singles, corners):
+            variances = _variances(self._means, self.trees, first, second)
             # A weight less its level's mean is within twice the largest.
             spans = 2 * np.outer(first.largest, second.largest)
             bound = every_sum_bound(variances.reshape(-1), spans.reshape(-1))
@@ -145,20 +141,7 @@ class Grid(RangesPlan):
         return Errors(value, value_bound, corner, corner_bound, reach)
 
     def standard_errors_for(self, values: ArrayLike) -> Floats:
-        singles = [_AxisWeights.of(each, np.eye(each.tree.size)) for each in self.squares]
-        return np.sqrt(_variances(self._means, self._nodes_table, *singles)).reshape(-1)
-
-    def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
-        sides = []
-        for squares, functional in zip(self.squares, functionals, strict=True):
-            distinct = [np.unique(level, return_counts=True) for level in squares.weights(functional)]
-            sides.append([(weights, times / times.sum()) for weights, times in distinct])
-        found = []
-        for (one, other), coins, probability in zip(self.levels, self.coins, self.probabilities, strict=True):
-            (first, first_share), (second, second_share) = sides[0][one], sides[1][other]
-            weights, shares = np.outer(first, second), np.outer(first_share, second_share)
-            found.append(DecoyWeights(self.users * coins, probability, weights.reshape(-1), shares.reshape(-1)))
-        return tuple(found)
+        return np.sqrt(_variances(self._means, self.trees, *self._singles)).reshape(-1)
 
     def ranges(self, estimate: VectorEstimate) -> GridEstimate:
         """Every rectangle, from an estimate of this plan."""
@@ -204,6 +187,6 @@ def _considered(trees: list[IntervalTree], split: float, request: Request) -> li
             at = np.unique(np.linspace(0, tree.size - 1, min(tree.size, _LOOKED_AT)).astype(np.int64))
             corners = (np.arange(tree.size)[:, np.newaxis] <= at).astype(np.float64)
             sides.append(_AxisWeights.of(TreeSquares(tree, part[1:].tolist(), float(part[0])), corners))
-        return math.sqrt(float(_variances(means, _nodes_table(trees), *sides).max()))
+        return math.sqrt(float(_variances(means, trees, *sides).max()))
 
     return Considered.all_of(request, tuple(tree.branching for tree in trees), sizes, shares, error)

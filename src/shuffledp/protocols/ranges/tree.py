@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +10,13 @@ from numpy.typing import ArrayLike
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.counted import Floats
 from shuffledp.protocols.domains.axes import AnyAxes, Axis, as_axes
+from shuffledp.protocols.domains.domain import Floats
+from shuffledp.protocols.error_bounds import remembered
 from shuffledp.protocols.histogram.blanket import paper_blanket
 from shuffledp.protocols.presentation import Chart, Presentation, View, present_quantiles
-from shuffledp.protocols.ranges.base import Errors, RangesPlan
-from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound
+from shuffledp.protocols.ranges.base import Errors, RangesPlan, tree_squares
+from shuffledp.protocols.ranges.bounds import every_sum_bound
 from shuffledp.protocols.ranges.estimates import Quantile, RangeEstimate
 from shuffledp.protocols.ranges.planning import SPLITS, Considered, best_of, shares_for, thrown
 from shuffledp.protocols.request import Request
@@ -27,11 +27,6 @@ from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanc
 _TOLERANCE = 1.5
 # Prefixes looked at while branchings are compared; the chosen plan's error is that of all of them.
 _LOOKED_AT = 2000
-
-
-@lru_cache(maxsize=16)
-def _squares(size: int, branching: int, means: tuple[float, ...]) -> TreeSquares:
-    return TreeSquares(IntervalTree(size, branching), means)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +82,16 @@ class Tree(RangesPlan):
         return tuple((level,) for level in range(1, self.trees[0].depth + 1))
 
     @property
-    def squares(self) -> TreeSquares:
-        """Least squares on the tree."""
-        return _squares(self.axes[0].size, self.branching[0], self.blanket_means)
+    def squares(self) -> tuple[TreeSquares, ...]:
+        return (tree_squares(self.trees[0], self.blanket_means),)
 
     def _leaves(self, counts: list[Floats]) -> Floats:
-        return self.squares.leaves(counts, float(self.users))
+        return self.squares[0].leaves(counts, float(self.users))
 
-    def _compute_errors(self) -> Errors:
-        values, value_spans = self.squares.single_values()
-        prefixes, spans = self.squares.prefixes()
+    @remembered
+    def errors(self) -> Errors:
+        values, value_spans = self.squares[0].single_values()
+        prefixes, spans = self.squares[0].prefixes()
         return Errors(
             math.sqrt(float(values.max())),
             every_sum_bound(values, value_spans),
@@ -106,13 +101,7 @@ class Tree(RangesPlan):
         )
 
     def standard_errors_for(self, values: ArrayLike) -> Floats:
-        return np.sqrt(self.squares.single_values()[0])
-
-    def level_weights(self, functionals: tuple[Floats, ...]) -> tuple[DecoyWeights, ...]:
-        (functional,) = functionals
-        weights = self.squares.weights(functional)[1:]
-        thrown_here = zip(self.coins, self.probabilities, weights, strict=True)
-        return tuple(DecoyWeights.of(self.users * c, p, each) for c, p, each in thrown_here)
+        return np.sqrt(self.squares[0].single_values()[0])
 
     def ranges(self, estimate: VectorEstimate) -> RangeEstimate:
         """Every range, the distribution function and quantiles, from an estimate of this plan."""

@@ -26,18 +26,15 @@ class Mean(DerivedPlan):
     """
 
     protocol: ClassVar[str] = "mean"
+    title: ClassVar[str] = "A private mean"
     summed = BoundedSum
 
-    low: float = domain()
-    high: float = domain()
+    low: float = domain(read=float)
+    high: float = domain(read=float)
 
     @classmethod
     def sum_domain(cls, **domain: Any) -> dict[str, Any]:
         return domain
-
-    def _check_domain(self) -> None:
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
 
     @property
     def standard_error(self) -> float:
@@ -62,8 +59,7 @@ class Mean(DerivedPlan):
             bound=estimate.bound / self.users,
         )
 
-    def answer(self, estimate: Estimate) -> Estimate:
-        return self.from_estimate(estimate)
+    answer = from_estimate
 
     def true_value(self, values: ArrayLike) -> float:
         return float(self.sum_plan.true_value(values) / self.users)
@@ -71,7 +67,3 @@ class Mean(DerivedPlan):
     @property
     def question(self) -> str:
         return f"find the mean number of {self.users:,} users, each in [{self.low:g}, {self.high:g}]"
-
-    @property
-    def title(self) -> str:
-        return "A private mean"

@@ -11,23 +11,22 @@ One user can move the sum by 2, the curve's diameter; VectorSum hides more, the 
 """
 
 import math
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
 from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.ball import Ball
-from shuffledp.protocols.domains.domain import Domain, Generator
+from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.domains.summed import Reals, check_range
-from shuffledp.protocols.fields import domain, saved_fields
+from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
-
-Floats = NDArray[np.float64]
 
 # s, and the smallest ball around (0, 0) and (-1, s), (1, s): its radius, and its centre's height.
 HEIGHT = math.sqrt(2)
@@ -58,10 +57,6 @@ class Parabola(Domain):
     high: float
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
-
-    @property
     def options(self) -> str:
         return f"--low {self.low!r} --high {self.high!r}"
 
@@ -87,32 +82,32 @@ class PlanePlan(DerivedPlan):
 
     summed = VectorSum
 
-    low: float = domain()
-    high: float = domain()
+    low: float = domain(read=float)
+    high: float = domain(read=float)
 
     @classmethod
     def sum_domain(cls, *, low: float, high: float) -> dict[str, Any]:  # type: ignore[override]
         check_width(low, high)
         return {"dimension": 2, "radius": RADIUS}
 
-    def _check_domain(self) -> None:
-        for name, _, _ in saved_fields(type(self), "domain"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+    vector_plan: ClassVar[VectorSumPlan] = forwarded("sum_plan")
+    """The plan of the points' sum."""
 
-    @property
-    def vector_plan(self) -> VectorSumPlan:
-        """The plan of the points' sum."""
-        found: VectorSumPlan = self.sum_plan
-        return found
+    encode = forwarded("domain.encode")
+
+    @abstractmethod
+    def from_estimate(self, estimate: VectorEstimate) -> Any:
+        """The statistic's numbers, each an estimate by its name, and what is proved about them."""
+
+    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
+        found = self.from_estimate(estimate)
+        numbers = {field.name: getattr(found, field.name) for field in fields(found) if field.type is Estimate}
+        return NamedEstimate.together(**numbers)
 
     @property
     def half(self) -> float:
         """Half of the range's width."""
         return (self.high - self.low) / 2
-
-    @property
-    def unit(self) -> str:
-        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +128,7 @@ class Moments(PlanePlan):
     """
 
     protocol: ClassVar[str] = "moments"
+    title: ClassVar[str] = "A private mean and variance"
     is_unbiased: ClassVar[bool] = False
 
     @property
@@ -142,10 +138,6 @@ class Moments(PlanePlan):
     @property
     def question(self) -> str:
         return f"find mean and variance of the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}]"
-
-    @property
-    def title(self) -> str:
-        return "A private mean and variance"
 
     @property
     def standard_error(self) -> float:
@@ -174,10 +166,6 @@ class Moments(PlanePlan):
         first, second = self.check_values(values).mean(axis=0).tolist()
         return np.array([self.low + self.half * (1 + first), self.half**2 * ((second + RADIUS) / HEIGHT - first**2)])
 
-    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
-        found = self.from_estimate(estimate)
-        return NamedEstimate.together(mean=found.mean, variance=found.variance)
-
     @property
     def mean_standard_error(self) -> float:
         """Of the mean when all users follow the protocol."""
@@ -187,10 +175,6 @@ class Moments(PlanePlan):
         """Of the variance around this mean, by the delta method: smallest in the middle of the range."""
         slope = 2 * float(scaled(mean, self.low, self.high))
         return self.half * self.mean_standard_error * math.hypot(1 / HEIGHT, slope)
-
-    def encode(self, values: ArrayLike, *, clip: bool = False) -> Floats:
-        """The users' points, a row a user; a value outside the range is refused, or clipped into it."""
-        return self.domain.encode(values, clip=clip)
 
     def from_estimate(self, estimate: VectorEstimate) -> MomentsEstimate:
         """The mean and the variance that this estimate of the points' sum says.
@@ -225,10 +209,7 @@ def like(estimate: VectorEstimate, value: float, standard_error: float, bound: f
         value=value,
         standard_error=standard_error,
         bound=bound,
-        confidence=estimate.confidence,
-        dropped=estimate.dropped,
-        clipped=estimate.clipped,
-        simulated=estimate.simulated,
+        **{note: getattr(estimate, note) for note in ("confidence", "dropped", "clipped", "simulated")},
     )
 
 
@@ -253,17 +234,8 @@ def check_width(low: float, high: float) -> None:
 
 def checked_column(name: str, values: ArrayLike, low: float, high: float, *, clip: bool) -> Floats:
     """The values as floats in the range, or a DataError that names the first bad row."""
-    array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0:
-        raise DataError(name, f"shape {array.shape}", "must be a column of at least one value", "pass one a user")
-    if array.dtype.kind not in "buif":
-        raise DataError(name, f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(float)")
-    array = array.astype(np.float64, copy=False)
-    for row in np.flatnonzero(~np.isfinite(array))[:1].tolist():
-        raise DataError(name, f"{array[row]} in row {row + 1}", "must be finite", "drop or fill such values first")
-    if clip:
-        return np.asarray(np.clip(array, low, high))
-    for row in np.flatnonzero((array < low) | (array > high))[:1].tolist():
-        wanted = f"must lie in [{low:g}, {high:g}]"
-        raise DataError(name, f"{array[row]:g} in row {row + 1}", wanted, "clip it (clip=True) or plan a wider range")
-    return array
+    column = Reals(1, low, high)
+    try:
+        return column.clip_values(values)[0] if clip else column.check_values(values)
+    except DataError as refused:
+        raise DataError(name, refused.value, refused.problem, refused.way_out) from None

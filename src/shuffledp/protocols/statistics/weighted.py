@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
+from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.protocols.domains.ball import Ball
-from shuffledp.protocols.domains.domain import Domain, Generator
+from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.statistics.moments import (
     HEIGHT,
     LARGEST,
     RADIUS,
     SMALLEST,
-    Floats,
     PlanePlan,
     check_width,
     checked_column,
@@ -113,9 +112,10 @@ class WeightedMean(PlanePlan):
     """
 
     protocol: ClassVar[str] = "weighted-mean"
+    title: ClassVar[str] = "A private weighted mean"
     is_unbiased: ClassVar[bool] = False
 
-    largest_weight: float = domain()
+    largest_weight: float = domain(read=float)
 
     @classmethod
     def sum_domain(cls, *, low: float, high: float, largest_weight: float) -> dict[str, Any]:  # type: ignore[override]
@@ -133,10 +133,6 @@ class WeightedMean(PlanePlan):
             f"find the weighted mean of the numbers of {self.users:,} users, each in [{self.low:g}, {self.high:g}] "
             f"with a weight of at most {self.largest_weight:g}"
         )
-
-    @property
-    def title(self) -> str:
-        return "A private weighted mean"
 
     @property
     def standard_error(self) -> float:
@@ -158,14 +154,6 @@ class WeightedMean(PlanePlan):
         middle, unit = self.low + self.half, self.largest_weight
         mean = middle + self.half * (first / weight if weight > 0 else 0.0)
         return np.array([mean, unit * (middle * weight + self.half * first), unit * weight])
-
-    def answer(self, estimate: VectorEstimate) -> NamedEstimate:
-        found = self.from_estimate(estimate)
-        return NamedEstimate.together(mean=found.mean, weighted_sum=found.weighted_sum, total_weight=found.total_weight)
-
-    def encode(self, values: ArrayLike, weights: ArrayLike | None = None, *, clip: bool = False) -> Floats:
-        """The users' points, a row a user; what is outside its range is refused, or clipped into it."""
-        return self.domain.encode(values, weights, clip=clip)
 
     def mean_standard_error(self, mean: float, total_weight: float) -> float:
         """Of such a weighted mean, by the delta method, and at most the range's width."""

@@ -17,7 +17,7 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.protocols.domains.summed import SummedDomain
-from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
+from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound, with_errors
 from shuffledp.protocols.fields import check_fields, forwarded, noise
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.polya import polya_law, polya_sampling_term, ratio_with
@@ -119,7 +119,7 @@ class SumPlan(RoundPlan):
     def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
         """The estimate from every coordinate's noisy sum in steps."""
         value = self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean)
-        return self._with_errors(value, dropped=dropped, simulated=simulated)
+        return with_errors(self, value, dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         array = self.check_values(values)

@@ -19,7 +19,7 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.domains.summed import Vectors
-from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_bound, with_errors
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
 from shuffledp.protocols.request import Request
@@ -230,7 +230,7 @@ class VectorSumPlan(SumPlan):
 
     def from_steps(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
-        found: VectorEstimate = self._with_errors(self._value(steps), dropped=dropped, simulated=simulated)
+        found: VectorEstimate = with_errors(self, self._value(steps), dropped=dropped, simulated=simulated)
         return found
 
     def _value(self, steps: Whole) -> Floats:
