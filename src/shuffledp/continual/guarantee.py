@@ -100,13 +100,9 @@ class PrivateCount(CountShape):
 
     @property
     def charged_pair(self) -> DominatingPair:
-        return RepeatedPair.of(self.pair(self.honest_users), self._charged_times)
-
-    @property
-    def _charged_times(self) -> int:
-        """How often a user meets the pair: once a moved noise, or once a batch where a pair is a whole batch's."""
-        view = self.view
-        return view.noises if view.composes_exactly(self.batch_noise) else view.batches
+        # A user meets the pair once a moved noise, or once a batch where a pair is a whole batch's.
+        times = self.view.noises if self.view.composes_exactly(self.batch_noise) else self.view.batches
+        return RepeatedPair.of(self.pair(self.honest_users), times)
 
     def _fraction(self, honest: int) -> float:
         """The part of every batch that is honest, where so many of all users are."""
