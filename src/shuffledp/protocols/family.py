@@ -69,7 +69,7 @@ class Family(Generic[P]):
         error: what the best method has the least of.
         error_name: the same in words.
 
-    >>> from shuffledp.protocols.binary_sum import BinarySum
+    >>> from shuffledp import BinarySum, Privacy
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
     {'law': 'binomial', 'bits_per_user': 2, 'probability': 0.5}
     """
