@@ -11,6 +11,7 @@ the group's largest sum, so moved, is a bound on that sum's own tail, and so on 
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -119,10 +120,8 @@ def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failu
     cumulative = [float(up_to(int(end))) for end in ends]
     weights = np.diff(np.array([float(up_to(0)), *cumulative]))
     columns = tails.tails[:, :groups]
-    low, high = -1, len(columns) - 1
-    if float(columns[high] @ weights) > failure:
+    last = len(columns) - 1
+    if float(columns[last] @ weights) > failure:
         raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if float(columns[middle] @ weights) <= failure else (middle, high)
-    return tails.bound(high, most)
+    row = bisect_left(range(last), True, key=lambda row: bool(columns[row] @ weights <= failure))
+    return tails.bound(row, most)

@@ -36,7 +36,8 @@ def certify(plan: CounterPlan, *, runs: int = 10_000, seed: int = 1) -> CounterP
             "runs", runs, f"would draw {draws:.1e} noises, more than {_MOST_DRAWS:.0e}", "take the proved bound"
         )
     bits = RandomBits.seeded(seed)
-    maxima = np.concatenate([_maxima(plan, part, bits) for part in _parts(plan, runs)])
+    each = max(1, _AT_A_TIME // plan.schedule.slots)
+    maxima = np.concatenate([_maxima(plan, min(each, runs - start), bits) for start in range(0, runs, each)])
     bound = int(np.partition(maxima, rank - 1)[rank - 1])
     # Where few runs say less than the proof, the proof stands.
     return replace(plan, certified_noise_bound=min(bound, plan.proved_noise_bound))
@@ -54,12 +55,6 @@ def certified_rank(runs: int, confidence: float) -> int:
         least = math.ceil(math.log(_DOUBT) / math.log(confidence))
         raise ParameterError("runs", runs, f"must be at least {least}", "10,000 are enough for most")
     return rank
-
-
-def _parts(plan: CounterPlan, runs: int) -> list[int]:
-    """How many runs at a time."""
-    each = max(1, _AT_A_TIME // plan.schedule.slots)
-    return [min(each, runs - start) for start in range(0, runs, each)]
 
 
 def _maxima(plan: CounterPlan, runs: int, bits: RandomBits) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,19 +88,16 @@ class UnboundedCounter:
             raise InfeasibleError("delta", self.privacy.delta, f"must be at least {proved:.3g}", "choose a larger one")
 
     @classmethod
-    def plan(cls, *, first_users: int, shufflers: int, privacy: Privacy, confidence: float = 0.95) -> Self:
-        """As many of the shufflers as make a late epoch's bound the smallest."""
+    def plan(cls, *, shufflers: int, **asked: Any) -> Self:
+        """As many of the shufflers as make a late epoch's bound the smallest.
+
+        Args:
+            shufflers: how many there are.
+            **asked: the other fields but `shufflers_used`; first_users and privacy must be given.
+        """
         check_shufflers(shufflers)
-        made = [
-            cls(
-                first_users=first_users,
-                shufflers=shufflers,
-                shufflers_used=used,
-                privacy=privacy,
-                confidence=confidence,
-            )
-            for used in range(2, max(2, min(shufflers, _MOST_SHUFFLERS)) + 1)
-        ]
+        used = range(2, max(2, min(shufflers, _MOST_SHUFFLERS)) + 1)
+        made = [cls(shufflers=shufflers, shufflers_used=count, **asked) for count in used]
         return min(made, key=lambda counter: counter.epoch(_TYPICAL_EPOCH).error_bound)
 
     def delta_terms(self, epsilon: float) -> tuple[DeltaTerm, ...]:

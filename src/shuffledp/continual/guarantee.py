@@ -100,13 +100,9 @@ class PrivateCount(CountShape):
 
     @property
     def charged_pair(self) -> DominatingPair:
-        return RepeatedPair.of(self.pair(self.honest_users), self._charged_times)
-
-    @property
-    def _charged_times(self) -> int:
-        """How often a user meets the pair: once a moved noise, or once a batch where a pair is a whole batch's."""
-        view = self.view
-        return view.noises if view.composes_exactly(self.batch_noise) else view.batches
+        # A user meets the pair once a moved noise, or once a batch where a pair is a whole batch's.
+        times = self.view.noises if self.view.composes_exactly(self.batch_noise) else self.view.batches
+        return RepeatedPair.of(self.pair(self.honest_users), times)
 
     def _fraction(self, honest: int) -> float:
         """The part of every batch that is honest, where so many of all users are."""
@@ -117,7 +113,9 @@ class PrivateCount(CountShape):
 
     def delta_terms_at(self, epsilon: float, fraction: float) -> tuple[DeltaTerm, ...]:
         """Every summand of delta at this epsilon, when this fraction of every batch is honest."""
-        shown = self._distances(fraction)
+        # As promised if the plan's fraction is honest, else the worst batch of each level.
+        promised = self.shufflers_used * self.distance_per_batch
+        shown = promised if fraction == self.honest_fraction else _worst_distances(self, fraction)
         factor = math.exp(epsilon)
         return (
             *self.view.delta_terms(self.batch_noise, epsilon, float(self._honest_part(fraction))),
@@ -144,12 +142,6 @@ class PrivateCount(CountShape):
             self.batch_noise.left(size, honest_users(size, self.honest_fraction), honest_users(size, fraction))
             for size in self.all_sizes
         )
-
-    def _distances(self, fraction: float) -> float:
-        """Of all a user's batches: as promised if the plan's fraction is honest, else the worst of each level."""
-        if fraction == self.honest_fraction:
-            return self.shufflers_used * self.distance_per_batch
-        return _worst_distances(self, fraction)
 
     method = forwarded("batch_noise.family")
     message_influence = forwarded("domain.step")

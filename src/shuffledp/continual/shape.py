@@ -32,10 +32,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 
-
-@lru_cache(maxsize=4)
-def _schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:
-    return combinatorial_schedule(budget, shufflers, slot_users)
+_schedule = lru_cache(maxsize=4)(combinatorial_schedule)
 
 
 @lru_cache(maxsize=4)

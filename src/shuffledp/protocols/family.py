@@ -70,7 +70,7 @@ class Family(Generic[P]):
         error_name: the same in words.
         reads: how a table's column is read before there is a plan whose domain could say it.
 
-    >>> from shuffledp.protocols.binary_sum import BinarySum
+    >>> from shuffledp import BinarySum, Privacy
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
     {'law': 'binomial', 'bits_per_user': 2, 'probability': 0.5}
     """
@@ -118,7 +118,39 @@ class Family(Generic[P]):
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[P]:
         """The least error among the methods that keep to the limits, and why."""
-        return self.best(self._tried(method), request, self.read_domain(domain), named=method != "auto")
+        names, given = self._tried(method), self.read_domain(domain)
+        plans: list[Any] = []
+        refusals: dict[str, InfeasibleError] = {}
+        for name in names:
+            try:
+                plans.append(self.methods[name].for_request(request, **given))
+            except InfeasibleError as refusal:
+                refusals[name] = refusal
+        if not plans:
+            raise next(iter(refusals.values()))
+        limit = request.max_messages or max(plan.messages_per_user_max for plan in plans)
+        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
+        if not fitting:
+            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
+            raise InfeasibleError(
+                "max_messages",
+                request.max_messages,
+                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
+                "allow more messages, or a larger epsilon or delta",
+            )
+        best, *rest = sorted(fitting, key=self._rank)
+        considered: dict[str, Any] = {**{plan.method: plan for plan in plans}, **refusals}
+        if method != "auto":
+            return Choice(best, f"{best.method}: as asked", considered)
+        reasons = [
+            f"{plan.method}: {self.error_name} {self.error(plan):.3g} with {plan.messages_per_user_mean:.3g} messages "
+            "a user"
+            for plan in (best, *rest)
+        ]
+        over = [plan for plan in sorted(plans, key=self._rank) if plan not in fitting]
+        reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
+        reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
+        return Choice(best, "; ".join(reasons), considered)
 
     def method_of(self, document: Mapping[str, Any]) -> type[P]:
         """The class of plans that a document belongs to."""
@@ -156,41 +188,6 @@ class Family(Generic[P]):
             way_out = compared if method in self.comparisons else "auto picks the best"
             raise ParameterError("method", method, f"must be auto, {' or '.join(self.methods)}", way_out)
         return [method]
-
-    def best(self, names: list[str], request: Request, domain: Mapping[str, Any], *, named: bool) -> Choice[P]:
-        """The best of these methods, and why."""
-        plans: list[Any] = []
-        refusals: dict[str, InfeasibleError] = {}
-        for name in names:
-            try:
-                plans.append(self.methods[name].for_request(request, **domain))
-            except InfeasibleError as refusal:
-                refusals[name] = refusal
-        if not plans:
-            raise next(iter(refusals.values()))
-        limit = request.max_messages or max(plan.messages_per_user_max for plan in plans)
-        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
-        if not fitting:
-            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
-            raise InfeasibleError(
-                "max_messages",
-                request.max_messages,
-                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
-                "allow more messages, or a larger epsilon or delta",
-            )
-        best, *rest = sorted(fitting, key=self._rank)
-        considered: dict[str, Any] = {**{plan.method: plan for plan in plans}, **refusals}
-        if named:
-            return Choice(best, f"{best.method}: as asked", considered)
-        reasons = [
-            f"{plan.method}: {self.error_name} {self.error(plan):.3g} with {plan.messages_per_user_mean:.3g} messages "
-            "a user"
-            for plan in (best, *rest)
-        ]
-        over = [plan for plan in sorted(plans, key=self._rank) if plan not in fitting]
-        reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
-        reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
-        return Choice(best, "; ".join(reasons), considered)
 
     def _rank(self, plan: Plan) -> tuple[float, float, float]:
         """By error in steps of 2%, then by messages, then by what one lying client can do."""

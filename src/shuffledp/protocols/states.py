@@ -74,10 +74,13 @@ def whole(wanted: str = "whole numbers", *, most: float = math.inf, **more: Any)
     return kept(wanted, _whole(most), **more)
 
 
+def _tuple(wanted: str, read: Callable[[Any], list[Any]], **more: Any) -> Any:
+    return kept(wanted, lambda values: tuple(read(values)), list, **more)
+
+
 def whole_numbers(wanted: str = "lists of whole numbers", *, most: float = math.inf, **more: Any) -> Any:
     """A tuple of whole numbers of at most this size."""
-    each = _list(_whole(most))
-    return kept(wanted, lambda values: tuple(each(values)), list, **more)
+    return _tuple(wanted, _list(_whole(most)), **more)
 
 
 def _reals(most: float) -> Callable[[Any], list[float]]:
@@ -86,8 +89,7 @@ def _reals(most: float) -> Callable[[Any], list[float]]:
 
 def numbers(wanted: str = "lists of finite numbers", *, most: float = math.inf, **more: Any) -> Any:
     """A tuple of finite numbers of at most this size."""
-    each = _reals(most)
-    return kept(wanted, lambda values: tuple(each(values)), list, **more)
+    return _tuple(wanted, _reals(most), **more)
 
 
 def vector(wanted: str, **more: Any) -> Any:

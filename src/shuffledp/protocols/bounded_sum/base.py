@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.errors import ParameterError
 from shuffledp.protocols.bounded_sum.paper import paper_standard_error
 from shuffledp.protocols.domains.summed import Reals, check_range
-from shuffledp.protocols.fields import AGAIN, domain, noise
+from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.references.local_bounded import local_bounded_standard_error
 from shuffledp.sampling.rounding import LARGEST
@@ -26,9 +25,9 @@ class BoundedSumPlan(SumPlan):
     protocol: ClassVar[str] = "bounded-sum"
     theory_page: ClassVar[str] = "docs/theory/001-sums.md"
 
-    low: float = domain()
-    high: float = domain()
-    grid: int = noise("[1, inf)")
+    low: float = domain(read=float)
+    high: float = domain(read=float)
+    grid: int = noise(f"[1, {LARGEST}]")
 
     @property
     def width(self) -> float:
@@ -37,10 +36,6 @@ class BoundedSumPlan(SumPlan):
 
     def _check_domain(self) -> None:
         check_range(self.low, self.high)
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-        if not 1 <= self.grid <= LARGEST:
-            raise ParameterError("grid", self.grid, f"must lie in 1..{LARGEST}", AGAIN)
 
     @property
     def domain(self) -> Reals:

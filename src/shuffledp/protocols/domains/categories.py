@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.domain import Categories, Codes, column_of, refuse_first
+from shuffledp.protocols.fields import forwarded
 
 LARGEST_SIZE = 1 << 31
 
@@ -198,9 +199,7 @@ class Hashed(Categories):
             raise ParameterError("salt", self.salt, "must be text", "any will do; it is public")
         _check_size(self.cells)
 
-    @property
-    def size(self) -> int:
-        return self.cells
+    size = forwarded("cells")
 
     def encode(self, values: ArrayLike) -> Codes:
         array = column_of(values).astype(np.str_)

@@ -148,10 +148,8 @@ class Categories(Domain):
         """Whether `text` means this domain and no other."""
         return True
 
-    @property
-    def other(self) -> str | None:
-        """The category of every value outside the list, if there is one."""
-        return None
+    other: str | None = None
+    """The category of every value outside the list, if there is one."""
 
     @property
     def example(self) -> str:

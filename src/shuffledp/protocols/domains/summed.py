@@ -14,6 +14,7 @@ from shuffledp.protocols.domains.ball import LARGEST_DIMENSION, Ball, check_ball
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Categories, Generator, numbers_of, refuse_first
 from shuffledp.protocols.domains.steps import SummedDomain as SummedDomain
+from shuffledp.protocols.fields import forwarded
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST, round_randomly
 
@@ -177,11 +178,8 @@ class Vectors(SummedDomain):
         """Where the vectors lie."""
         return Ball(self.dimension, self.radius)
 
-    def check_values(self, values: ArrayLike) -> Floats:
-        return self.ball.check_values(values)
-
-    def clip_values(self, values: ArrayLike) -> tuple[Floats, int]:
-        return self.ball.clip_values(values)
+    check_values = forwarded("ball.check_values")
+    clip_values = forwarded("ball.clip_values")
 
     def synthesize(self, users: int, generator: Generator) -> Floats:
         """Around a common direction, of any length."""

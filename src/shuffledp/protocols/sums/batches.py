@@ -3,7 +3,6 @@
 Shares carry numbers with any noise already added; bits carry a number as so many ones, with coins beside them.
 """
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial, IntegerLaw
 from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.errors import BrokenBatchError
@@ -166,13 +165,11 @@ class ShareBatch(SumBatch):
         return self.coordinates * mixing_distance(honest, splitting.shares, 1 << splitting.modulus_bits)
 
     def transport_terms(self, honest: int, epsilon: float) -> tuple[DeltaTerm, ...]:
-        part = Fraction(1, self.honest)
-        off = self.noise.draws(part) * self.users * self.coordinates * self.noise.table_distance(part)
         return (
             *self.splitting.transport_terms(honest, epsilon, self.coordinates),
             DeltaTerm(
                 "sampling",
-                delta_of_distance(math.exp(epsilon), off),
+                self.noise.sampling_delta(self.users, self.honest, self.coordinates, epsilon),
                 "(1 + e^epsilon) times what the users' noise tables cut off and round",
             ),
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import Skellam
+from shuffledp.accounting.guarantee import delta_of_distance
 from shuffledp.accounting.laws import Binomial, IntegerLaw
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -79,6 +80,12 @@ class BatchNoise(ABC):
         """How far the table for this part of the noise is from its law."""
         return 0.0
 
+    def sampling_delta(self, users: int, honest: int, coordinates: int, epsilon: float) -> float:
+        """What tables of noise cost where each of so many users adds its part, one in `honest`, to every coordinate."""
+        part = Fraction(1, honest)
+        off = self.draws(part) * users * coordinates * self.table_distance(part)
+        return delta_of_distance(math.exp(epsilon), off)
+
     def pair(self, surplus: float = 1.0, shift: int = 1) -> ShiftPair:
         """One number's view of a user who moves it by so many steps."""
         return shift_pair(self.law(surplus), shift)
@@ -93,21 +100,14 @@ class BatchNoise(ABC):
         return pair.delta(epsilon) if batches == 1 else _composition(pair.noise, shift, batches).delta(epsilon)
 
 
-@lru_cache(maxsize=64)
-def shift_pair(law: IntegerLaw, shift: int) -> ShiftPair:
-    """Noise against itself shifted; cached for its masses."""
-    return ShiftPair(law, shift)
+# Noise against itself shifted, and Skellam laws: kept for their tables of masses.
+shift_pair = lru_cache(maxsize=64)(ShiftPair)
+_skellam = lru_cache(maxsize=32)(Skellam)
 
 
 @lru_cache(maxsize=32)
 def _composition(law: IntegerLaw, shift: int, times: int) -> Composition:
     return Composition([(shift_pair(law, shift), times)])
-
-
-@lru_cache(maxsize=32)
-def _skellam(variance: float) -> Skellam:
-    """Cached for its table of masses."""
-    return Skellam(variance)
 
 
 @dataclass(frozen=True)

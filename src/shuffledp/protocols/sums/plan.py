@@ -20,7 +20,7 @@ from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound, with_errors
 from shuffledp.protocols.fields import check_fields, forwarded, noise
 from shuffledp.protocols.plan import changed
-from shuffledp.protocols.polya import polya_law, polya_sampling_term, ratio_with
+from shuffledp.protocols.polya import polya_law, ratio_with
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
@@ -264,7 +264,7 @@ class LaplaceShares(SharesSum):
         users, privacy, honest = request.users, request.privacy, request.honest
         deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM)
         modulus_bits = modulus_bits_for(users * highest + 2 * deviation + 1)
-        left = privacy.delta - polya_sampling_term(users, honest, ratio, privacy.epsilon).value
+        left = privacy.delta - LaplaceNoise(ratio).sampling_delta(users, honest, 1, privacy.epsilon)
         if left <= 0:
             raise InfeasibleError(
                 "delta",

@@ -73,8 +73,8 @@ class VectorSumPlan(SumPlan):
     unit = " in every coordinate"
 
     dimension: int = domain()
-    radius: float = domain()
-    grid: int = noise("[1, inf)")
+    radius: float = domain(read=float)
+    grid: int = noise(f"[1, {LARGEST}]")
     rotation: int | None = noise(default=None)
     rounding_failure: float = noise("(0, 1/2)")
     outside: float = noise("(0, 1/2)")
@@ -127,9 +127,6 @@ class VectorSumPlan(SumPlan):
 
     def _check_domain(self) -> None:
         check_ball(self.dimension, self.radius)
-        object.__setattr__(self, "radius", float(self.radius))
-        if not 1 <= self.grid <= LARGEST:
-            raise ParameterError("grid", self.grid, f"must lie in 1..{LARGEST}", "make the plan again")
         if self.rotation is not None and not 0 <= self.rotation < 1 << 63:
             raise ParameterError("rotation", self.rotation, "must be a seed in 0..2^63", "any number will do")
 

@@ -6,7 +6,6 @@ noise), accounted for by normal scores instead of Renyi divergences.
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from shuffledp.accounting.differences import Skellam
@@ -90,7 +89,7 @@ class VectorShares(SharesSum, VectorSumPlan):
         most = variance_within((1 - _TRANSPORT_PART) * privacy.delta - certain)
         deviation = Skellam(most * users / honest).deviation_quantile(FALSE_ALARM / coordinates)
         modulus_bits = modulus_bits_for(2 * users * math.ceil(grid * span) + 2 * deviation + 1)
-        sampling = _sampling_delta(users, honest, coordinates, most, privacy.epsilon)
+        sampling = SkellamNoise(most).sampling_delta(users, honest, coordinates, privacy.epsilon)
         if sampling > _TRANSPORT_PART / 2 * privacy.delta:
             raise InfeasibleError(
                 "delta",
@@ -152,10 +151,3 @@ def _grid(users: int, honest: int, coordinates: int, failure: float, privacy: Pr
 def _cost(difference: RoundedDifference, grid: int, users: int, deviation: float) -> float:
     """How much longer rounding makes a difference, and how much it adds to the error."""
     return max(difference.length / (2 * grid) - 1, users / (8 * (2 * grid * deviation) ** 2))
-
-
-def _sampling_delta(users: int, honest: int, coordinates: int, variance: float, epsilon: float) -> float:
-    """What the users' tables of noise cost, each within its distance of its law."""
-    skellam, part = SkellamNoise(variance), Fraction(1, honest)
-    off = skellam.draws(part) * users * coordinates * skellam.table_distance(part)
-    return delta_of_distance(math.exp(epsilon), off)
