@@ -16,7 +16,7 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import layout_bound
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import CountRequest
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.schedules.combinatorial import slots
@@ -218,3 +218,27 @@ def test_no_coin_left_is_no_privacy() -> None:
 def test_a_certificate_that_would_take_days_is_refused() -> None:
     with pytest.raises(InfeasibleError, match="proved bound"):
         certify(CounterPlan.plan(users=10**9, shufflers=4, privacy=PRIVACY))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "coins"])
+@pytest.mark.parametrize("name", ["budget", "shufflers_used"])
+@pytest.mark.parametrize("wrong", [True, 1.5, None, "1"])
+def test_a_schedule_is_whole_numbers(noise: str, name: str, wrong: object) -> None:
+    document = CounterPlan.plan(users=300, shufflers=2, privacy=PRIVACY, noise=noise).document()
+    with pytest.raises(ShuffleDPError, match=name):
+        CounterPlan.from_document(document | {name: wrong})
+
+
+def test_a_fingerprint_is_computed_once_and_not_kept_by_a_changed_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = CounterPlan.plan(users=300, shufflers=2, privacy=PRIVACY, noise="laplace")
+    asked = []
+    decides = CounterPlan._decides
+    monkeypatch.setattr(CounterPlan, "_decides", lambda plan: asked.append(plan) or decides(plan))
+    counter = plan.learner()
+    state = counter.start()
+    for _ in range(3):
+        counter.ask(state)
+        plan.learner().estimate(state)
+    assert asked == [plan]
+    for other in (dataclasses.replace(plan, confidence=0.9), plan.twin(0.5)):
+        assert other.fingerprint != plan.fingerprint

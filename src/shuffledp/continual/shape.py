@@ -26,6 +26,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
@@ -72,11 +73,11 @@ class CountShape(Plan):
     def _check_shape(self) -> None:
         check_shufflers(self.shufflers)
         check_confidence(self.confidence)
-        if not 1 <= self.shufflers_used <= self.shufflers:
+        if not is_whole(self.shufflers_used) or not 1 <= self.shufflers_used <= self.shufflers:
             raise ParameterError(
                 "shufflers_used", self.shufflers_used, f"must lie in 1..{self.shufflers}", "make the plan again"
             )
-        if self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
+        if not is_whole(self.budget) or self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
         check_estimator(self.estimator)
         if self.estimator == "combined" and not self._can_be_combined:

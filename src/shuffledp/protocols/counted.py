@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.error_bounds import with_errors
 from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -59,12 +58,12 @@ class CountedPlan(ExactRound):
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
-        return with_errors(self, self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
+        return self._with_errors(self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         codes = self.check_values(values)
         self.check_reports(len(codes))
-        return with_errors(self, self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
+        return self._with_errors(self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
 
 
 def first_codes(plan: Any) -> tuple[Codes, Codes, Codes]:

@@ -17,7 +17,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.counted import first_codes
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Categories
-from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation, with_errors
+from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation
 from shuffledp.protocols.family import CATEGORIES, Family
 from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.labels import label_bits, labelled_reports
@@ -207,7 +207,7 @@ class Parities(RoundPlan):
 
     def _from_odd(self, bins: int, *, simulated: bool) -> Any:
         """The estimate where so many bins' parities are odd."""
-        return with_errors(self, (bins - self.bins * self.odd) / (0.5 - self.odd), simulated=simulated)
+        return self._with_errors((bins - self.bins * self.odd) / (0.5 - self.odd), simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         codes = self.check_values(values)

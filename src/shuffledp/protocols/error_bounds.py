@@ -5,11 +5,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from scipy import optimize
 
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.estimates import Estimate, VectorEstimate
 
 CONFIDENCE = 0.95
 # Parts of the failure probability that may go to the rounding.
@@ -31,26 +29,6 @@ def noise_and_rounding_bound(noise: IntegerLaw, users: int, coordinates: int = 1
     failure = (1 - CONFIDENCE) / coordinates
     return min(
         noise.deviation_quantile(failure * (1 - part)) + rounding_deviation(users, failure * part) for part in _PARTS
-    )
-
-
-def with_errors(plan: Any, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
-    """A number or a vector as the estimate of a plan whose errors are known before there are any data.
-
-    Args:
-        plan: has the standard error, the bound, and how far one message that is missing may move a number.
-        value: what was found.
-        dropped: how many messages were missing or malformed: the bound is wider by them.
-        simulated: whether seeded bits made it.
-    """
-    kind: Any = VectorEstimate if np.ndim(value) else Estimate
-    return kind(
-        value=value,
-        standard_error=plan.standard_error,
-        bound=plan.error_bound + dropped * plan.message_influence,
-        confidence=CONFIDENCE,
-        dropped=dropped,
-        simulated=simulated,
     )
 
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import ParameterError
-from shuffledp.estimates import AnyEstimate
+from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
@@ -19,6 +21,33 @@ from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
+
+
+@lru_cache(maxsize=256)
+def _errors(plan: Plan) -> tuple[float, float]:
+    """The standard error and the error bound, which every estimate repeats."""
+    return plan.standard_error, plan.error_bound
+
+
+def with_errors(plan: Plan, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
+    """A plan's answer with its errors, which are known before there are any data.
+
+    Args:
+        plan: has the standard error, the bound, and how far one message that is missing may move a number.
+        value: what was found: a number or a vector.
+        dropped: how many messages were missing or malformed: each widens the bound.
+        simulated: whether seeded bits made it.
+    """
+    standard_error, bound = _errors(plan)
+    kind: Any = Estimate if np.ndim(value) == 0 else VectorEstimate
+    return kind(
+        value=value,
+        standard_error=standard_error,
+        bound=bound + dropped * plan.message_influence,
+        confidence=CONFIDENCE,
+        dropped=dropped,
+        simulated=simulated,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +101,8 @@ class RoundPlan(Plan):
         Raises:
             BatchError: the batch is too small, or was spoiled.
         """
+
+    _with_errors = with_errors
 
     def merge(self, tallies: Iterable[Tally]) -> Tally:
         """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""

@@ -11,8 +11,7 @@ from typing import ClassVar, Self
 from shuffledp.accounting.mixing import smallest_messages
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
-from shuffledp.protocols.domains.summed import BITS, Bits
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.domains.summed import BITS
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import LaplaceShares
@@ -35,11 +34,7 @@ class Shares(LaplaceShares, BinarySumPlan):
     has_one_pair: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/split-and-mix.md"
     moved: ClassVar[str] = "the count"
-
-    ratio: float = noise("(0, 1)")
-    shares: int = noise("[1, inf)")
-    modulus_bits: int = noise("[1, inf)")
-    largest_deviation: int = noise("[0, inf)")
+    domain = BITS
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
@@ -47,10 +42,6 @@ class Shares(LaplaceShares, BinarySumPlan):
         mixing = _closed_form_shares if request.constants == "paper" else _smallest_shares
         ratio = pure_ratio(request.privacy.epsilon)
         return cls(**request.common, **cls.calibrated(request, ratio, 1, mixing, "coins"))
-
-    @property
-    def domain(self) -> Bits:
-        return BITS
 
     @property
     def dominates_because(self) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.fields import noise, only_exact
+from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import LaplaceShares
@@ -47,11 +47,6 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
     """
 
     method: ClassVar[str] = "shares"
-
-    ratio: float = noise("(0, 1)")
-    shares: int = noise("[1, inf)")
-    modulus_bits: int = noise("[1, inf)")
-    largest_deviation: int = noise("[0, inf)")
 
     @classmethod
     def for_request(cls, request: Request, *, low: float, high: float) -> Self:

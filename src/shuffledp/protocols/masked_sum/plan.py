@@ -17,13 +17,13 @@ from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Domain, Generator, column_of, refuse_first
-from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
+from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.masked_sum.key_agreement import FAILURE, KeyAgreement, as_numbers
 from shuffledp.protocols.masked_sum.two_rounds import TwoRounds
 from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio, ratio_with
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.rounds import InteractivePlan
+from shuffledp.protocols.rounds import InteractivePlan, with_errors
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits

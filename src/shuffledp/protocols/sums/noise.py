@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.laws import Binomial, IntegerLaw
-from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.polya import polya_law, ratio_with
 from shuffledp.randomness import RandomBits
@@ -23,6 +23,8 @@ from shuffledp.sampling.table import LONGEST_TABLE
 
 # A table of noise reaches to e^-this.
 _TABLE_DEPTH = 96
+# What a value shows where nothing hides it.
+NEVER_MEET = FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,9 @@ class BatchNoise(ABC):
         return shift_pair(self.law(surplus), shift)
 
     def delta(self, epsilon: float, batches: int, surplus: float = 1.0, shift: int = 1) -> float:
-        """What so many noises, each moved by so many steps, leave of delta."""
+        """What so many noises, each moved by so many steps, leave of delta; all of it where nobody adds noise."""
+        if surplus == 0:
+            return 1.0
         pair = self.pair(surplus, shift)
         if epsilon >= batches * pair.pure_epsilon:
             return 0.0
@@ -178,7 +182,7 @@ class CoinNoise(BatchNoise):
 
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         # Whole coins, also where a division has rounded them down by a hair.
-        return Binomial(max(1, math.floor(self.coins * users / of * (1 + 1e-12) + 1e-9)), 0.5)
+        return Binomial(math.floor(self.coins * users / of * (1 + 1e-12) + 1e-9), 0.5)
 
     def quieter(self, part: float) -> "CoinNoise":
         return CoinNoise(max(2, 2 * int(part * self.coins / 2)))

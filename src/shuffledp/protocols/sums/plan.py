@@ -15,11 +15,10 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
-from shuffledp.protocols.fields import check_fields, forwarded
+from shuffledp.protocols.fields import check_fields, forwarded, noise
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.polya import polya_law, polya_sampling_term, ratio_with
 from shuffledp.protocols.request import Request
@@ -38,12 +37,6 @@ _AT_A_TIME = 1 << 16
 @lru_cache(maxsize=256)
 def _bound_in_steps(noise: IntegerLaw, users: int, rounds: bool) -> float:
     return noise_and_rounding_bound(noise, users) if rounds else float(noise.deviation_quantile(1 - CONFIDENCE))
-
-
-@lru_cache(maxsize=256)
-def _errors(plan: "SumPlan") -> tuple[float, float]:
-    """The standard error and the error bound, which every estimate repeats."""
-    return plan.standard_error, plan.error_bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +118,8 @@ class SumPlan(RoundPlan):
 
     def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
         """The estimate from every coordinate's noisy sum in steps."""
-        standard_error, bound = _errors(self)
-        return Estimate(
-            value=self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean),
-            standard_error=standard_error,
-            bound=bound + self.step * dropped,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+        value = self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean)
+        return self._with_errors(value, dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         array = self.check_values(values)
@@ -248,12 +234,16 @@ class SharesSum(SumPlan):
         return self.domain.lowest, self.domain.highest
 
 
+@dataclass(frozen=True, kw_only=True)
 class LaplaceShares(SharesSum):
     """Discrete Laplace noise in Polya shares."""
 
-    __slots__ = ()
     law: ClassVar[str] = "discrete-laplace"
-    ratio: float
+
+    ratio: float = noise("(0, 1)")
+    shares: int = noise("[1, inf)")
+    modulus_bits: int = noise("[1, inf)")
+    largest_deviation: int = noise("[0, inf)")
 
     @property
     def batch_noise(self) -> LaplaceNoise:
