@@ -4,13 +4,14 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from shuffledp import cli
 from shuffledp.experiments.survey import table5
 from shuffledp.experiments.survey.comparison import TABLES
-from shuffledp.experiments.survey.results import MODELS
+from shuffledp.experiments.survey.results import Model
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.ranges import Ranges
@@ -60,7 +61,7 @@ def test_rows_hold_measurements(everything) -> None:
         for row in table["rows"]:
             assert row["cells"] or row["lines"] or row["notes"], row["name"]
             for line in row["lines"]:
-                assert line["model"] in MODELS and len(line["x"]) == len(line["points"]) >= 3
+                assert line["model"] in get_args(Model) and len(line["x"]) == len(line["points"]) >= 3
                 assert all(point["low"] <= point["value"] <= point["high"] for point in line["points"])
                 assert all(point["runs"] >= 2 for point in line["points"])
 

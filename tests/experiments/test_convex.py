@@ -14,14 +14,14 @@ ONCE = ("agd", "sgd")
 
 def test_acceleration_and_curvature_make_slopes_steeper() -> None:
     rates = convex_rates(largest=31_623, instances=8, solvers=ONCE)
-    slopes = {row.solver: row.slope for row in rates.rows}
-    curved = convex_rates(largest=10_000, instances=4, solvers=("phased-agd",)).rows[0].slope
+    slopes = {row.solver: row.slope.slope for row in rates.rows}
+    curved = convex_rates(largest=10_000, instances=4, solvers=("phased-agd",)).rows[0].slope.slope
     assert curved < -1.3 < slopes["agd"] < slopes["sgd"] < -0.2
     for row in rates.rows:
         points = rates.points_of(row)
         assert [point.users for point in points] == [1000, 3162, 10_000, 31_623]
         assert all(0 < point.extra_mean + point.twin < point.bound for point in points)
-        near = row.slope_low <= row.theory <= row.slope_high and abs(row.slope - row.theory) <= 0.1
+        near = row.slope.low <= row.theory <= row.slope.high and abs(row.slope.slope - row.theory) <= 0.1
         assert (row.because is None) == near
 
 

@@ -10,7 +10,7 @@ from shuffledp.cli.experiment_shared import Going, Told, experiment, flat, liste
 from shuffledp.cli.output import table
 
 if TYPE_CHECKING:
-    from shuffledp.experiments.arms import ArmsRegret
+    from shuffledp.experiments.arms import ArmsRegret, ArmsRow
     from shuffledp.experiments.linucb import RegretRow
     from shuffledp.experiments.linucb_scaling import RegretGrowth
 
@@ -99,17 +99,17 @@ def _arms_table(result: "ArmsRegret") -> Any:
 def _draw_arms(result: "ArmsRegret", picture: Path) -> None:
     from shuffledp.pictures.curves import DrawnLine, draw_lines
 
-    sizes = sorted({row.horizon for row in result.rows})
     panels = {}
     for epsilon in result.epsilons:
-        lines: dict[str, list[float]] = {}
+        lines: dict[str, list[ArmsRow]] = {}
         for row in result.rows:
             if row.epsilon in (None, epsilon) and not row.policy.startswith("fixed"):
-                lines.setdefault(row.policy, []).append(row.regret_mean)
-        lines["fixed, best in hindsight"] = [result.best_fixed(epsilon, size).regret_mean for size in sizes]
+                lines.setdefault(row.policy, []).append(row)
+        horizons = dict.fromkeys(row.horizon for row in result.rows)
+        lines["fixed, best in hindsight"] = [result.best_fixed(epsilon, horizon) for horizon in horizons]
         panels[f"epsilon {epsilon:g}"] = [
-            DrawnLine(name=name, x=sizes[: len(regrets)], y=regrets, dashes="--" if name in result.free else "-")
-            for name, regrets in lines.items()
+            DrawnLine.through(rows, "horizon", "regret_mean", name=name, dashes="--" if name in result.free else "-")
+            for name, rows in lines.items()
         ]
     instances, arms = result.rows[0].instances, result.rows[0].arms
     title = f"Regret with {arms} arms, mean of {instances} worlds with gaps from 0.02 to 0.5"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.experiment_shared import Going, Told, experiment, listed
+from shuffledp.cli.experiment_shared import Going, Told, experiment, flat, listed
 
 if TYPE_CHECKING:
     from shuffledp.experiments.convex import ConvexRates
@@ -31,13 +31,13 @@ def experiment_convex(
     epsilons = ", ".join(f"{row.solver} {row.epsilon:g}" for row in result.rows)
     same = f"experiment convex --instances {instances} --seed {seed} --largest {largest}"
     return Told(
-        document={"delta": DELTA, **asdict(result)},
+        document={"delta": DELTA, **asdict(result), "rows": [flat(row) for row in result.rows]},
         tables=_tables(result),
         words=[
             "Extra: mean excess population loss over the same solver's without noise, on the same users.",
             f"Epsilon, at delta {DELTA:g}: {epsilons}.",
             *(
-                f"{row.solver} has {row.slope:.2f} and not {row.theory:.2f}: {row.because}."
+                f"{row.solver} has {row.slope.slope:.2f} and not {row.theory:.2f}: {row.because}."
                 for row in result.rows
                 if row.because is not None
             ),
@@ -65,9 +65,7 @@ def _tables(result: "ConvexRates") -> list[Any]:
         "Slope of log extra against log users, with its 95% interval",
         "setting | solver | slope | theory",
         result.rows,
-        lambda row: (
-            f"{row.setting} | {row.solver} | {row.slope:.2f} ± {row.slope_high - row.slope:.2f} | {row.theory:.2f}"
-        ),
+        lambda row: f"{row.setting} | {row.solver} | {row.slope:.2f} | {row.theory:.2f}",
         left=("solver",),
     )
     return [extras, slopes]
@@ -78,7 +76,7 @@ def _draw(result: "ConvexRates", picture: Path) -> None:
 
     panels: dict[str, list[DrawnLine]] = {}
     for row in result.rows:
-        name = f"{row.setting}: {row.solver}, {row.slope:.2f} (theory {row.theory:.2f})"
+        name = f"{row.setting}: {row.solver}, {row.slope.slope:.2f} (theory {row.theory:.2f})"
         look: dict[str, Any] = {"name": name, "theory": row.theory}
         line = DrawnLine.through(result.points_of(row), "users", "extra_mean", error="extra_standard_error", **look)
         panels.setdefault("strongly convex" if row.setting.startswith("strongly") else "convex", []).append(line)

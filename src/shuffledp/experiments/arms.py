@@ -10,13 +10,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.experiments.common import Progress, along_decades, check_asked, fitted_slope, mean_and_error
-from shuffledp.experiments.resumed import RowTask, measured
+from shuffledp.experiments.common import along_decades, check_asked, fitted_slope, mean_and_error
+from shuffledp.experiments.resumed import Measuring, RowTask, measured
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
@@ -205,9 +205,7 @@ def arms_regret(
     instances: int = 200,
     epsilons: Sequence[float] = EPSILONS,
     seed: int = 1,
-    workers: int = 1,
-    cache: Path | None = None,
-    progress: Progress | None = None,
+    **measuring: Unpack[Measuring],
 ) -> ArmsRegret:
     """All policies, all horizons and epsilons, and the growth of what privacy costs; rows in the cache are kept.
 
@@ -227,7 +225,7 @@ def arms_regret(
         (against, ExtraTask(arms=k, horizon=horizon, epsilon=epsilon, instances=instances, seed=seed))
         for against, k, horizon, epsilon in _extra_points()
     ]
-    found = measured([*tasks, *(task for _, task in lines)], workers=workers, cache=cache, progress=progress)
+    found = measured([*tasks, *(task for _, task in lines)], **measuring)
     rows, extra = found[: len(tasks)], found[len(tasks) :]
     points = [(against, row) for (against, _), row in zip(lines, extra, strict=True)]
     return ArmsRegret(rows=tuple(rows), extra=tuple(extra), exponents=_exponents(points), seed=seed)

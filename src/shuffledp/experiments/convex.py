@@ -8,20 +8,14 @@ n = 1,000,000 as far as that leaves room, which asks for a small one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
+from typing import Unpack
 
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.common import (
-    Progress,
-    along_decades,
-    check_asked,
-    check_seed,
-    fitted_slope,
-    mean_and_error,
-)
-from shuffledp.experiments.resumed import RowTask, measured
+from shuffledp.experiments.common import Slope, along_decades, check_asked, check_seed, fitted_slope, mean_and_error
+from shuffledp.experiments.resumed import Measuring, RowTask, measured
 from shuffledp.learn.optimize import Problem, plan
 from shuffledp.privacy import Privacy
 from shuffledp.simulation.environments.convex import Kinks, SignWorld, Valleys, counted_run
@@ -137,9 +131,7 @@ class RateRow:
 
     setting: str
     solver: str
-    slope: float
-    slope_low: float
-    slope_high: float
+    slope: Slope
     theory: float
     epsilon: float
     because: str | None
@@ -166,9 +158,7 @@ def convex_rates(
     instances: int = 40,
     seed: int = 1,
     solvers: Sequence[str] | None = None,
-    workers: int = 1,
-    cache: Path | None = None,
-    progress: Progress | None = None,
+    **measuring: Unpack[Measuring],
 ) -> ConvexRates:
     """Rows for two numbers of users a decade from 1000 on, and the slopes through them.
 
@@ -184,10 +174,9 @@ def convex_rates(
         for setting in chosen
         for users in sizes
     ]
-    points = measured(tasks, workers=workers, cache=cache, progress=progress)
-    rows = [
-        _rate(setting, points[place * len(sizes) : (place + 1) * len(sizes)]) for place, setting in enumerate(chosen)
-    ]
+    points = measured(tasks, **measuring)
+    left = iter(points)
+    rows = [_rate(setting, list(islice(left, len(sizes)))) for setting in chosen]
     return ConvexRates(rows=tuple(rows), points=tuple(points), instances=instances, seed=seed)
 
 
@@ -201,9 +190,7 @@ def _rate(setting: ConvexCell, points: Sequence[ExcessRow]) -> RateRow:
     return RateRow(
         setting=setting.name,
         solver=setting.solver,
-        slope=slope.slope,
-        slope_low=slope.low,
-        slope_high=slope.high,
+        slope=slope,
         theory=setting.theory,
         epsilon=setting.epsilon,
         because=None if slope.low <= setting.theory <= slope.high and off <= _NEAR else setting.why,

@@ -10,13 +10,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.common import Progress, check_asked, check_seed
-from shuffledp.experiments.resumed import RowTask, measured
+from shuffledp.experiments.common import check_asked, check_seed
+from shuffledp.experiments.resumed import Measuring, RowTask, measured
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
@@ -103,8 +103,6 @@ def figure_tasks(
     ]
 
 
-def linucb_figure(
-    tasks: Sequence[FigureTask], *, workers: int = 1, cache: Path | None = None, progress: Progress | None = None
-) -> list[RegretRow]:
+def linucb_figure(tasks: Sequence[FigureTask], **measuring: Unpack[Measuring]) -> list[RegretRow]:
     """All rows, in the tasks' order; those in the cache are not measured again."""
-    return measured(tasks, workers=workers, cache=cache, progress=progress)
+    return measured(tasks, **measuring)

@@ -16,8 +16,8 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
+from itertools import islice, product
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from scipy import stats
 
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.common import (
-    Progress,
     Slope,
     along_decades,
     check_asked,
@@ -33,7 +32,7 @@ from shuffledp.experiments.common import (
     fitted_slope,
     mean_and_error,
 )
-from shuffledp.experiments.resumed import RowTask, measured
+from shuffledp.experiments.resumed import Measuring, RowTask, measured
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
@@ -164,9 +163,7 @@ def regret_growth(
     instances: int = 20,
     seed: int = 1,
     policies: Sequence[str] = POLICIES,
-    workers: int = 1,
-    cache: Path | None = None,
-    progress: Progress | None = None,
+    **measuring: Unpack[Measuring],
 ) -> RegretGrowth:
     """Rows for two numbers of users a decade, and the slopes through them."""
     check_asked("largest", largest, 10 * SMALLEST, LARGEST_ALLOWED, way_out="a slope needs a decade")
@@ -179,15 +176,12 @@ def regret_growth(
         GrowthTask(policy=policy, users=users, worlds=count, part=part, seed=seed)
         for policy, users, (part, count) in product(theories, sizes, enumerate(worlds))
     ]
-    parts = measured(tasks, workers=workers, cache=cache, progress=progress)
-    together: dict[tuple[str, int], list[GrowthPart]] = {}
-    for task, part in zip(tasks, parts, strict=True):
-        together.setdefault((task.policy, task.users), []).append(part)
-    blind = _blind_regret()
+    left, blind = iter(measured(tasks, **measuring)), _blind_regret()
     rows, slopes = [], []
     for policy, theory in theories.items():
-        here = [_row(policy, users, together[policy, users], blind) for users in sizes]
-        regrets = np.array([[r for part in together[policy, users] for r in part.regrets] for users in sizes]).T
+        together = [list(islice(left, len(worlds))) for _ in sizes]
+        here = [_row(policy, users, parts, blind) for users, parts in zip(sizes, together, strict=True)]
+        regrets = np.array([[regret for part in parts for regret in part.regrets] for parts in together]).T
         slopes.append(
             GrowthSlope(
                 policy=policy,

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.common import Progress
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 R = TypeVar("R", bound="DataclassInstance")
+
+
+class Measuring(TypedDict, total=False):
+    """How rows are measured: in how many processes, in which file they are kept, and who is told how much is done."""
+
+    workers: int
+    cache: Path | None
+    progress: Progress | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from shuffledp.experiments.common import fitted_slope
 
 Model = Literal["local", "shuffle", "central"]
-MODELS: tuple[Model, ...] = ("local", "shuffle", "central")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
