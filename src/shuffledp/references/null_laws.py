@@ -1,6 +1,7 @@
 """What a test's statistic does where the claim is true, simulated before there are any data: it protects nobody."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,9 @@ def collision_scores(*, users: int, throws: int, probability: float, law: Floats
     >>> bool(abs(scores.mean()) < 0.15 and abs(scores.std() - 1) < 0.1)
     True
     """
-    generator = np.random.default_rng(seed)
-    bins = law.size
-    pieces = []
-    for start in range(0, runs, max(1, _AT_A_TIME // bins)):
-        here = min(max(1, _AT_A_TIME // bins), runs - start)
+    generator, bins = np.random.default_rng(seed), law.size
+
+    def scores(here: int) -> Floats:
         decoys = generator.binomial(throws, probability, here)
         seen = generator.multinomial(users, law, here) + generator.multinomial(decoys, np.full(bins, 1 / bins))
         total = (users + decoys).astype(np.float64)
@@ -35,26 +34,32 @@ def collision_scores(*, users: int, throws: int, probability: float, law: Floats
         # Operation by operation what the test computes: scores are discrete, and ties must stay ties.
         share = 1 / bins
         spread = np.sqrt(2 * total * (total - 1) * share * (1 - share))
-        pieces.append((squares - total - total * (total - 1) / bins) / spread)
-    return np.concatenate(pieces)
+        return np.asarray((squares - total - total * (total - 1) / bins) / spread)
+
+    return _in_blocks(scores, runs, bins)
 
 
 def column_scores(
     *, users: int, kept: float, spurious: float, law: Floats, deviation: float, runs: int, seed: int
 ) -> Floats:
     """The rows' statistic in deviations, of `users` rows of bits, their bins drawn from this law."""
-    generator = np.random.default_rng(seed)
-    bins, n = law.size, float(users)
-    mean = (kept - spurious) / bins + spurious
-    pieces = []
-    for start in range(0, runs, max(1, _AT_A_TIME // bins)):
-        here = min(max(1, _AT_A_TIME // bins), runs - start)
+    generator, n = np.random.default_rng(seed), float(users)
+    mean = (kept - spurious) / law.size + spurious
+
+    def scores(here: int) -> Floats:
         counts = generator.multinomial(users, law, here)
         sums = generator.binomial(counts, kept) + generator.binomial(users - counts, spurious)
         columns = sums.astype(np.float64)
         terms = columns * (columns - 1) - 2 * (n - 1) * mean * columns + n * (n - 1) * mean**2
-        pieces.append(terms.sum(axis=1) / deviation)
-    return np.concatenate(pieces)
+        return np.asarray(terms.sum(axis=1) / deviation)
+
+    return _in_blocks(scores, runs, law.size)
+
+
+def _in_blocks(scores: Callable[[int], Floats], runs: int, bins: int) -> Floats:
+    """The scores of all runs, drawn so many runs at a time as memory allows."""
+    together = max(1, _AT_A_TIME // bins)
+    return np.concatenate([scores(min(together, runs - start)) for start in range(0, runs, together)])
 
 
 def certified_quantile(scores: Floats, level: float, failure: float) -> float:

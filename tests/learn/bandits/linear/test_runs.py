@@ -14,6 +14,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
 from shuffledp.references.bandits.linucb import LinUCB
 from shuffledp.references.bandits.prefix_noise import square_root_noise, tree_noise, walk_noise
+from shuffledp.simulation.environments.linear_curves import RegretCurves
 from shuffledp.simulation.environments.linear_every_round import run_every_round
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit, run_slots
 from shuffledp.simulation.environments.linear_worlds import FixedArms, FreshArms
@@ -56,11 +57,11 @@ def test_an_older_eigenvalue_costs_nothing_to_speak_of() -> None:
 def test_the_papers_constants_are_not_the_fast_runs() -> None:
     setting = LinearSetting(users=300, dimension=3, nonnegative=True, constants="paper")
     policy, here = LinUCB(setting=setting), world(3)
-    slots = [lost for *_, lost in run_slots(policy, here, np.random.default_rng((1, 1)), 1)]
-    # 200 times of 300 are kept, and between two slots there is nothing: the times are users.
-    curves = run_linear_bandit(policy, here, seed=1)
-    regret = np.concatenate((np.zeros((1, 3)), np.cumsum(slots, axis=0)))
-    np.testing.assert_allclose(curves.regret, regret[curves.times].T, rtol=1e-12)
+    slots, regret = RegretCurves(300, 3), np.zeros(3)
+    for user, (*_, lost) in enumerate(run_slots(policy, here, np.random.default_rng((1, 1)), 1), start=1):
+        before, regret = regret, regret + lost
+        slots.add(before, regret, min(user, 300))
+    assert np.array_equal(run_linear_bandit(policy, here, seed=1).regret, slots.regret)
 
 
 @pytest.mark.parametrize("name", POLICIES)
