@@ -266,6 +266,17 @@ def test_every_verb_of_the_command_line_takes_it(votes, capsys, tmp_path: Path) 
         assert run("ledger", "spend", ledger, *words)["entries"][-1]["fingerprint"] == made["fingerprint"]
 
 
+def test_devices_report_its_words_as_they_are(votes, tmp_path: Path) -> None:
+    from shuffledp.cli.domains import read_own_values
+    from shuffledp.cli.report import _values
+
+    people, ballot = tmp_path / "people.csv", _plan().domain
+    people.write_text("vote\naye\nno\n")
+    # Words without named categories were read as numbers, and refused.
+    assert read_own_values(people, "vote", None, ballot).tolist() == ["aye", "no"]
+    assert _values("aye", ballot).tolist() == ["aye"]
+
+
 def test_it_is_audited(votes) -> None:
     plan = PROTOCOLS["votes"].plan(users=100, privacy=TARGET, yes="aye")
     assert audit_plan(plan, bits=RandomBits.seeded(1), trials=20_000).verdict == "stands"

@@ -82,23 +82,20 @@ def _general(question: _Question) -> Iterator[Bound]:
     proved = known.local_delta_distance(*both)
     # Either holds for the clones of 2021, so the smaller does.
     distance_2021 = min(proved, known.local_delta_distance_2021(*both))
-    for name, form, distance in (
-        ("2021 closed form", known.closed_form_2021(*run), distance_2021),
-        ("2023 closed form", known.closed_form_2023(*run), proved),
-    ):
-        epsilon = question.epsilon(form, distance)
-        ends = f"not applicable: its range ends at delta {form.smallest_delta:.3g}, a local delta raises that"
-        yield Bound(name, epsilon, "upper bound", ends if epsilon is None else question.proved("formula, cited"))
-    shared = "proved for one shared randomizer: with 2/(e^local_epsilon + 1)"
+    cited = known.closed_form_2021(*run), known.closed_form_2023(*run)
+    ends = [f"its range ends at delta {form.smallest_delta:.3g}, a local delta raises that" for form in cited]
+    too_large = "the local delta of all users together exceeds delta"
     clones = "proved: others are clones with probability e^-local_epsilon"
-    for name, pair, distance, why in (
-        ("2021 clones", known.clones(*run), distance_2021, clones),
-        ("2023 stronger clones", known.stronger_clones(*run), proved, shared),
+    shared = "proved for one shared randomizer: with 2/(e^local_epsilon + 1)"
+    for name, curve, distance, exactly, why, refusal in (
+        ("2021 closed form", cited[0], distance_2021, False, "formula, cited", ends[0]),
+        ("2023 closed form", cited[1], proved, False, "formula, cited", ends[1]),
+        ("2021 clones", known.clones(*run), distance_2021, True, clones, too_large),
+        ("2023 stronger clones", known.stronger_clones(*run), proved, True, shared, too_large),
     ):
-        epsilon = question.epsilon(pair, distance, exactly=True)
-        too_large = "not applicable: the local delta of all users together exceeds delta"
-        holds = question.proved(why, exactly=True)
-        yield Bound(name, epsilon, "upper bound", too_large if epsilon is None else holds)
+        epsilon = question.epsilon(curve, distance, exactly=exactly)
+        holds = question.proved(why, exactly=exactly)
+        yield Bound(name, epsilon, "upper bound", f"not applicable: {refusal}" if epsilon is None else holds)
 
 
 def _of_responses(question: _Question, symbols: int | None) -> Iterator[Bound]:

@@ -10,7 +10,7 @@ from shuffledp.cli.asked import Asked, names_of_options
 from shuffledp.cli.output import check_files, facts, is_same_file, next_steps, print_json, question, show, write_plan
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import method_rows
-from shuffledp.cli.typed import has_own_command, own_columns, plan_options, target_options
+from shuffledp.cli.typed import own_columns, plan_options, target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _plan(
         [
             ("keep the plan", keep if out is None else None),
             ("run it on made-up data", f"simulate --plan {named} --synthetic"),
-            ("your own data", own if has_own_command(found) else None),
+            ("your own data", own if found.file_command != "simulate" else None),
             ("why it is private", f"explain --plan {named}"),
         ]
     )

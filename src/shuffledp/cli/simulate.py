@@ -6,7 +6,7 @@ from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import simulated
-from shuffledp.cli.typed import has_own_command, own_columns, plan_options
+from shuffledp.cli.typed import own_columns, plan_options
 
 if TYPE_CHECKING:
     pass
@@ -67,7 +67,7 @@ def simulate(
     told = facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows)
     show(*presented.listings, told, plan.compared())
     made = f"{plan.protocol} {plan_options(plan, asked.request.get('max_messages'), asked.values or None)}"
-    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
+    protocol = f"--protocol {plan.protocol}" if plan.file_command == "simulate" else ""
     own = (plan.file_command, "YOUR.csv", own_columns(plan), protocol, plan.options, "--epsilon 1 --delta 1e-6")
     next_steps(
         [

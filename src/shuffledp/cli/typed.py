@@ -36,10 +36,3 @@ def plan_options(plan: "Plan", max_messages: int | None = None, values: str | No
     if plan.constants != "exact":
         words.append(f"--constants {plan.constants}")
     return " ".join(word for word in words if word)
-
-
-def has_own_command(plan: "Plan") -> bool:
-    """Whether a command of its own asks a file this question; all others are simulated."""
-    from shuffledp.protocols.plan import Plan
-
-    return plan.file_command != Plan.file_command

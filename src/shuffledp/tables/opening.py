@@ -156,12 +156,8 @@ class OpenTable:
         with self.blaming():
             if self.parquet is not None:
                 return self.parquet.iter_batches(batch_size=rows, columns=columns)
-            return _open_csv(self.path, skip_blank=self._skips_blank, include_columns=columns, **convert)
-
-    @property
-    def _skips_blank(self) -> bool:
-        # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
-        return len(self.names) > 1
+            # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
+            return _open_csv(self.path, skip_blank=len(self.names) > 1, include_columns=columns, **convert)
 
     def check_numbers(self, columns: Sequence[str]) -> None:
         """Refuse columns that hold anything but numbers; of a CSV file, the first text is named."""
