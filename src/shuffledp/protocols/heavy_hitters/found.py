@@ -16,7 +16,8 @@ from shuffledp.protocols.presentation import Presentation, listed
 class HeavyHitter:
     """A frequent string: its count among all users, and how far off noise and sampling can put it.
 
-    lower..upper holds for all strings at once with `confidence`: noise may fail in 5% of runs, sampling in 5%.
+    lower..upper holds for all strings at once, chosen as they are, with `confidence`: noise may fail in 2.5% of runs,
+    sampling in 2.5%. An ellipsis ends a string that was cut.
     """
 
     string: str
@@ -25,7 +26,7 @@ class HeavyHitter:
     upper: float
     noise_bound: float
     sampling_bound: float
-    confidence: float = 2 * CONFIDENCE - 1
+    confidence: float = CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
