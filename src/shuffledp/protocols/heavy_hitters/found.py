@@ -28,6 +28,33 @@ class HeavyHitter:
     sampling_bound: float
     confidence: float = CONFIDENCE
 
+    @classmethod
+    def among_all(
+        cls, string: str, counted: float, bound: float, group: int, users: int, failure: float
+    ) -> "HeavyHitter":
+        """A string that a group of so many users counted, off by at most the bound, among all users.
+
+        Args:
+            string: its name.
+            counted: the estimate of how many of the group have it.
+            bound: what the noise puts the estimate off by, at most.
+            group: users in the group, drawn at random from all.
+            users: all users.
+            failure: how often drawing the group may put the interval wrong.
+        """
+        low, high = max(0.0, counted - bound) / group, min(float(group), counted + bound) / group
+        lower, upper, scale = low, high, users / group
+        if group < users:
+            lower, upper = sampled_shares(low, group, failure)[0], sampled_shares(high, group, failure)[1]
+        return cls(
+            string=string,
+            count=counted * scale,
+            lower=min(lower * users, counted * scale),
+            upper=max(upper * users, counted * scale),
+            noise_bound=bound * scale,
+            sampling_bound=users * max(low - lower, upper - high),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoundStrings(NamedEstimate):

@@ -1,16 +1,13 @@
 """Frequent strings of a domain nobody can list: prefixes, some bits at a time, each level from people of its own.
 
-Users are split at random into disjoint groups, one a level. A level's group reports the first bits of its strings, if
-they continue a prefix that survived, else "other", by a histogram. Which prefixes survive is decided by what earlier
-groups' histograms released, and nobody reports twice: each histogram's guarantee is that of all together. How many bits
-a level adds and how many prefixes survive is planned so that the rarest strings are sure to be found. The proofs are in
-docs/theory/range-queries.md.
+Each level is asked of a group of its own, by a histogram of the first bits of strings that continue a prefix which
+survived. Which survive is decided by what earlier groups' histograms released, and nobody reports twice: each
+histogram's guarantee is that of all together. Proofs: docs/theory/range-queries.md.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,65 +19,28 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.family import CATEGORIES, Family, worst_number
 from shuffledp.protocols.fields import AGAIN, domain, noise, only_exact
-from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found, sampled_shares
+from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found
+from shuffledp.protocols.heavy_hitters.histograms import level_bound, level_histogram
 from shuffledp.protocols.heavy_hitters.levels import MOST_BINS, SAMPLING_FAILURE, Descent, best_descent
 from shuffledp.protocols.heavy_hitters.search import Search, SearchState
-from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, Bits, Strings, UnlistedStrings
+from shuffledp.protocols.heavy_hitters.tree import Level, packed
+from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, Strings, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import BlanketPlan
-from shuffledp.protocols.histogram.buckets import Buckets
-from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.presentation import Presentation, View
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import InteractivePlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 
-# Strings that are spelled at a time, when a group's places in the tree are looked up.
-_BLOCK = 1 << 16
-# Messages that a user sends at most where no limit is given.
-_MOST_MESSAGES = 32
-# A string that must have more than this part of all users to be found is found by looking.
+# A string that must have more than this part of all users to be found for sure is found by looking.
 _USELESS = 0.05
-_FEW_MESSAGES: Family[BlanketPlan] = Family.of(
-    "histogram", "Histograms of few messages.", Decoys, Buckets, domain=(CATEGORIES,), error=worst_number
-)
-
-
-@lru_cache(maxsize=256)
-def _histogram(
-    users: int, privacy: Privacy, categories: int, honest_fraction: float, max_messages: int | None
-) -> BlanketPlan:
-    """By the methods that send few messages whatever happens: a search asks for many histograms, one after another."""
-    few = _MOST_MESSAGES if max_messages is None else max_messages
-    request = Request(users=users, privacy=privacy, honest_fraction=honest_fraction, max_messages=few)
-    return _FEW_MESSAGES.choice(request, categories=categories).plan
-
-
-@lru_cache(maxsize=256)
-def _bound(level: BlanketPlan, failure: float) -> float:
-    return level.bound_at(failure)
 
 
 def _of_the_worse_level(name: str) -> Any:
     """The larger of the first and the last level's numbers of this name."""
     return property(lambda search: max(getattr(level, name) for level in (search.first_level, search._last_level)))
-
-
-def _packed(bits: Bits) -> Strings:
-    """Rows of bits as strings of bytes, which sort alike."""
-    packed = np.packbits(bits, axis=1) if bits.shape[1] else np.zeros((len(bits), 1), dtype=np.uint8)
-    return np.ascontiguousarray(packed).view(f"S{packed.shape[1]}")[:, 0]
-
-
-def _unpacked(prefixes: Sequence[bytes], depth: int) -> Bits:
-    """The first bits of each prefix, a row each."""
-    width = max(1, math.ceil(depth / 8))
-    rows = np.frombuffer(b"".join(prefix.ljust(width, b"\0") for prefix in prefixes), dtype=np.uint8)
-    return np.unpackbits(rows.reshape(len(prefixes), width), axis=1)[:, :depth]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +56,10 @@ class HeavyHitters(InteractivePlan):
 
     Reference: prefix trees as in Bassily, Nissim, Stemmer, Thakurta 2017, here with shuffled histograms.
 
+    >>> from shuffledp.privacy import Privacy
     >>> search = HeavyHitters.plan(users=300_000, privacy=Privacy(1, 1e-6), length=8, top=3)
     >>> search.groups, search.keep, round(search.surely_found)
-    (6, 2048, 950)
+    (6, 2048, 1045)
     """
 
     protocol: ClassVar[str] = "heavy-hitters"
@@ -136,7 +97,7 @@ class HeavyHitters(InteractivePlan):
 
         def bound(way: Descent) -> float:
             users = max(1, request.users // way.groups)
-            level = _histogram(users, request.privacy, way.bins + 1, request.honest_fraction, request.max_messages)
+            level = level_histogram(users, request.privacy, way.bins + 1, request.honest_fraction, request.max_messages)
             return level.bound_at(way.fails_at_a_level())
 
         way = best_descent(request.users, words.bits, top, bound)
@@ -208,7 +169,7 @@ class HeavyHitters(InteractivePlan):
 
     def _level_bound(self, level: BlanketPlan) -> float:
         """No estimate of the level is off by more, for all levels together in all but half of the failures."""
-        return _bound(level, self.descent.fails_at_a_level())
+        return level_bound(level, self.descent.fails_at_a_level())
 
     def _place(self, part: int) -> int:
         """The users before this part of all users."""
@@ -218,29 +179,25 @@ class HeavyHitters(InteractivePlan):
         """Before anybody reported: the empty prefix."""
         return SearchState()
 
-    def _next(self, state: SearchState) -> tuple[int, int, NDArray[np.bool_]]:
-        """The next level: the bits that it adds, the parts of the users that are asked, and which prefixes ended."""
-        ended = self.domain.have_ended(_unpacked(state.prefixes, state.depth))
-        left, parts = self.descent.bits - state.depth, self.groups - state.parts
-        width = self.descent.width(int((~ended).sum()), int(ended.sum()), left)
-        return width, parts // (1 + self.descent.most_after(left - width)), ended
+    def level(self, state: SearchState) -> Level:
+        """The candidates of the next level."""
+        return Level.of(self.domain, self.descent, state.depth, state.prefixes)
 
-    def _first_bins(self, width: int, ended: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The first bin of each prefix, and the number of all: a string that ended has one, a prefix 2^width."""
-        sizes = np.ones(ended.size, dtype=np.int64)
-        sizes[~ended] = 1 << width if not ended.all() else 0
-        return np.concatenate(([0], np.cumsum(sizes)))
+    def _parts_of(self, level: Level, state: SearchState) -> int:
+        """Parts of the users that are asked next: as many as every level that may still come can have."""
+        left = self.descent.bits - level.depth - level.width
+        return (self.groups - state.parts) // (1 + self.descent.most_after(left))
 
     def ask(self, state: SearchState) -> BlanketPlan:
         """What the next group must run: a histogram of the candidates and "other"."""
         if state.found is not None:
             raise ParameterError("state", "done", "has nothing more to ask", "read state.found")
-        width, parts, ended = self._next(state)
-        users = self._place(state.parts + parts) - state.users
-        return self._level(users, int(self._first_bins(width, ended)[-1]) + 1)
+        level = self.level(state)
+        users = self._place(state.parts + self._parts_of(level, state)) - state.users
+        return self._level(users, level.candidates + 1)
 
     def _level(self, users: int, categories: int) -> BlanketPlan:
-        plan = _histogram(users, self.privacy, categories, self.honest_fraction, self.max_messages)
+        plan = level_histogram(users, self.privacy, categories, self.honest_fraction, self.max_messages)
         return plan if self.noise_part == 1 else plan.twin(self.noise_part)
 
     @property
@@ -255,49 +212,26 @@ class HeavyHitters(InteractivePlan):
 
     def tell(self, state: SearchState, estimate: VectorEstimate) -> SearchState:
         """What the group's histogram says: which prefixes survive, or, after the last level, what was found."""
-        plan = self.ask(state)
-        width, parts, ended = self._next(state)
+        plan, level = self.ask(state), self.level(state)
         counts, bound = np.asarray(estimate.value[:-1]), self._level_bound(plan)
         if counts.size != plan.bins - 1:
             raise ParameterError("estimate", counts.size, f"must have {plan.bins} bins", "run the plan of ask")
-        depth = state.depth + width
+        depth = level.depth + level.width
         is_last = depth == self.descent.bits
         best = np.argsort(-counts, kind="stable")[: self.top if is_last else self.keep]
         best = best[counts[best] >= bound]
-        survived = self._continued(state, width, ended, best)
+        survived = level.continued(best)
         if is_last:
+            failure = self._sampling_failure
             found = [
-                self._heavy(self.domain.string(bits), float(counts[place]), bound, plan.users)
-                for bits, place in zip(survived, best, strict=True)
+                HeavyHitter.among_all(
+                    self.domain.name(self.domain.string(bits)), count, bound, plan.users, self.users, failure
+                )
+                for bits, count in zip(survived, counts[best].tolist(), strict=True)
             ]
             return SearchState(depth, (), self.groups, self.users, tuple(found))
-        prefixes, parts = tuple(sorted(_packed(survived).tolist())), state.parts + parts
+        prefixes, parts = tuple(sorted(packed(survived).tolist())), state.parts + self._parts_of(level, state)
         return SearchState(depth, prefixes, parts, self._place(parts), None if prefixes else ())
-
-    def _continued(self, state: SearchState, width: int, ended: NDArray[np.bool_], bins: NDArray[np.int64]) -> Bits:
-        """The bits of these candidates: of a prefix, and the next ones, which are zeros where it ended."""
-        firsts = self._first_bins(width, ended)
-        which = np.searchsorted(firsts, bins, side="right") - 1
-        following = (bins - firsts[which])[:, np.newaxis] >> np.arange(width)[::-1] & 1
-        return np.hstack((_unpacked(state.prefixes, state.depth)[which], following.astype(np.uint8)))
-
-    def _heavy(self, string: bytes, counted: float, bound: float, group: int) -> HeavyHitter:
-        """A count among all users: noise is off by the bound, and the group is one of those that may be asked last."""
-        scale = self.users / group
-        low, high = max(0.0, counted - bound) / group, min(float(group), counted + bound) / group
-        lower, upper = low, high
-        if group < self.users:
-            failure = self._sampling_failure
-            lower, upper = sampled_shares(low, group, failure)[0], sampled_shares(high, group, failure)[1]
-        count = counted * scale
-        return HeavyHitter(
-            string=self.domain.name(string),
-            count=count,
-            lower=min(lower * self.users, count),
-            upper=max(upper * self.users, count),
-            noise_bound=bound * scale,
-            sampling_bound=self.users * max(low - lower, upper - high),
-        )
 
     @property
     def _sampling_failure(self) -> float:
@@ -310,22 +244,7 @@ class HeavyHitters(InteractivePlan):
 
     def codes(self, state: SearchState, strings: ArrayLike) -> NDArray[np.int64]:
         """Each string's candidate at this level; the last code is "other"."""
-        every = self.as_bytes(strings)
-        width, _, ended = self._next(state)
-        firsts = self._first_bins(width, ended)
-        prefixes = np.array(state.prefixes, dtype=f"S{max(1, math.ceil(state.depth / 8))}")
-        places = 1 << np.arange(0 if ended.all() else width, dtype=np.int64)[::-1]
-        codes = np.empty(every.size, dtype=np.int64)
-        for start in range(0, every.size, _BLOCK):
-            strings = every[start : start + _BLOCK]
-            bits = self.domain.spelled(strings)
-            here = _packed(bits[:, : state.depth])
-            which = np.minimum(np.searchsorted(prefixes, here), prefixes.size - 1)
-            following = bits[:, state.depth : state.depth + places.size].astype(np.int64) @ places
-            known = (prefixes[which] == here) & self.domain.can_spell(strings)
-            candidates = firsts[which] + np.where(ended[which], 0, following)
-            codes[start : start + _BLOCK] = np.where(known, candidates, firsts[-1])
-        return codes
+        return self.level(state).codes(self.as_bytes(strings))
 
     def searched(
         self,
@@ -403,6 +322,17 @@ class HeavyHitters(InteractivePlan):
     @property
     def domain(self) -> UnlistedStrings:
         return UnlistedStrings(self.length, self.alphabet)
+
+    def facts(self) -> list[tuple[str, str]]:
+        least = self.surely_found
+        promise = f"every string of at least {least:,.0f} users, {least / self.users:.2%} of all, in 95% of runs"
+        if least > _USELESS * self.users:
+            promise += "; to find rarer ones take more users, a shorter length, an alphabet, or a larger epsilon"
+        levels = f"{self.groups} groups of users, at most {self.keep:,} prefixes after each"
+        return [("finds", promise), ("levels", levels), *super(HeavyHitters, self).facts()]
+
+    def further_numbers(self) -> dict[str, Any]:
+        return {"groups": self.groups, "surely_found": self.surely_found}
 
     @property
     def question(self) -> str:
