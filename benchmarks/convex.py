@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 from diamonds import Split, diamonds, diffprivlib_models
+from local_descent import LocalDescent
 from report import FOLDER, figure, report
 from scipy.special import expit
 
 from shuffledp import Privacy, RandomBits
 from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, Solver, plan
 from shuffledp.references.curator_descent import CuratorDescent
-from shuffledp.references.local_descent import LocalDescent
 from shuffledp.simulation.optimize import optimize
 
 QUICK = "--quick" in sys.argv
@@ -52,8 +52,9 @@ def curator(split: Split, solver: Solver, seeds: int) -> np.ndarray:
     def sums(theta: np.ndarray) -> np.ndarray:
         return LOSS.sent(theta, problem.lipschitz, None, split.features, split.labels)[0].sum(axis=0)
 
-    generators = [np.random.default_rng((5, seed)) for seed in range(seeds)]
-    return np.array([descent.fit(sums, dimension=problem.dimension, generator=rng) for rng in generators])
+    shape = (stage.rounds, problem.dimension)
+    drawn = [np.random.default_rng((5, seed)).standard_normal(shape) for seed in range(seeds)]
+    return np.array([descent.fit(sums, descent.standard_error * noise) for noise in drawn])
 
 
 def local(split: Split, epsilon: float, batch: int, seeds: int) -> np.ndarray:

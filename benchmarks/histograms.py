@@ -3,6 +3,7 @@
 import sys
 import time
 
+import local_reports
 import numpy as np
 from report import figure, report
 
@@ -14,7 +15,7 @@ from shuffledp.protocols.histogram.fake_users import FakeUsers
 from shuffledp.protocols.histogram.hadamard import Hadamard
 from shuffledp.protocols.histogram.sign_vectors import counts_by_solving, counts_by_transform, seed_bits, sign_vectors
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import LOCAL_METHODS, best_local_histogram
+from shuffledp.references.local_histograms import ENCODINGS, LocalHistogram, best_local_histogram
 
 TARGET = Privacy(1, 1e-6)
 USERS = 100_000
@@ -25,7 +26,7 @@ def thousand_bins(runs: int = 2000) -> list[dict]:
     bins = 1000
     values = np.minimum(np.random.default_rng(1).zipf(1.3, USERS) - 1, bins - 1)
     plan = Histogram.plan(users=USERS, privacy=TARGET, categories=bins, max_messages=4)
-    curator = CuratorHistogram.plan(privacy=TARGET, bins=bins)
+    curator = CuratorHistogram(privacy=TARGET, bins=bins)
     local = best_local_histogram(users=USERS, privacy=TARGET, bins=bins)
     truth, bits, rng = plan.true_value(values), RandomBits.seeded(1), np.random.default_rng(2)
     ours = _quantile(np.abs(plan.sample_estimate(values, bits=bits).value - truth).max() for _ in range(runs))
@@ -57,14 +58,16 @@ def thousand_bins(runs: int = 2000) -> list[dict]:
             local.l_inf_error / plan.error_bound,
             ">=",
             10,
-            f"{type(local).__name__}: {local.l_inf_error:.0f}",
+            f"{local.encoding}: {local.l_inf_error:.0f}",
         ),
     ]
     measured = {}
-    for name, kind in LOCAL_METHODS.items():
-        method = kind(users=USERS, privacy=TARGET, bins=bins)
+    for name in ENCODINGS:
+        method = LocalHistogram(encoding=name, users=USERS, privacy=TARGET, bins=bins)
         few = 3 if name in ("rappor", "optimized-unary") else 40
-        measured[name] = _quantile(np.abs(method.simulate(values, generator=rng) - truth).max() for _ in range(few))
+        measured[name] = _quantile(
+            np.abs(local_reports.simulate(method, values, rng) - truth).max() for _ in range(few)
+        )
     best = min(measured, key=lambda name: measured[name])
     note = ", ".join(f"{name} {value:.0f}" for name, value in measured.items())
     return [*rows, figure("best local / ours, report by report, few runs", measured[best] / ours, ">=", 10, note)]
@@ -77,7 +80,7 @@ def _quantile(errors) -> float:
 def million_categories() -> list[dict]:
     bins = 1_000_000
     values = np.minimum(np.random.default_rng(1).zipf(1.3, USERS) - 1, bins - 1)
-    curator = CuratorHistogram.plan(privacy=TARGET, bins=bins)
+    curator = CuratorHistogram(privacy=TARGET, bins=bins)
     rows = []
     for kind, runs in ((Buckets, 20), (Hadamard, 5)):
         plan = kind.plan(users=USERS, privacy=TARGET, categories=bins)

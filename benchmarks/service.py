@@ -33,21 +33,21 @@ from shuffledp.schedules.combinatorial import combinatorial_schedule
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.clock import SystemClock
+from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
-from shuffledp.service.http import Metrics, build_app, read_body
-from shuffledp.service.openapi import JSON, SHUFFLER
+from shuffledp.service.http import build_app, read_body
+from shuffledp.service.openapi import JSON, operations_of
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
-from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.app import ShufflerEndpoints, shuffler_app
 from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task
+from shuffledp.service.telemetry import Metrics
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
-from shuffledp.testing.service import report_of
 
 SPAWN = multiprocessing.get_context("spawn")
 CONNECTIONS = 32
@@ -74,8 +74,11 @@ def serve_bare(port: int, tokens: Tokens) -> None:
 
         stop = start
 
-    handlers = dict.fromkeys([each.name for each in SHUFFLER], empty)
-    uvicorn_server(build_app(Bare(), SHUFFLER, handlers, tokens), Address(port=port)).run()
+    endpoints = ShufflerEndpoints(Bare())
+    for name, operation in operations_of(ShufflerEndpoints).items():
+        if operation.roles:
+            setattr(endpoints, name, empty)
+    uvicorn_server(build_app(endpoints, tokens), Address(port=port)).run()
 
 
 def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:
@@ -321,7 +324,7 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
 def store_alone(folder: Path, together: int) -> float:
     """Reports a second that the desk and the store accept when nothing but a loop calls them."""
     routing, task_id, bits = four_levels(14_500), "ab" * 32, RandomBits.secure()
-    desk = ShufflerDesk(routings={task_id: routing}, clock=SystemClock(), bits=bits, lease_seconds=LEASE_SECONDS)
+    desk = ShufflerDesk(routings={task_id: routing}, bits=bits, lease_seconds=LEASE_SECONDS)
     with closing(open_shuffler_store(folder / "alone.db")) as store:
 
         def seats(records) -> list:
@@ -404,7 +407,8 @@ def send_part(url: str, text: str, token: str, values: list[int]) -> float:
             made = []
             for value, seat in zip(part, seats, strict=True):
                 batches = tuple(SeatInBatch(**batch) for batch in seat["batches"])
-                made.append(SentReport(new_id(bits=bits), seat["seat"], report_of(task, value, batches, bits=bits)))
+                [body] = make_reports(task, task.plan.encode([value]), [batches], bits=bits)
+                made.append(SentReport(new_id(bits=bits), seat["seat"], body))
             headers = {"Content-Type": "application/octet-stream"}
             answer = client.post(f"/v1/tasks/{task.id}/reports", content=pack_upload(made), headers=headers)
             if {one["status"] for one in answer.raise_for_status().json()["results"]} != {201}:
@@ -471,7 +475,7 @@ def opening(messages: int) -> tuple[list[dict], float]:
     one = (time.thread_time() - started) / 2000
     # Copies take as long to open; that they are dropped afterwards is no matter here.
     body = b"".join(sealed) * 5
-    with Opener(key, processes=2) as opener:
+    with closing(Opener(key, processes=2)) as opener:
         opener.open(body[: 8000 * CIPHERTEXT_BYTES], "t", "1.0.1")
         rates = []
         for _ in range(3):

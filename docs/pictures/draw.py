@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from shuffledp import BinarySum, BoundedSum, Privacy, VectorSum
-from shuffledp.pictures.curves import draw_error_and_cost, draw_error_curves
+from shuffledp.pictures.curves import DrawnLine, draw_lines
 
 PRIVACY = Privacy(epsilon=1, delta=1e-6)
 USERS = [30, 60, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
@@ -34,7 +34,7 @@ def draw_sums() -> None:
             method: [family.plan(users=n, privacy=PRIVACY, method=method, **domain) for n in USERS]
             for method in ("bits", "shares")
         }
-        compared = [family.comparison(users=n, privacy=PRIVACY, **domain) for n in USERS]
+        compared = [family.comparisons["gaussian"](users=n, privacy=PRIVACY, **domain) for n in USERS]
         references = [plan.reference() for plan in plans["bits"]]
         paper = [family.plan(users=n, privacy=PRIVACY, method="bits", constants="paper", **domain) for n in USERS]
         errors = {
@@ -50,9 +50,13 @@ def draw_sums() -> None:
             **{m: [plan.messages_per_user_max * plan.bits_per_message for plan in plans[m]] for m in plans},
             "gaussian (P_Amp)": [document["bits_per_message"] for document in compared],
         }
-        draw_error_and_cost(
-            USERS, errors, costs, title, Path(__file__).with_name(f"{name}.png"), error_name="standard error"
-        )
+        panels = {"what it gains: standard error": drawn(errors), "what it costs: bits a user sends": drawn(costs)}
+        path = Path(__file__).with_name(f"{name}.png")
+        draw_lines(path, [panels], against="users", measures="", title=title, one_scale=False)
+
+
+def drawn(lines: dict[str, list[float]]) -> list[DrawnLine]:
+    return [DrawnLine(name=name, x=USERS, y=line) for name, line in lines.items()]
 
 
 def draw_running() -> None:
@@ -86,7 +90,9 @@ def draw_counts() -> None:
         "coins": [plan.standard_error for plan in plans["coins"]],
         "shares = trusted curator": [plan.standard_error for plan in plans["shares"]],
     }
-    draw_error_curves(USERS, lines, "A private count: epsilon 1, delta 1e-6", Path(__file__).with_name("errors.png"))
+    panel = {"A private count: epsilon 1, delta 1e-6": drawn(lines)}
+    path = Path(__file__).with_name("errors.png")
+    draw_lines(path, [panel], against="users", measures="standard error of the count")
 
 
 if __name__ == "__main__":

@@ -2,26 +2,25 @@
 
 import math
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+Value = TypeVar("Value", float, NDArray[np.float64])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A value with its standard error and a proved bound: never a bare float.
+class WithError(Generic[Value]):
+    """A value with its standard error and a proved bound, and what is to be known of both.
 
     `bound` holds with probability `confidence` over the protocol's own noise, whatever the data;
     `dropped` counts malformed messages that were left out (the bound is widened by them); `clipped`
     the values that were brought into range first; `simulated` says that the noise came from a seeded
     source and protects nobody.
-
-    >>> print(Estimate(value=312.0, standard_error=1.357, bound=3.0, confidence=0.95))
-    312.0 ± 1.36 (within 3 with 95% confidence)
     """
 
-    value: float
+    value: Value
     standard_error: float
     bound: float
     confidence: float
@@ -29,7 +28,7 @@ class Estimate:
     clipped: int = 0
     simulated: bool = False
 
-    def labelled(self, *, simulated: bool, clipped: int = 0) -> "Estimate":
+    def labelled(self, *, simulated: bool, clipped: int = 0) -> Self:
         """The same answer, with what its maker says about it.
 
         Args:
@@ -39,14 +38,23 @@ class Estimate:
         return replace(self, simulated=simulated, clipped=clipped)
 
     @property
-    def lower(self) -> float:
+    def lower(self) -> Value:
         """The value less the bound."""
         return self.value - self.bound
 
     @property
-    def upper(self) -> float:
+    def upper(self) -> Value:
         """The value plus the bound."""
         return self.value + self.bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(WithError[float]):
+    """A number with its standard error and a proved bound: never a bare float.
+
+    >>> print(Estimate(value=312.0, standard_error=1.357, bound=3.0, confidence=0.95))
+    312.0 ± 1.36 (within 3 with 95% confidence)
+    """
 
     def __str__(self) -> str:
         notes = [f"within {self.bound:,.4g} with {self.confidence:.0%} confidence", *_notes(self)]
@@ -54,42 +62,12 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VectorEstimate:
-    """A vector whose coordinates all have one standard error and one bound.
-
-    `bound` holds for all coordinates at once with probability `confidence`; the other fields are
-    those of Estimate.
+class VectorEstimate(WithError[NDArray[np.float64]]):
+    """A vector whose coordinates all have one standard error and one bound, which holds for all of them at once.
 
     >>> print(VectorEstimate(value=np.array([3.0, -4.0]), standard_error=8.45, bound=24.0, confidence=0.95))
     [ 3.0 -4.0] ± 8.45 each (all within 24 with 95% confidence)
     """
-
-    value: NDArray[np.float64]
-    standard_error: float
-    bound: float
-    confidence: float
-    dropped: int = 0
-    clipped: int = 0
-    simulated: bool = False
-
-    def labelled(self, *, simulated: bool, clipped: int = 0) -> "VectorEstimate":
-        """The same answer, with what its maker says about it.
-
-        Args:
-            simulated: whether the noise came from a seeded source and protects nobody.
-            clipped: how many values were brought into range first.
-        """
-        return replace(self, simulated=simulated, clipped=clipped)
-
-    @property
-    def lower(self) -> NDArray[np.float64]:
-        """The values less the bound."""
-        return self.value - self.bound
-
-    @property
-    def upper(self) -> NDArray[np.float64]:
-        """The values plus the bound."""
-        return self.value + self.bound
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VectorEstimate):

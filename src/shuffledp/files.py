@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, and locks that processes hold on them."""
 
 import errno
+import json
 import os
 import secrets
 import stat
@@ -8,9 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _BETWEEN_TRIES = 0.01
@@ -36,6 +37,29 @@ def _create_beside(target: Path, asked: Path, parameter: str) -> tuple[int, Path
     except OSError as refused:
         problem = "must be in a directory that can be written"
         raise ParameterError(parameter, str(asked), problem, f"not {target.parent}: name another") from refused
+
+
+def read_json(path: Path, parameter: str, *, if_missing: str, if_broken: str) -> Any:
+    """What a JSON file says.
+
+    Args:
+        path: the file.
+        parameter: what the path came from.
+        if_missing: the way out where there is no such file.
+        if_broken: the way out where the file is no JSON document.
+
+    Raises:
+        ParameterError: there is no such file.
+        DataError: it is no JSON document.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ParameterError(parameter, str(path), "must be a file that exists", if_missing) from None
+    except IsADirectoryError:
+        raise ParameterError(parameter, str(path), "must be a file, not a folder", "name the file in it") from None
+    except (ValueError, RecursionError):
+        raise DataError(parameter, str(path), "must be a JSON document", if_broken) from None
 
 
 @contextmanager

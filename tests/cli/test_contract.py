@@ -252,12 +252,12 @@ def test_unknown_words_are_usage_errors(run) -> None:
 
 
 def test_a_bug_exits_1_and_says_where_to_report_it(run, monkeypatch) -> None:
-    from shuffledp.cli import options
+    from shuffledp.cli.asked import Asked
 
     def broken(*_):
         raise RuntimeError("oh")
 
-    monkeypatch.setattr(options.Asked, "choice", broken)
+    monkeypatch.setattr(Asked, "choice", broken)
     code, out, err = run(*PLAN)
     assert code == 1 and out == "" and "CONTRIBUTING.md" in err and "RuntimeError" in err
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.domains import encode_texts, occurring, parse_domain, parse_names, read_codes
-from shuffledp.cli.options import Asked
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.categories import Dates, Hashed, Integers, Names
 from shuffledp.tables.texts import Texts

@@ -104,6 +104,18 @@ def test_the_faults_of_0_1_0(asked, tmp_path: Path) -> None:
     assert asked("simulate", file, "--plan", plan, "--column", "colour")["truth"] == 2
 
 
+def test_a_column_of_words_is_read_by_options_as_by_a_plan(asked, tmp_path: Path) -> None:
+    file, plan = tmp_path / "people.csv", tmp_path / "plan.json"
+    file.write_text("word\n" + "a\nb\nb\n" * 100)
+    words = [*VALUES["heavy-hitters"], *TARGET]
+    # A column of text was refused for not being numbers.
+    typed = asked("simulate", file, "--protocol", "heavy-hitters", *words, "--seed", 1)
+    assert typed["truth"] == {"b": 200} and typed["users"] == 300
+    asked("plan", "heavy-hitters", *USERS, *words, "-o", plan)
+    filed = asked("simulate", file, "--plan", plan, "--seed", 1)
+    assert filed["estimate"] == typed["estimate"] and filed["fingerprint"] == typed["fingerprint"]
+
+
 def test_what_makes_no_sense_is_said(asked, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     asked("plan", "binary-sum", *USERS, *TARGET, "-o", plan)
@@ -149,6 +161,15 @@ def test_a_family_of_another_package_appears_by_itself(asked, capsys, tmp_path: 
     assert made["protocol"] == "dice" and made["sides"] == 6
     for verb in (["explain"], ["simulate", "--synthetic", "--fast", "--seed", 1], ["audit", "--trials", 100]):
         assert asked(*verb, "--plan", plan)["fingerprint"] == made["fingerprint"]
+    # By options, wherever a plan is made by options; they were known to `plan` alone.
+    typed = [*USERS, *TARGET, "--sides", 6]
+    for verb in (["explain", "dice"], ["simulate", "--synthetic", "--fast", "--seed", 1, "--protocol=dice"]):
+        assert asked(*verb, *typed)["fingerprint"] == made["fingerprint"]
+    assert asked("protocols", "dice", *typed)["sides"] == 6
+    error = asked("explain", "dice", *typed, "--colour", "red", code=2)["error"]
+    assert "No such option" in error["message"] and "--colour" in error["message"]
+    assert asked("explain", "dice", "--plan", plan, "--sides", 6, code=2)["error"]["parameter"] == "protocol"
+    assert "No such option" in asked("explain", "binary-sum", *typed, code=2)["error"]["message"]
     with pytest.raises(SystemExit):
         cli.main(["plan", "--help"])
     assert "How many dice show a one" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_a_user_is_in_as_many_batches_as_are_paid_for() -> None:
     # Noise for one batch fewer, or a fifth less of its variance, would not be enough.
     assert calibrate("laplace", made.shufflers_used - 1, PRIVACY).delta(1.0, made.shufflers_used) > 1e-6
     assert LaplaceNoise(made.epoch(3).inner.batch_noise.ratio ** 1.12).delta(1.0, made.shufflers_used) > 1e-6
-    assert made.epoch(2).mechanism.distance <= made.epoch(2).inner.distance_per_batch
+    assert made.epoch(2).mechanism.distance_with(made.epoch(2).users) <= made.epoch(2).inner.distance_per_batch
 
 
 @pytest.mark.parametrize("kind", ["ones", "zeros"])

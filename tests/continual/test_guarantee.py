@@ -51,7 +51,7 @@ def test_shares_of_all_batches_and_tables_of_all_users_are_terms(noise: str) -> 
     )
     assert terms["transport"] + terms["sampling"] <= TRANSPORT_PART * PRIVACY.delta
     # Every batch shows at most its part, and every user of a user's smallest batches draws from tables.
-    assert all(plan.mechanism(size).distance <= plan.distance_per_batch for size in plan.all_sizes)
+    assert all(plan.mechanism(size).distance_with(size) <= plan.distance_per_batch for size in plan.all_sizes)
     part = Fraction(1, plan.slot_users)
     rounded = plan.batch_noise.draws(part) * plan.slot_users * used * plan.batch_noise.table_distance(part)
     assert terms["sampling"] >= delta_of_distance(factor, rounded) > 0

@@ -10,8 +10,9 @@ import pytest
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.batches import batch_mechanism
 from shuffledp.continual.plan import CounterPlan
+from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import BITS, OneHot
+from shuffledp.protocols.domains.summed import BITS, OneHot, Reals, SummedDomain
 from shuffledp.protocols.sums.noise import CoinNoise
 from shuffledp.randomness import RandomBits
 
@@ -92,3 +93,17 @@ def test_a_plan_that_trusts_everybody_says_what_dishonest_seats_take() -> None:
     """All coins of a large batch are in few seats: without them nothing is left."""
     plan = CounterPlan.plan(users=100_000, shufflers=3, privacy=Privacy(1, 1e-6), noise="coins")
     assert plan.epsilon_with(1.0) <= 1 and plan.epsilon_with(0.9) == math.inf
+
+
+@pytest.mark.parametrize("domain", [BITS, Reals(3)])
+def test_where_no_coin_is_left_everything_is_shown(domain: SummedDomain) -> None:
+    """Coins are dealt to a few seats of a large batch: half of its users may hold none of them."""
+    plan = CounterPlan.plan(users=30_000, shufflers=2, privacy=EASY, noise="coins", domain=domain)
+    size = max(plan.all_sizes)
+    assert plan.batch_noise.left(size, size, honest_users(size, 0.5)) == 0
+    assert plan.epsilon_with(0.5) == math.inf
+    for epsilon in (0.0, 2.0, 50.0):
+        assert plan.delta_terms_at(epsilon, 0.5)[0].value == 1.0
+    assert plan.pair(plan.users // 2).delta(2.0) == 1.0
+    with pytest.raises(ParameterError, match="trials"):
+        plan.batch_noise.law(0)

@@ -15,7 +15,8 @@ from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import layout_bound
 from shuffledp.continual.reference import counter_reference
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.continual.request import CountRequest
+from shuffledp.errors import InfeasibleError, ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.schedules.combinatorial import slots
@@ -45,7 +46,8 @@ def test_the_bounds_of_the_design_are_kept(users: int, shufflers: int, noise: st
     [(10**4, 3, 11, 68.5), (10**4, 4, 7, 77.0), (10**5, 4, 14, 112.0), (10**6, 3, 44, 158.5), (10**6, 4, 24, 158.0)],
 )
 def test_layouts_of_the_design_have_its_bounds(users: int, shufflers: int, budget: int, bound: float) -> None:
-    assert layout_bound(users, budget, shufflers, calibrate("laplace", shufflers, PRIVACY), 0.95) == bound
+    asked = CountRequest(users=users, shufflers=shufflers, privacy=PRIVACY)
+    assert layout_bound(asked, budget, shufflers, calibrate("laplace", shufflers, PRIVACY)) == bound
 
 
 @pytest.mark.parametrize(("batches", "coins"), [(1, 80), (2, 148), (4, 288), (10, 716), (20, 1430)])
@@ -216,3 +218,27 @@ def test_no_coin_left_is_no_privacy() -> None:
 def test_a_certificate_that_would_take_days_is_refused() -> None:
     with pytest.raises(InfeasibleError, match="proved bound"):
         certify(CounterPlan.plan(users=10**9, shufflers=4, privacy=PRIVACY))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "coins"])
+@pytest.mark.parametrize("name", ["budget", "shufflers_used"])
+@pytest.mark.parametrize("wrong", [True, 1.5, None, "1"])
+def test_a_schedule_is_whole_numbers(noise: str, name: str, wrong: object) -> None:
+    document = CounterPlan.plan(users=300, shufflers=2, privacy=PRIVACY, noise=noise).document()
+    with pytest.raises(ShuffleDPError, match=name):
+        CounterPlan.from_document(document | {name: wrong})
+
+
+def test_a_fingerprint_is_computed_once_and_not_kept_by_a_changed_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = CounterPlan.plan(users=300, shufflers=2, privacy=PRIVACY, noise="laplace")
+    asked = []
+    decides = CounterPlan._decides
+    monkeypatch.setattr(CounterPlan, "_decides", lambda plan: asked.append(plan) or decides(plan))
+    counter = plan.learner()
+    state = counter.start()
+    for _ in range(3):
+        counter.ask(state)
+        plan.learner().estimate(state)
+    assert asked == [plan]
+    for other in (dataclasses.replace(plan, confidence=0.9), plan.twin(0.5)):
+        assert other.fingerprint != plan.fingerprint

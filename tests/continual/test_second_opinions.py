@@ -15,7 +15,7 @@ from shuffledp.continual.combined_bound import combined_laws
 from shuffledp.continual.counter import Counter, CounterState
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.continual.second_opinions import SecondOpinions, combine, weights
+from shuffledp.continual.second_opinions import SecondOpinions, combine, divisors
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.noise import LaplaceNoise
@@ -43,17 +43,25 @@ def planned(budget: int, shufflers: int, slot_users: int = 3, **change) -> Count
 # --- weights ---------------------------------------------------------------------------------
 
 
+def variances_with(budget: int, shufflers: int) -> list[list[float]]:
+    """Of a batch after its second opinion, without the rounding, in units of a batch's: by level and what is left."""
+    rows = [[1.0] * budget]
+    for table in divisors(budget, shufflers):
+        seconds = [1 + sum(rows[-1][: left + 1]) for left in range(budget)]
+        rows.append([(1 - 1 / q) ** 2 + second / q**2 for q, second in zip(table, seconds, strict=True)])
+    return rows
+
+
 def test_the_divisor_is_the_odd_one_with_the_least_variance() -> None:
     """And the best weight of all, which is no odd whole part, would gain less than two per cent of a batch."""
-    table = weights(12, 5)
+    table, variances = divisors(12, 5), variances_with(12, 5)
     for level in range(2, 6):
         for left in range(1, 13):
-            second = 1 + sum(table.variance(level - 1, inner) for inner in range(1, left + 1))
+            second = 1 + sum(variances[level - 2][:left])
             by_divisor = {q: (1 - 1 / q) ** 2 + second / q**2 for q in range(3, 99, 2)}
-            assert table.divisor(level, left) == min(by_divisor, key=lambda q: by_divisor[q])
-            assert table.variance(level, left) == pytest.approx(by_divisor[table.divisor(level, left)])
+            assert table[level - 2][left - 1] == min(by_divisor, key=lambda q: by_divisor[q])
             least = min(w**2 + (1 - w) ** 2 * second for w in np.linspace(0, 1, 20_001))
-            assert least - 1e-7 <= table.variance(level, left) <= least + 0.02
+            assert least - 1e-7 <= variances[level - 1][left - 1] <= least + 0.02
 
 
 @pytest.mark.parametrize(("budget", "shufflers"), SMALL)
@@ -69,9 +77,7 @@ def test_variances_are_those_of_the_linear_map(budget: int, shufflers: int) -> N
         if end in last:
             second = prefixes[end - 1] + units[schedule.batches + last[end]]
             prefixes[end] += (second - prefixes[end]) / opinions.divisor_at(end)
-    table = weights(budget, shufflers)
-    rows = [[table.variance(level, left) for left in range(1, budget + 1)] for level in range(1, shufflers + 1)]
-    expected = schedule.prefix_sums(opinions.by_batch(np.array(rows)))
+    expected = schedule.prefix_sums(opinions.by_batch(np.array(variances_with(budget, shufflers))))
     np.testing.assert_allclose((prefixes**2).sum(axis=1), expected)
     assert (expected <= schedule.depths + 1e-9).all()
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.arms import ExtraTask, arms_regret, run_extra
+from shuffledp.experiments.arms import ExtraTask, arms_regret
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_the_extra_regret_grows_as_the_theorem_says(result) -> None:
 
 
 def test_small_gaps_cost_no_more_than_the_theorem() -> None:
-    row = run_extra(ExtraTask(arms=3, horizon=10**6, epsilon=2.0, instances=100, seed=1))
+    row = ExtraTask(arms=3, horizon=10**6, epsilon=2.0, instances=100, seed=1).run()
     assert row.extra_mean < 2 * 14 / 2.0 * 3
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.world import MadeReport, World, accept_one, made_report, report_of, rows, small_task
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -19,7 +20,6 @@ from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, ID_BYTES, MESSAGE_BYTES, SentReport, pack_messages
-from shuffledp.testing.service import MadeReport, World, accept_one, made_report, report_of, rows, small_task
 
 Alter = Callable[[int, tuple[SeatInBatch, ...], MadeReport], bytes]
 

@@ -13,6 +13,19 @@ from typing import Any
 
 import pytest
 
+from harness.world import (
+    OpenerHere,
+    Watched,
+    World,
+    accept_one,
+    accept_reports,
+    batch_rows,
+    ciphertexts,
+    made_report,
+    rows,
+    small_task,
+    together,
+)
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.problems import RefusedError
@@ -21,18 +34,6 @@ from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
-from shuffledp.testing.service import (
-    OpenerHere,
-    Watched,
-    World,
-    accept_one,
-    batch_rows,
-    ciphertexts,
-    made_report,
-    rows,
-    small_task,
-    together,
-)
 
 
 @pytest.fixture
@@ -292,7 +293,7 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
     world.add_task(task)
     sent = reports(world, task, users)
     for start in range(0, users, together):
-        world.shuffler.accept(task.id, sent[start : start + together]).result()
+        accept_reports(world.shuffler, task.id, sent[start : start + together]).result()
     # What is longer than a quarter of a page is, but for its beginning, on pages of its own.
     parts = batch_rows(world.stores["shuffler"], "parts")
     assert (max(len(body) for *_, body in parts) > 8192 // 4) == (together > 1)
@@ -329,13 +330,16 @@ def test_uploads_go_on_after_a_commit_that_never_came_to_them(world: World) -> N
         raise sqlite3.OperationalError("database or disk is full")
 
     asked: list[Future[Any]] = []
-    together(store, lambda: (asked.append(store.submit(fails)), asked.append(world.shuffler.accept(task.id, sent[:1]))))
+    together(
+        store,
+        lambda: (asked.append(store.submit(fails)), asked.append(accept_reports(world.shuffler, task.id, sent[:1]))),
+    )
     for each in asked:
         with pytest.raises(RefusedError, match="cannot be written"):
             each.result(timeout=10)
     with no_room_for(world.writers["shuffler"], "BEGIN"), pytest.raises(RefusedError, match="cannot be written"):
-        world.shuffler.accept(task.id, sent[1:2]).result(timeout=10)
-    assert [answer.new for answer in world.shuffler.accept(task.id, sent).result(timeout=10)] == [True] * 3
+        accept_reports(world.shuffler, task.id, sent[1:2]).result(timeout=10)
+    assert [answer.new for answer in accept_reports(world.shuffler, task.id, sent).result(timeout=10)] == [True] * 3
 
 
 def test_a_log_that_was_being_read_is_emptied_later(world: World) -> None:

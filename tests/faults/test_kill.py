@@ -18,6 +18,8 @@ from typing import Any
 
 import httpx
 
+from harness.nursery import ROLES, Servers, servers
+from harness.world import MadeReport, made_report
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
@@ -26,8 +28,6 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport, new_id, pack_upload
-from shuffledp.testing.nursery import ROLES, Servers, servers
-from shuffledp.testing.service import MadeReport, made_report
 
 KILLS = 30
 # Seconds after which nobody tries any longer.

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.crypto import PrivateKey, binding
@@ -30,7 +31,7 @@ def batch(key: PrivateKey, count: int) -> bytes:
 def test_workers_that_were_killed_are_replaced() -> None:
     key = PrivateKey.generate()
     body = batch(key, 50)
-    with Opener(key, processes=1) as opener:
+    with closing(Opener(key, processes=1)) as opener:
         for _ in range(2):
             assert opener.open(body, "t", "1.0.1").payloads.size == 50
             for pid in list(opener._pool._processes):

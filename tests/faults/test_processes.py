@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.nursery import Servers, servers
+from harness.world import made_report, small_task
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey
@@ -18,8 +20,6 @@ from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload
-from shuffledp.testing.nursery import Servers, servers
-from shuffledp.testing.service import made_report, small_task
 
 BITS = RandomBits.secure()
 

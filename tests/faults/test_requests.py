@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import World, batch_rows, made_report, rows, small_task
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.routing import Seat
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body
-from shuffledp.testing.service import World, batch_rows, made_report, rows, small_task
 
 LEASE = 60.0
 # One batch of three reports of three messages may wait, and no second one.

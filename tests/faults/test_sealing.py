@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import World, accept_reports, batch_rows, ciphertexts, made_report, small_task
 from shuffledp.service.problems import NO_ROOM, RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import World, batch_rows, ciphertexts, made_report, small_task
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def reports(world: World, task: Task, count: int) -> list[SentReport]:
 
 
 def accept(world: World, task: Task, sent: list[SentReport]) -> list[Any]:
-    return world.shuffler.accept(task.id, sent).result(timeout=10)
+    return accept_reports(world.shuffler, task.id, sent).result(timeout=10)
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "INSERT INTO arrived", "COMMIT"])
@@ -81,7 +81,7 @@ def test_who_gives_up_does_not_take_the_others_answers(world: World, task: Task)
     sent, asked = reports(world, task, 3), []
 
     def submit(db: Any) -> None:
-        asked.extend(world.shuffler.accept(task.id, [report]) for report in sent)
+        asked.extend(accept_reports(world.shuffler, task.id, [report]) for report in sent)
         assert asked[0].cancel()
 
     world.stores["shuffler"].write(submit)
@@ -99,7 +99,7 @@ def test_an_upload_that_cannot_be_submitted_does_not_block_the_next(
 
     monkeypatch.setattr(world.stores["shuffler"], "submit", no_memory)
     with pytest.raises(MemoryError):
-        world.shuffler.accept(task.id, sent[:1])
+        accept_reports(world.shuffler, task.id, sent[:1])
     monkeypatch.undo()
     assert [answer.new for answer in accept(world, task, sent)] == [True, True]
 
@@ -184,7 +184,7 @@ def test_the_log_is_emptied_though_sending_fails(world: World, task: Task, monke
     def no_room(records: Any, task_id: str, batch_id: str) -> None:
         raise RefusedError(NO_ROOM, "the disk is full")
 
-    monkeypatch.setattr(sqlite_shuffler.SqliteShufflerRecords, "mark_sent", no_room)
+    monkeypatch.setattr(sqlite_shuffler.SqliteShufflerRecords, "purge", no_room)
     with pytest.raises(RefusedError):
         world.shuffler._seal_and_send()
     assert log.stat().st_size == 0

@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+import time
 import types
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
+from harness.nursery import servers
 from shuffledp import BinarySum, Privacy, RandomBits, cli, load_plan, simulate
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
@@ -35,8 +38,10 @@ from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
+from shuffledp.service.client import Client
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.task import Task
+from shuffledp.service.tokens import Tokens
 from shuffledp.testing.protocols import check_protocol
 
 TARGET = Privacy(1, 1e-6)
@@ -188,7 +193,11 @@ class OneCoin(RoundPlan):
 
 
 VOTES: Family[OneCoin] = Family.of(
-    "votes", "How many vote yes.", OneCoin, domain=(DomainParameter("yes", way_out="say which word is a yes"),)
+    "votes",
+    "How many vote yes.",
+    OneCoin,
+    domain=(DomainParameter("yes", way_out="say which word is a yes"),),
+    reads="words",
 )
 
 
@@ -250,8 +259,11 @@ def test_every_verb_of_the_command_line_takes_it(votes, capsys, tmp_path: Path) 
     people = tmp_path / "people.csv"
     people.write_text("vote\n" + "aye\nno\n" * 150)
     assert run("simulate", people, "--column", "vote", "--plan", file, "--seed", 1)["truth"] == 150
+    typed = ["--epsilon", 1, "--delta", "1e-6", "--yes", "aye"]
+    assert run("simulate", people, "--column", "vote", "--protocol", "votes", *typed, "--seed", 1)["truth"] == 150
     run("ledger", "open", ledger, "--population", "panel", "--epsilon", 2, "--delta", "1e-5")
-    assert run("ledger", "spend", ledger, "--plan", file)["entries"][0]["fingerprint"] == made["fingerprint"]
+    for words in (["--plan", file], ["--protocol", "votes", "--users", 300, *typed]):
+        assert run("ledger", "spend", ledger, *words)["entries"][-1]["fingerprint"] == made["fingerprint"]
 
 
 def test_it_is_audited(votes) -> None:
@@ -267,7 +279,36 @@ def test_it_becomes_a_task_and_a_batch_in_pieces_is_an_answer(votes) -> None:
     assert again.plan == plan and again.routing.users == 300 and task.warnings == ()
     reports = plan.randomize(np.arange(300) % 3 == 0, bits=RandomBits.seeded(2))
     pieces = [plan.tally(Batch(reports.payloads[:77], 300)), plan.tally(Batch(reports.payloads[77:], 0))]
-    assert plan.estimate(plan.merge(pieces)) == plan.analyze(Batch(reports.payloads, 300))
+    assert plan.estimate(Tally.merge(pieces)) == plan.analyze(Batch(reports.payloads, 300))
+
+
+def _installed(folder: Path) -> Path:
+    """This file as the one module of a package that is installed there, with its entry point."""
+    about = folder / "votes_package-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: votes-package\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[shuffledp.protocols]\nvotes = votes_package:VOTES\n")
+    shutil.copy(__file__, folder / "votes_package.py")
+    return folder
+
+
+def test_it_is_served_live_over_http(votes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two servers in processes of their own, which know the protocol by the entry point of its package alone."""
+    monkeypatch.syspath_prepend(_installed(tmp_path / "site-packages"))
+    key, tokens, plan = PrivateKey.generate(), Tokens.generate(bits=RandomBits.secure()), _plan()
+    task = Task.create(plan, key.public, bits=RandomBits.secure())
+    with servers(tmp_path, key, tokens) as running:
+        running.add_task(task)
+        with Client(task, running.url("shuffler"), tokens.secrets["enrol"]) as devices:
+            assert devices.report_many(["aye"] * 120 + ["no"] * 180).new == 300
+        deadline = time.monotonic() + 30
+        with running.client("analyzer", "read") as reader:
+            while (said := reader.get(f"/v1/tasks/{task.id}/estimate").json())["estimate"] is None:
+                assert time.monotonic() < deadline, said
+                time.sleep(0.05)
+    assert abs(said["estimate"] - 120) <= 10 * plan.standard_error and said["dropped"] == said["void_batches"] == 0
+    assert (said["standard_error"], said["bound"]) == (plan.standard_error, plan.error_bound)
+    assert (said["time"], said["epsilon"], said["delta"]) == (300, 1, 1e-6)
 
 
 def test_it_is_charged_to_a_ledger(votes, tmp_path: Path) -> None:

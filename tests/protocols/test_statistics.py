@@ -20,6 +20,7 @@ from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
 from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.statistics import Mean, Moments, WeightedMean
 from shuffledp.protocols.statistics.moments import HEIGHT, RADIUS
+from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
@@ -393,7 +394,7 @@ def test_statistics_are_answered_by_one_driver(name: str, method: str) -> None:
         Batch(payloads.payloads[:cut], USERS, None if labels is None else labels[:cut]),
         Batch(payloads.payloads[cut:], 0, None if labels is None else labels[cut:]),
     ]
-    assert plan.estimate(plan.merge(map(plan.tally, pieces))) == plan.analyze(whole)
+    assert plan.estimate(Tally.merge(map(plan.tally, pieces))) == plan.analyze(whole)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -1,37 +1,87 @@
 import math
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pytest
-from scipy import linalg, special, stats
+from scipy import linalg, signal, special, stats
 
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.references.continual import (
-    CuratorSquareRoot,
-    CuratorTree,
-    LocalCounter,
-    best_batch,
-    paper_tree_error_bound,
-)
 from shuffledp.references.continual.horizon import chernoff_bound, gaussian_factor
+from shuffledp.references.continual.local_counter import local_error_bound
 from shuffledp.references.continual.paper_counter import PaperCounter
-from shuffledp.references.continual.square_root import sum_of_squares
+from shuffledp.references.continual.paper_tree import paper_tree_error_bound
+from shuffledp.references.continual.square_root import (
+    best_curator_bound,
+    curator_bounds,
+    square_root_coefficients,
+    sum_of_squares,
+)
+from shuffledp.references.local import LocalRandomizedResponse
 from shuffledp.testing.statistics import assert_deviation, assert_mean
 
 PRIVACY = Privacy(1, 1e-6)
 USERS = 200
 VALUES = np.arange(USERS) % 3 == 0
-# Seven binary digits 1: no time has more noise in a tree.
+# Where no slot of seven users ends.
 HARD = 127
+
+
+@dataclass(frozen=True)
+class SquareRoot:
+    """The curator's mechanism itself, run: what `curator_bounds` bounds."""
+
+    users: int
+    privacy: Privacy
+    batch: int = 1
+
+    @property
+    def slots(self) -> int:
+        return self.users // self.batch
+
+    def standard_error_at(self, time: int) -> float:
+        rows, column = sum_of_squares([time // self.batch, self.slots])
+        return gaussian_standard_deviation(self.privacy) * math.sqrt(float(rows) * float(column))
+
+    def error_bound(self, confidence: float) -> float:
+        return float(curator_bounds(self.users, np.array([self.batch]), self.privacy, confidence)[0])
+
+    def run(self, values, *, generator: np.random.Generator) -> np.ndarray:
+        after, prefixes = np.arange(1, self.users + 1), np.zeros(self.slots + 1)
+        if self.slots:
+            full = np.asarray(values)[: self.slots * self.batch].reshape(self.slots, self.batch)
+            sigma = gaussian_standard_deviation(self.privacy, math.sqrt(float(sum_of_squares(self.slots))))
+            drawn = sigma * generator.standard_normal(self.slots)
+            noise = signal.fftconvolve(square_root_coefficients(self.slots), drawn)[: self.slots]
+            prefixes[1:] = np.cumsum(full.sum(axis=1)) + noise
+        return prefixes[after // self.batch] + (after % self.batch) / 2
+
+
+@dataclass(frozen=True)
+class LocalCounter:
+    """The running sum of all users' randomized responses, each made unbiased: what `local_error_bound` bounds."""
+
+    users: int
+    privacy: Privacy
+
+    def standard_error_at(self, time: int) -> float:
+        return LocalRandomizedResponse(users=time, privacy=self.privacy).standard_error
+
+    def error_bound(self, confidence: float) -> float:
+        return local_error_bound(self.users, self.privacy, confidence)
+
+    def run(self, values, *, generator: np.random.Generator) -> np.ndarray:
+        lie = LocalRandomizedResponse(users=1, privacy=self.privacy).lie_probability
+        answers = np.cumsum(np.asarray(values).astype(bool) ^ (generator.random(self.users) < lie))
+        return (answers - lie * np.arange(1, self.users + 1)) / (1 - 2 * lie)
+
+
 REFERENCES = [
-    CuratorSquareRoot(users=USERS, privacy=PRIVACY),
-    CuratorSquareRoot(users=USERS, privacy=PRIVACY, batch=7),
-    CuratorTree(users=USERS, privacy=PRIVACY),
-    CuratorTree(users=USERS, privacy=PRIVACY, honaker=True),
-    CuratorTree(users=USERS, privacy=PRIVACY, noise="laplace"),
-    CuratorTree(users=USERS, privacy=PRIVACY, noise="laplace", honaker=True),
-    LocalCounter(users=USERS, privacy=PRIVACY),
+    SquareRoot(USERS, PRIVACY),
+    SquareRoot(USERS, PRIVACY, batch=7),
+    LocalCounter(USERS, PRIVACY),
 ]
 
 
@@ -55,10 +105,9 @@ def test_errors_have_the_law_that_is_stated(reference) -> None:
         assert_deviation(errors[:, time - 1], deviation, false_alarm=1e-9)
         with pytest.raises(AssertionError):
             assert_deviation(0.8 * errors[:, time - 1], deviation, false_alarm=1e-9)
-    # Nothing passes the largest deviation.
-    assert reference.standard_error == pytest.approx(
-        max(reference.standard_error_at(time) for time in range(1, USERS + 1))
-    )
+    # Nothing passes the last deviation.
+    largest = max(reference.standard_error_at(time) for time in range(1, USERS + 1))
+    assert reference.standard_error_at(USERS) == pytest.approx(largest)
 
 
 @pytest.mark.parametrize("reference", REFERENCES, ids=repr)
@@ -76,21 +125,17 @@ def test_bounds_are_not_passed_more_often_than_stated(reference, confidence: flo
     [(10**4, 77.1, 59.4), (10**5, 100.5, 80.0), (10**6, 125.8, 102.7), (10**8, 182.1, 154.0)],
 )
 def test_figures_of_the_square_root(users: int, single: float, batched: float) -> None:
-    batch = best_batch(users, PRIVACY, 0.95)
-    assert CuratorSquareRoot(users=users, privacy=PRIVACY).error_bound(0.95) == pytest.approx(single, abs=0.05)
-    best = CuratorSquareRoot(users=users, privacy=PRIVACY, batch=batch).error_bound(0.95)
+    assert curator_bounds(users, np.array([1]), PRIVACY, 0.95)[0] == pytest.approx(single, abs=0.05)
+    best = best_curator_bound(users, PRIVACY, 0.95)
     assert best == pytest.approx(batched, abs=0.05)
-    for other in range(1, 60):
-        assert best <= CuratorSquareRoot(users=users, privacy=PRIVACY, batch=other).error_bound(0.95)
+    assert (best <= curator_bounds(users, np.arange(1, 60), PRIVACY, 0.95)).all()
 
 
 @pytest.mark.parametrize(("users", "epsilon"), [(1, 1.0), (2, 1.0), (30, 1.0), (500, 0.1), (500, 10.0)])
 def test_the_best_batch_is_the_best_of_all(users: int, epsilon: float) -> None:
     privacy = Privacy(epsilon, 1e-6)
-    bounds = [
-        CuratorSquareRoot(users=users, privacy=privacy, batch=batch).error_bound(0.9) for batch in range(1, users + 2)
-    ]
-    assert bounds[best_batch(users, privacy, 0.9) - 1] == min(bounds)
+    bounds = curator_bounds(users, np.arange(1, users + 2), privacy, 0.9)
+    assert best_curator_bound(users, privacy, 0.9) == bounds.min()
 
 
 def test_sums_of_squares_go_on_where_the_expansion_begins() -> None:
@@ -105,63 +150,29 @@ def test_the_square_root_is_one_and_two_times_are_dependent_as_it_says() -> None
     column = np.array([math.comb(2 * k, k) / 4**k for k in range(USERS)])
     root = np.tril(linalg.toeplitz(column))
     np.testing.assert_allclose(root @ root, np.tril(np.ones_like(root)), atol=1e-9)
-    reference = CuratorSquareRoot(users=USERS, privacy=PRIVACY)
-    scale = reference.standard_error / float(sum_of_squares(USERS)) * np.linalg.norm(column)
+    reference = SquareRoot(USERS, PRIVACY)
+    scale = reference.standard_error_at(USERS) / float(sum_of_squares(USERS)) * np.linalg.norm(column)
     errors = errors_of(reference)
     for earlier, later in ((HARD, USERS), (USERS - 1, USERS)):
         change = scale * np.linalg.norm(root[later - 1] - root[earlier - 1])
         assert_deviation(errors[:, later - 1] - errors[:, earlier - 1], change, false_alarm=1e-9)
 
 
-def test_the_tree_has_the_deviations_of_the_design_notes() -> None:
-    sigma = CuratorTree(users=1, privacy=PRIVACY).standard_error
-    plain, honaker = (
-        CuratorTree(users=2**16, privacy=PRIVACY, honaker=h).standard_error / sigma for h in (False, True)
-    )
-    assert plain == pytest.approx(math.sqrt(16 * 17), rel=1e-6)
-    assert honaker == pytest.approx(12.2, abs=0.05)
-
-
-def test_honakers_average_is_the_best_linear_one_of_a_nodes_own_tree() -> None:
-    variances = CuratorTree(users=16, privacy=PRIVACY, honaker=True).node_variances
-    for level in range(5):
-        leaves = 2**level
-        seen = np.concatenate([np.kron(np.eye(leaves >> at), np.ones(1 << at)) for at in range(level + 1)])
-        ones = np.ones(leaves)
-        assert variances[level] == pytest.approx(ones @ np.linalg.solve(seen.T @ seen, ones))
-
-
-@pytest.mark.parametrize("honaker", [False, True])
-def test_a_trees_weights_have_its_variances(honaker: bool) -> None:
-    tree = CuratorTree(users=1000, privacy=PRIVACY, noise="laplace", honaker=honaker)
-    squares, counts = tree._node_weights()
-    np.testing.assert_allclose((squares * counts).sum(axis=1), tree.node_variances)
-
-
-@pytest.mark.parametrize("users", [1, 2, 6, 37, 64, 200])
-def test_one_of_the_hardest_times_has_all_digits_of_any_time(users: int) -> None:
-    hardest = CuratorTree(users=users, privacy=PRIVACY)._hardest_times()
-    assert all(1 <= time <= users for time in hardest)
-    assert all(any(time & hard == time for hard in hardest) for time in range(1, users + 1))
-
-
-@pytest.mark.parametrize("honaker", [False, True])
-def test_a_laplace_trees_bound_is_above_the_exact_tail_of_one_noise(honaker: bool) -> None:
-    tree = CuratorTree(users=1, privacy=PRIVACY, noise="laplace", honaker=honaker)
-    assert math.log(20) <= tree.error_bound(0.95) <= 2.5 * math.log(20)
-
-
 @pytest.mark.parametrize("users", [1, 100, 10**4, 10**8])
 @pytest.mark.parametrize("epsilon", [0.01, 1, 5, 100])
 def test_the_local_bound_is_between_the_last_times_deviation_and_hoeffdings_bound(users: int, epsilon: float) -> None:
-    count = LocalCounter(users=users, privacy=Privacy(epsilon, 1e-6))
+    count = LocalCounter(users, Privacy(epsilon, 1e-6))
     width = 1 / math.tanh(epsilon / 2)
-    assert count.standard_error < count.error_bound(0.95) <= width * math.sqrt(users * math.log(40) / 2) * (1 + 1e-5)
+    assert (
+        count.standard_error_at(users)
+        < count.error_bound(0.95)
+        <= width * math.sqrt(users * math.log(40) / 2) * (1 + 1e-5)
+    )
 
 
 def test_the_local_bound_holds_for_every_number_of_ones() -> None:
     users = 60
-    count = LocalCounter(users=users, privacy=PRIVACY)
+    count = LocalCounter(users, PRIVACY)
     bound, generator = count.error_bound(0.95), np.random.default_rng(3)
     for ones in (0, 20, 60):
         values = (np.arange(users) < ones).astype(int)
@@ -195,60 +206,27 @@ def test_chernoffs_bound_is_the_gaussians_and_above_its_tail() -> None:
     assert gaussian_factor(1, 0.05) == pytest.approx(stats.norm.isf(0.025))
 
 
-@pytest.mark.parametrize("kind", [CuratorSquareRoot, CuratorTree, LocalCounter])
-def test_bad_parameters_are_refused(kind) -> None:
+@pytest.mark.parametrize("bound", [local_error_bound, best_curator_bound])
+def test_bad_parameters_are_refused(bound) -> None:
     with pytest.raises(ParameterError, match="users"):
-        kind(users=0, privacy=PRIVACY)
-    reference = kind(users=4, privacy=PRIVACY)
-    generator = np.random.default_rng(1)
-    for values in ([0, 1, 1], [[0, 1], [1, 0]], [0, 1, 2, 0], [0, 0.5, 1, 1]):
-        with pytest.raises(DataError, match="values"):
-            reference.run(values, generator=generator)
-    for time in (0, 5):
-        with pytest.raises(ParameterError, match="time"):
-            reference.standard_error_at(time)
+        bound(0, PRIVACY, 0.95)
     for confidence in (0.0, 1.0, math.nan):
         with pytest.raises(ParameterError, match="confidence"):
-            reference.error_bound(confidence)
+            bound(4, PRIVACY, confidence)
 
 
-def test_bad_parameters_of_one_reference_are_refused() -> None:
-    for batch in (0, 6):
-        with pytest.raises(ParameterError, match="batch"):
-            CuratorSquareRoot(users=4, privacy=PRIVACY, batch=batch)
-    with pytest.raises(ParameterError, match="noise"):
-        CuratorTree(users=4, privacy=PRIVACY, noise="cauchy")
+def test_bad_parameters_of_the_papers_counters_are_refused() -> None:
     with pytest.raises(ParameterError, match="shufflers"):
         paper_tree_error_bound(100, 0, PRIVACY, 0.95)
-
-
-@pytest.mark.parametrize("users", [1, 2, 3, 5, 8, 33, 64])
-@pytest.mark.parametrize("honaker", [False, True])
-def test_a_trees_estimates_are_those_of_a_plain_loop(users: int, honaker: bool) -> None:
-    tree = CuratorTree(users=users, privacy=PRIVACY, honaker=honaker)
-    values = np.arange(users) % 2
-    draws = np.random.default_rng(4)
-    noise = [tree.node_deviation * draws.standard_normal(users >> level) for level in range(tree.levels)]
-
-    def node(level: int, index: int) -> tuple[float, float]:
-        """Estimate and variance of the node's sum, from itself and all that is below it."""
-        own = values[index << level : (index + 1) << level].sum() + noise[level][index]
-        if level == 0 or not honaker:
-            return own, 1.0
-        (left, variance), (right, _) = node(level - 1, 2 * index), node(level - 1, 2 * index + 1)
-        share = 1 / (1 + 1 / (2 * variance))
-        return share * own + (1 - share) * (left + right), share
-
-    expected = []
-    for time in range(1, users + 1):
-        digits = [level for level in range(tree.levels) if time >> level & 1]
-        expected.append(sum(node(level, (time >> level) - 1)[0] for level in digits))
-    np.testing.assert_allclose(tree.run(values, generator=np.random.default_rng(4)), expected, atol=1e-9)
+    counter = PaperCounter.k_shufflers(users=4, shufflers=1, privacy=PRIVACY)
+    for values in ([0, 1, 1], [[0, 1], [1, 0]], [0, 1, 2, 0], [0, 0.5, 1, 1]):
+        with pytest.raises(DataError, match="values"):
+            counter.run(values, generator=np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("users", [1, 2, 33])
 def test_a_batch_of_more_than_all_users_is_the_midpoint_alone(users: int) -> None:
-    midpoint = CuratorSquareRoot(users=users, privacy=PRIVACY, batch=users + 1)
+    midpoint = SquareRoot(users, PRIVACY, batch=users + 1)
     assert midpoint.error_bound(0.95) == users / 2
     estimates = midpoint.run(np.ones(users), generator=np.random.default_rng(1))
     np.testing.assert_array_equal(estimates, np.arange(1, users + 1) / 2)

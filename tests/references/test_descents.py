@@ -1,6 +1,8 @@
 """Descents of a curator and of the local model: exact composition, steps, and what noise does to them."""
 
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
 from shuffledp.learn.optimize.agd import AgdStage, noise_weight
 from shuffledp.references.curator_descent import CuratorDescent
-from shuffledp.references.local_descent import LocalDescent
 
+LocalDescent = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "local_descent.py"))["LocalDescent"]
 TARGET = Privacy(1, 1e-6)
 
 

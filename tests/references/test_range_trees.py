@@ -11,7 +11,7 @@ TARGET = Privacy(1, 1e-6)
 
 
 def test_the_worst_prefix_is_as_noisy_as_said() -> None:
-    tree = ReferenceTree.of(27, 3, "gaussian", 9.0)
+    tree = ReferenceTree(27, 3, "gaussian", 9.0)
     counts, generator = np.arange(27), np.random.default_rng(1)
     errors = np.array([tree.sample_leaves(counts, generator=generator) - counts for _ in range(3000)])
     prefixes = np.cumsum(errors, axis=1)[:, :-1]
@@ -25,6 +25,6 @@ def test_the_worst_prefix_is_as_noisy_as_said() -> None:
 def test_the_best_is_the_best() -> None:
     curator = best_curator_tree(TARGET, 256)
     for branching in (2, 16):
-        other = ReferenceTree.of(256, branching, "gaussian", (4.22 * np.sqrt(2 * np.log(256) / np.log(branching))) ** 2)
+        other = ReferenceTree(256, branching, "gaussian", (4.22 * np.sqrt(2 * np.log(256) / np.log(branching))) ** 2)
         assert curator.prefix_error <= other.prefix_error * 1.01
     assert best_local_tree(100_000, TARGET, 256).prefix_error > 30 * curator.prefix_error

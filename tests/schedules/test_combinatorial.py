@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.errors import ParameterError
-from shuffledp.schedules.combinatorial import batch_counts, combinatorial_schedule, prefixes_of, slots
+from shuffledp.schedules.combinatorial import batch_counts, combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 from shuffledp.schedules.uniform import uniform_schedule
 
@@ -44,7 +44,7 @@ def test_every_count_of_the_design_by_enumeration(budget: int, shufflers: int) -
         assert schedule.slots == slots(budget, shufflers - 1) + slots(budget - 1, shufflers)
     # Exactly one batch closes with each slot but the last, and an estimate of j batches comes C(j+k-1, k-1) times.
     assert schedule.batches == schedule.slots - 1
-    assert np.bincount(schedule.depths).tolist() == [prefixes_of(j, shufflers) for j in range(budget + 1)]
+    assert np.bincount(schedule.depths).tolist() == [math.comb(j + shufflers - 1, j) for j in range(budget + 1)]
     assert schedule.overlap() <= shufflers
     inside = np.zeros((shufflers, schedule.slots), dtype=int)
     for level, start, end in intervals(schedule):

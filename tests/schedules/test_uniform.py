@@ -6,7 +6,8 @@ import pytest
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.planner import best_layout
-from shuffledp.continual.uniform_tree import best_uniform_tree, prefixes_up_to, slot_users_for, uniform_tree_bound
+from shuffledp.continual.request import CountRequest
+from shuffledp.continual.uniform_tree import best_uniform_tree, prefixes_up_to, slot_users_for
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.schedules.prefixes import PrefixSchedule
@@ -145,26 +146,28 @@ def test_simulated_errors_stay_within_the_bound() -> None:
     [(10**4, 3, 67.5), (10**5, 4, 114.0), (10**6, 1, 448.0), (10**6, 2, 202.0), (10**6, 4, 173.0), (10**9, 8, 430.5)],
 )
 def test_figures_with_discrete_laplace_noise(users: int, shufflers: int, bound: float) -> None:
-    assert uniform_tree_bound(users, shufflers, laplace) == pytest.approx(bound, rel=0.005)
+    assert best_uniform_tree(users, shufflers, laplace).bound == pytest.approx(bound, rel=0.005)
 
 
 def test_coins_are_far_below_the_papers_constants_and_below_plain_gaussian_tails() -> None:
     privacy = Privacy(1, 1e-6)
-    bound = uniform_tree_bound(10**6, 4, lambda levels: calibrate("coins", levels, privacy).law())
+    bound = best_uniform_tree(10**6, 4, lambda levels: calibrate("coins", levels, privacy).law()).bound
     assert bound == pytest.approx(235, abs=2)
     assert bound < 284
 
 
 def test_more_shufflers_are_never_worse_and_the_combinatorial_schedule_is_better() -> None:
-    bounds = [uniform_tree_bound(10**5, shufflers, laplace) for shufflers in (1, 2, 3, 4)]
+    bounds = [best_uniform_tree(10**5, shufflers, laplace).bound for shufflers in (1, 2, 3, 4)]
     assert bounds == sorted(bounds, reverse=True)
     for users in (10**4, 10**6, 10**8):
-        layout = best_layout(users, 4, Privacy(1, 1e-6), family="laplace")
-        assert layout.bound < uniform_tree_bound(users, 4, laplace)
+        privacy = Privacy(1, 1e-6)
+        asked = CountRequest(users=users, shufflers=4, privacy=privacy, noise="laplace", estimator="completed")
+        layout = best_layout(asked)
+        assert layout.bound < best_uniform_tree(users, 4, laplace).bound
 
 
 def test_a_noise_with_a_mean_is_measured_from_it() -> None:
-    assert uniform_tree_bound(1000, 2, lambda _: Binomial(80, 0.5)) < 100
+    assert best_uniform_tree(1000, 2, lambda _: Binomial(80, 0.5)).bound < 100
 
 
 @pytest.mark.parametrize(("users", "shufflers", "confidence"), [(0, 1, 0.95), (10, 0, 0.95), (10, 1, 1.0), (10, 1, 0)])

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from harness.world import OpenerHere, open_here, report_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -22,9 +24,7 @@ from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.clock import SystemClock
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
@@ -36,7 +36,6 @@ from shuffledp.service.store.contract import BatchPart, BatchTotal, Lease, Relea
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_upload
-from shuffledp.testing.service import report_of
 
 COUNTER = {"users": 30, "shufflers": 2, "privacy": Privacy(4, 1e-2), "noise": "coins"}
 # Every bounded protocol, small: a plan, and values that are the extremes of its domain and between.
@@ -124,19 +123,6 @@ def set_clock() -> SetClock:
     return SetClock()
 
 
-@dataclass(frozen=True)
-class Here:
-    """Opens ciphertexts in this process."""
-
-    key: PrivateKey
-
-    def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
-        return open_here(self.key, body, task_id, batch_id)
-
-    def close(self) -> None:
-        pass
-
-
 class Loop:
     """An event loop in a thread of its own, on which applications answer."""
 
@@ -190,13 +176,13 @@ class Service:
     folder: Path
     key: PrivateKey
     tokens: Tokens
-    clock: Any = field(default_factory=SystemClock)
+    clock: Callable[[], float] = time.time
     lease_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
         self.analyzer = AnalyzerServer(
-            open_analyzer_store(self.folder / "analyzer.db"), key=self.key, opener=Here(self.key)
+            open_analyzer_store(self.folder / "analyzer.db"), key=self.key, opener=OpenerHere(self.key)
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(
@@ -384,7 +370,7 @@ class Desks:
         bits = RandomBits.secure()
         front: Any = ShufflerMemory()
         back: Any = AnalyzerMemory()
-        shuffler = ShufflerDesk(routings={TASK: self.task.routing}, clock=SystemClock(), bits=bits)
+        shuffler = ShufflerDesk(routings={TASK: self.task.routing}, bits=bits)
         analyzer = AnalyzerDesk({TASK: self.task})
         for value in values:
             seat = shuffler.take_seat(front, TASK)

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import OpenerHere
 from shuffledp.errors import ParameterError
 from shuffledp.service import store as stores
 from shuffledp.service.analyzer.server import AnalyzerServer
@@ -34,7 +35,6 @@ from shuffledp.service.store.contract import (
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport
-from shuffledp.testing.service import OpenerHere
 
 Key = tuple[str, str]
 
@@ -124,10 +124,8 @@ class Mixing:
     def sealed(self, task_id: str, batch_id: str) -> bytes | None:
         return self.done[task_id, batch_id] if (task_id, batch_id) in self.waiting() else None
 
-    def mark_sent(self, task_id: str, batch_id: str) -> None:
-        self.sent.add((task_id, batch_id))
-
     def purge(self, task_id: str, batch_id: str) -> bool:
+        self.sent.add((task_id, batch_id))
         self.done[task_id, batch_id] = b""
         return True
 

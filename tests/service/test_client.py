@@ -16,6 +16,7 @@ import httpx
 import numpy as np
 import pytest
 
+from harness.world import report_of
 from shuffledp import BinarySum, Privacy, VectorSum
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError, RandomnessError
@@ -30,7 +31,6 @@ from shuffledp.service.store.sqlite.outbox import REFUSED
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, position_of, split_single_body, unpack_messages, unpack_upload
-from shuffledp.testing.service import report_of
 
 KEY = PrivateKey.generate()
 TOKENS = Tokens.generate(bits=RandomBits.secure())
@@ -63,7 +63,7 @@ class Shuffler:
     def __init__(self, folder: Path, *tasks: Task) -> None:
         self.clock = MockClock()
         self.server = ShufflerServer(
-            open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, clock=self.clock
+            open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, clock=self.clock.now
         )
         for task in tasks:
             self.server.add_task(task.text)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.world import report_of
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
@@ -18,7 +19,6 @@ from shuffledp.service import crypto
 from shuffledp.service.client import making
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES
-from shuffledp.testing.service import report_of
 from shuffledp.testing.statistics import assert_law
 
 ORDERS = {order: number for number, order in enumerate(permutations(range(4)))}

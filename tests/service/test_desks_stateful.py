@@ -1,4 +1,4 @@
-"""Servers under everything that can happen to them (`shuffledp.testing.machine`); those wrong on purpose are caught."""
+"""Servers under everything that can happen to them (`harness.machine`); those wrong on purpose are caught."""
 
 from concurrent.futures import Future
 from pathlib import Path
@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from harness.machine import run
+from harness.model import WrongError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
@@ -16,8 +18,6 @@ from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.store.sqlite.shuffler import SqliteShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES
-from shuffledp.testing.machine import run
-from shuffledp.testing.model import WrongError
 
 SEEDS, STEPS = 6, 600
 
@@ -58,7 +58,7 @@ class PurgesBeforeSending(ShufflerServer):
 
     def _send(self, task_id: str, batch_id: str) -> bool:
         batch = self._store.read(lambda records: records.sealed(task_id, batch_id))
-        self._store.write(lambda records: records.mark_sent(task_id, batch_id))
+        self._store.write(lambda records: records.purge(task_id, batch_id))
         if batch is not None:
             self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", batch)
         return True

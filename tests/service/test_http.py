@@ -16,10 +16,11 @@ from shuffledp.service import chores as chores_module
 from shuffledp.service import http as http_module
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.chores import Chores
-from shuffledp.service.http import JsonLines, read_body
+from shuffledp.service.http import read_body
 from shuffledp.service.problems import TOO_SLOW, RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.task import Task
+from shuffledp.service.telemetry import JsonLines
 
 
 def test_a_request_leaves_no_line_that_says_where_it_came_from(

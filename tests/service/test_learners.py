@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from harness.world import OpenerHere, World, accept_reports, made_report, report_of, rows, small_task
 from shuffledp.continual.counter import CounterState
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -23,7 +24,6 @@ from shuffledp.service.openapi import ARROW
 from shuffledp.service.store import open_analyzer_store
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import OpenerHere, World, made_report, report_of, rows, small_task
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def batches_of(world: World, task: Task, users: int) -> list[tuple[str, bytes]]:
     world.add_task(task)
     seats = world.shuffler.take_seats(task.id, users).result()
     sent = [SentReport(world.new_id(), s.seat, made_report(task, s.batches, bits=world.bits).body) for s in seats]
-    world.shuffler.accept(task.id, sent).result()
+    accept_reports(world.shuffler, task.id, sent).result()
     world.shuffler.seal_full()
     world.network.deliver = lambda *_: True
     assert world.shuffler.send_waiting()
@@ -151,7 +151,7 @@ def spoken(world: World, task: Task, values: list[Any], spoiled: int = 0) -> lis
     bodies = [report_of(task, v, seat.batches, bits=world.bits) for v, seat in zip(values, seats, strict=True)]
     bodies = [bytes(len(body)) for body in bodies[:spoiled]] + bodies[spoiled:]
     sent = [SentReport(world.new_id(), seat.seat, body) for seat, body in zip(seats, bodies, strict=True)]
-    world.shuffler.accept(task.id, sent).result()
+    accept_reports(world.shuffler, task.id, sent).result()
     world.shuffler.seal_full()
     assert world.shuffler.send_waiting()
     world.analyzer.read_all()

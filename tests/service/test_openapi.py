@@ -19,16 +19,19 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 from shuffledp.randomness import RandomBits
-from shuffledp.service.openapi import ANALYZER, ARROW, BINARY, SHUFFLER, openapi_document
+from shuffledp.service.analyzer.app import AnalyzerEndpoints
+from shuffledp.service.openapi import ARROW, BINARY, openapi_document, operations_of
 from shuffledp.service.problems import KINDS, MEDIA_TYPE
 from shuffledp.service.serving import Address, uvicorn_server
+from shuffledp.service.shuffler.app import ShufflerEndpoints
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ROLES
 from shuffledp.service.wire import SentReport, new_id, pack_upload, single_body
 
 SECURE = RandomBits.secure()
 DOCUMENTS = {
-    role: openapi_document(role, operations) for role, operations in (("shuffler", SHUFFLER), ("analyzer", ANALYZER))
+    role: openapi_document(role, operations_of(endpoints).values())
+    for role, endpoints in (("shuffler", ShufflerEndpoints), ("analyzer", AnalyzerEndpoints))
 }
 SERVERS = tuple(DOCUMENTS)
 OPERATIONS = [

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.world import report_of, tables_of
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.openapi import BINARY
@@ -20,7 +21,6 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ROLES, Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload, single_body
-from shuffledp.testing.service import report_of, tables_of
 
 SECURE = RandomBits.secure()
 JSON = "application/json"
@@ -355,7 +355,7 @@ def test_a_seat_of_another_task(served: tuple[Any, Task], make_task: Callable[..
 
 
 def test_a_seat_whose_lease_ran_out(make_service: Callable[..., Any], make_task: Any, set_clock: Any) -> None:
-    service = make_service(clock=set_clock, lease_seconds=60.0)
+    service = make_service(clock=set_clock.now, lease_seconds=60.0)
     task = service.add(make_task("running count"))
     seat, batches = take(service, task)
     report = report_of(task, 1, batches, bits=SECURE)

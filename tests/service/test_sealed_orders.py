@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.world import accept_reports, batch_rows
 from shuffledp.randomness import RandomBits
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import desk as shuffler_desk
@@ -20,7 +21,6 @@ from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
-from shuffledp.testing.service import batch_rows
 
 BITS = RandomBits.seeded(31)
 
@@ -66,7 +66,7 @@ class Sealing:
             for user, seat in enumerate(seats)
         ]
         for part in np.array_split(np.arange(users), uploads):
-            answers = self.server.accept(task_id, [reports[user] for user in part]).result(timeout=30)
+            answers = accept_reports(self.server, task_id, [reports[user] for user in part]).result(timeout=30)
             assert answers == [Accepted(new=True)] * len(part)
         return task_id
 

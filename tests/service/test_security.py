@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from scipy import special
 
+from harness.world import report_of, tables_of
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -43,7 +44,6 @@ from shuffledp.service.store.sqlite.shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_upload, single_body
-from shuffledp.testing.service import report_of, tables_of
 from shuffledp.testing.statistics import assert_law, assert_not_law
 
 FALSE_ALARM = 1e-9
@@ -56,7 +56,7 @@ PROCESS = """
 import json, socket, sys
 from pathlib import Path
 given = json.loads(sys.stdin.readline())
-from shuffledp.service.http import log_to_stderr
+from shuffledp.service.telemetry import log_to_stderr
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.tokens import Tokens

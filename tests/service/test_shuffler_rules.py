@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.world import accept_reports, batch_rows
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing
@@ -14,7 +15,6 @@ from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
-from shuffledp.testing.service import batch_rows
 
 BITS = RandomBits.seeded(61)
 USERS = 12
@@ -37,7 +37,7 @@ class Shuffling:
         return [SentReport(new_id(bits=BITS), seat.seat, body_of(place)) for place, seat in enumerate(seats)]
 
     def accept(self, *reports: SentReport) -> list[Accepted | str]:
-        answers = self.server.accept(self.task_id, list(reports)).result(timeout=30)
+        answers = accept_reports(self.server, self.task_id, list(reports)).result(timeout=30)
         return [answer.kind.name if isinstance(answer, RefusedError) else answer for answer in answers]
 
 
@@ -155,7 +155,7 @@ def test_each_level_of_a_report_goes_into_its_own_batch(tmp_path: Path) -> None:
             for piece in pieces:
                 expected[names[piece[1]]].append(piece)
             reports.append(SentReport(new_id(bits=BITS), seat.seat, b"".join(pieces)))
-        server.accept(task_id, reports).result(timeout=30)
+        accept_reports(server, task_id, reports).result(timeout=30)
     assert server.seal_full() and server.send_waiting()
     server.stop()
     got = {

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.world import open_here
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.analyzer.opening import Opener, open_here
+from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.problems import BUSY, RefusedError
 from shuffledp.service.store import open_analyzer_store
@@ -28,7 +30,7 @@ from shuffledp.service.wire import Unpacked, pack_messages
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with SqliteStore(tmp_path / "store.db", "CREATE TABLE t (x INTEGER)", kind="test", version=1) as made:
+    with closing(SqliteStore(tmp_path / "store.db", "CREATE TABLE t (x INTEGER)", label="test 1")) as made:
         yield made
 
 
@@ -39,7 +41,7 @@ def rows(store: SqliteStore) -> list[int]:
 def test_only_the_owner_may_read_a_store_and_its_log(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with SqliteStore(tmp_path / "mine.db", "CREATE TABLE t (x)", kind="test", version=1) as store:
+        with closing(SqliteStore(tmp_path / "mine.db", "CREATE TABLE t (x)", label="test 1")) as store:
             store.write(lambda db: db.execute("INSERT INTO t VALUES (7)"))
             files = list(tmp_path.glob("mine.db*"))
             secret = [file for file in files if file.stat().st_size]
@@ -181,6 +183,6 @@ def test_what_does_not_open_is_counted(key: PrivateKey) -> None:
     )
     opened = open_here(key, b"".join(sealed), "task", "1.0.1")
     assert (opened.payloads.size, opened.fillers, opened.malformed) == (2, 2, 3)
-    with Opener(key, processes=1) as opener:
+    with closing(Opener(key, processes=1)) as opener:
         again = opener.open(b"".join(sealed), "task", "1.0.1")
     assert (again.payloads.size, again.fillers, again.malformed) == (2, 2, 3)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.world import open_here, report_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.privacy import Privacy
@@ -17,11 +18,9 @@ from shuffledp.protocols.distinct_elements import DistinctElements
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.randomness import RandomBits
-from shuffledp.service.analyzer.opening import open_here
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
-from shuffledp.testing.service import report_of
 
 SECURE = RandomBits.secure()
 TINY = {"users": 20, "privacy": Privacy(2, 1e-3)}

@@ -1,7 +1,6 @@
 import gzip
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.tables.columns import read_column, stream_column
+from shuffledp.errors import DataError
+from shuffledp.tables.columns import read_column
 
 BITS = np.random.default_rng(7).integers(0, 2, 5_000)
 
@@ -28,8 +27,7 @@ def save(path: Path, content: Any) -> Path:
 
 def refuse(path: Path, column: str | None = None, *, parameter: str) -> DataError:
     with pytest.raises(DataError) as caught:
-        for _ in stream_column(path, column, rows=1_000):
-            pass
+        read_column(path, column)
     error = caught.value
     assert error.parameter == parameter
     message = str(error)
@@ -53,16 +51,10 @@ def table_in(folder: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "npy"])
 class TestEveryFormat:
-    def test_streams_in_chunks_that_add_up_to_the_whole(self, tmp_path: Path, kind: str) -> None:
-        path = table_in(tmp_path, kind)
-        chunks = list(stream_column(path, "bit", rows=768))
-        assert [len(chunk) for chunk in chunks] == [768] * 6 + [392]
-        np.testing.assert_array_equal(np.concatenate(chunks), BITS)
-        np.testing.assert_array_equal(read_column(path, "bit"), BITS)
-        assert all(chunk.dtype == np.int64 and chunk.flags.writeable for chunk in chunks)
-
-    def test_gives_no_empty_chunk_when_rows_divide_the_table(self, tmp_path: Path, kind: str) -> None:
-        assert [len(chunk) for chunk in stream_column(table_in(tmp_path, kind), "bit", rows=2_500)] == [2_500] * 2
+    def test_reads_the_whole(self, tmp_path: Path, kind: str) -> None:
+        column = read_column(table_in(tmp_path, kind), "bit")
+        np.testing.assert_array_equal(column, BITS)
+        assert column.dtype == np.int64 and column.flags.writeable and not isinstance(column, np.memmap)
 
     def test_reads_floats(self, tmp_path: Path, kind: str) -> None:
         weights = read_column(table_in(tmp_path, kind), "weight")
@@ -103,14 +95,6 @@ class TestEveryFormat:
         error = refuse(path, "x", parameter="file")
         assert error.value == str(path)
         assert "must exist" in str(error)
-
-    def test_checks_file_and_column_before_the_first_chunk_is_asked_for(self, tmp_path: Path, kind: str) -> None:
-        with pytest.raises(DataError):
-            stream_column(table_in(tmp_path, kind), "bits")
-
-    def test_refuses_chunks_of_nothing(self, tmp_path: Path, kind: str) -> None:
-        with pytest.raises(ParameterError, match="rows must be >= 1, got 0"):
-            stream_column(table_in(tmp_path, kind), "bit", rows=0)
 
 
 def test_refuses_a_directory(tmp_path: Path) -> None:
@@ -284,22 +268,10 @@ class TestParquet:
         assert column.dtype == np.float64
         np.testing.assert_array_equal(column, BITS)
 
-    def test_streams_across_row_groups(self, tmp_path: Path) -> None:
+    def test_reads_across_row_groups(self, tmp_path: Path) -> None:
         path = tmp_path / "groups.parquet"
         pq.write_table(pa.table({"x": BITS}), path, row_group_size=700)
-        chunks = list(stream_column(path, "x", rows=2_000))
-        assert [len(chunk) for chunk in chunks] == [2_000, 2_000, 1_000]
-        np.testing.assert_array_equal(np.concatenate(chunks), BITS)
-
-    @pytest.mark.parametrize("groups", [100_000, 4_000_000])
-    def test_holds_little_of_a_large_column(self, tmp_path: Path, groups: int) -> None:
-        path = tmp_path / "big.parquet"
-        values = np.random.default_rng(1).integers(0, 1 << 62, 4_000_000)
-        pq.write_table(pa.table({"x": values}), path, row_group_size=groups, use_dictionary=False)
-        before = pa.total_allocated_bytes()
-        held = [pa.total_allocated_bytes() - before for _ in stream_column(path, "x", rows=1 << 16)]
-        assert len(held) == 62
-        assert max(held) < values.nbytes / 4
+        np.testing.assert_array_equal(read_column(path, "x"), BITS)
 
     def test_tells_a_name_from_the_path_of_a_nested_one(self, tmp_path: Path) -> None:
         path = save(tmp_path / "dots.parquet", {"a.b": [2, 2], "a": [1, 1]})
@@ -363,25 +335,6 @@ class TestParquet:
 
 
 class TestNpy:
-    def test_streams_three_million_values_without_loading_them(self, tmp_path: Path) -> None:
-        path = tmp_path / "big.npy"
-        values = np.lib.format.open_memmap(path, mode="w+", dtype=np.int64, shape=(3_000_000,))
-        values[:] = np.arange(3_000_000)
-        del values
-        tracemalloc.start()
-        try:
-            sizes, total = [], 0
-            for chunk in stream_column(path):
-                assert not isinstance(chunk, np.memmap)
-                sizes.append(len(chunk))
-                total += int(chunk.sum())
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert sizes == [1 << 18] * 11 + [3_000_000 - 11 * (1 << 18)]
-        assert total == 3_000_000 * 2_999_999 // 2
-        assert peak < 24_000_000 / 2
-
     @pytest.mark.parametrize("dtype", ["bool", "int8", "<u2", ">i4", "uint64"])
     def test_keeps_integers_and_booleans_as_they_are(self, tmp_path: Path, dtype: str) -> None:
         column = read_column(save(tmp_path / "a.npy", BITS.astype(dtype)))

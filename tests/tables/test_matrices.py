@@ -1,7 +1,6 @@
 import gzip
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.tables.matrices import read_matrix, stream_matrix
+from shuffledp.errors import DataError
+from shuffledp.tables.matrices import read_matrix
 
 MATRIX = np.random.default_rng(7).integers(-8, 9, (5_000, 3)) / [1, 2, 4]
 NAMES = ["x", "y", "z"]
@@ -30,8 +29,7 @@ def save(path: Path, content: Any) -> Path:
 
 def refuse(path: Path, columns: Sequence[str] | None = None, *, parameter: str) -> DataError:
     with pytest.raises(DataError) as caught:
-        for _ in stream_matrix(path, columns, rows=1_000):
-            pass
+        read_matrix(path, columns)
     error = caught.value
     assert error.parameter == parameter
     message = str(error)
@@ -54,33 +52,14 @@ def matrix_in(folder: Path, kind: str, matrix: Any = MATRIX, *, users: bool = Fa
     return save(folder / f"table.{kind}", gzip.compress(data) if kind == "csv.gz" else data)
 
 
-def large_matrix_in(folder: Path, kind: str, copies: int) -> Path:
-    if not kind.startswith("csv"):
-        return matrix_in(folder, kind, np.tile(MATRIX, (copies, 1)))
-    header, body = matrix_in(folder, "csv").read_bytes().split(b"\n", 1)
-    data = header + b"\n" + body * copies
-    return save(folder / f"large.{kind}", gzip.compress(data, compresslevel=1) if kind == "csv.gz" else data)
-
-
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "npy"])
 class TestEveryFormat:
-    def test_streams_in_chunks_that_add_up_to_the_whole(self, tmp_path: Path, kind: str) -> None:
-        path = matrix_in(tmp_path, kind)
-        chunks = list(stream_matrix(path, rows=768))
-        assert [chunk.shape for chunk in chunks] == [(768, 3)] * 6 + [(392, 3)]
-        np.testing.assert_array_equal(np.concatenate(chunks), MATRIX)
-        for chunk in chunks:
-            assert type(chunk) is np.ndarray
-            assert chunk.dtype == np.float64 and chunk.dtype.isnative
-            assert chunk.flags.c_contiguous and chunk.flags.writeable
-
     def test_reads_the_whole(self, tmp_path: Path, kind: str) -> None:
         matrix = read_matrix(matrix_in(tmp_path, kind))
-        assert matrix.dtype == np.float64 and matrix.flags.c_contiguous
+        assert type(matrix) is np.ndarray
+        assert matrix.dtype == np.float64 and matrix.dtype.isnative
+        assert matrix.flags.c_contiguous and matrix.flags.writeable
         np.testing.assert_array_equal(matrix, MATRIX)
-
-    def test_gives_no_empty_chunk_when_rows_divide_the_table(self, tmp_path: Path, kind: str) -> None:
-        assert [len(chunk) for chunk in stream_matrix(matrix_in(tmp_path, kind), rows=2_500)] == [2_500] * 2
 
     def test_takes_the_suffix_in_any_case(self, tmp_path: Path, kind: str) -> None:
         path = matrix_in(tmp_path, kind)
@@ -110,27 +89,6 @@ class TestEveryFormat:
         whole = matrix_in(tmp_path, kind).read_bytes()
         path = save(tmp_path / f"cut.{kind}", whole[: len(whole) // 2] + b"," * 9)
         refuse(path, parameter="file")
-
-    def test_refuses_chunks_of_nothing(self, tmp_path: Path, kind: str) -> None:
-        with pytest.raises(ParameterError, match="rows must be >= 1, got 0"):
-            stream_matrix(matrix_in(tmp_path, kind), rows=0)
-
-    def test_holds_little_of_a_large_file(self, tmp_path: Path, kind: str) -> None:
-        copies = 300
-        path = large_matrix_in(tmp_path, kind, copies)
-        before, of_arrow, rows = pa.total_allocated_bytes(), 0, 0
-        tracemalloc.start()
-        try:
-            for chunk in stream_matrix(path, rows=10_000):
-                rows += len(chunk)
-                of_arrow = max(of_arrow, pa.total_allocated_bytes() - before)
-            _, of_numpy = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert rows == copies * len(MATRIX)
-        assert of_numpy < copies * MATRIX.nbytes / 3
-        # Of a CSV file pyarrow reads some 64 MiB of text ahead, however large the file is.
-        assert of_arrow < (1 << 27 if kind.startswith("csv") else copies * MATRIX.nbytes / 3)
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
@@ -168,10 +126,6 @@ class TestNamedColumns:
     def test_are_not_the_letters_of_one_name(self, tmp_path: Path, kind: str) -> None:
         error = refuse(matrix_in(tmp_path, kind), "xyz", parameter="columns")
         assert error.way_out == "for one column write ['xyz']"
-
-    def test_are_checked_before_the_first_chunk_is_asked_for(self, tmp_path: Path, kind: str) -> None:
-        with pytest.raises(DataError):
-            stream_matrix(matrix_in(tmp_path, kind), ["w"])
 
 
 def test_refuses_an_unknown_suffix(tmp_path: Path) -> None:
@@ -260,10 +214,9 @@ class TestParquet:
         path = save(tmp_path / "a.parquet", {"x": [1, 2], "y": pa.nulls(2)})
         assert refuse(path, parameter="column").value == "none in row 1"
 
-    def test_streams_across_row_groups(self, tmp_path: Path) -> None:
+    def test_reads_across_row_groups(self, tmp_path: Path) -> None:
         path = tmp_path / "groups.parquet"
         pq.write_table(pa.table(dict(zip(NAMES, MATRIX.T, strict=True))), path, row_group_size=700)
-        assert [len(chunk) for chunk in stream_matrix(path, rows=2_000)] == [2_000, 2_000, 1_000]
         np.testing.assert_array_equal(read_matrix(path), MATRIX)
 
     def test_tells_a_name_from_the_path_of_a_nested_one(self, tmp_path: Path) -> None:
@@ -288,16 +241,12 @@ class TestNpy:
 
     def test_takes_one_dimension_for_one_column(self, tmp_path: Path) -> None:
         path = save(tmp_path / "a.npy", np.arange(5))
-        assert [chunk.tolist() for chunk in stream_matrix(path, rows=3)] == [[[0], [1], [2]], [[3], [4]]]
+        assert read_matrix(path).tolist() == [[0], [1], [2], [3], [4]]
 
     def test_turns_columns_saved_one_after_another_into_rows(self, tmp_path: Path) -> None:
         path = save(tmp_path / "a.npy", np.asfortranarray(MATRIX))
-        assert all(chunk.flags.c_contiguous for chunk in stream_matrix(path, rows=1_000))
+        assert read_matrix(path).flags.c_contiguous
         np.testing.assert_array_equal(read_matrix(path), MATRIX)
-
-    def test_sizes_its_chunks_by_their_values(self, tmp_path: Path) -> None:
-        path = save(tmp_path / "wide.npy", np.zeros((3_000, 1 << 10), dtype=np.int8))
-        assert [len(chunk) for chunk in stream_matrix(path)] == [1_024, 1_024, 952]
 
     def test_has_no_names_to_choose_by(self, tmp_path: Path) -> None:
         error = refuse(save(tmp_path / "a.npy", MATRIX), ["x", "y"], parameter="columns")

@@ -20,6 +20,10 @@ class SymmetricDifference(IntegerLaw):
         return 0.0
 
     @property
+    def is_symmetric(self) -> bool:
+        return True
+
+    @property
     def support(self) -> tuple[float, float]:
         return -math.inf, math.inf
 

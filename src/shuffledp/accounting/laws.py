@@ -32,6 +32,11 @@ class IntegerLaw(ABC):
         """Whether log-concavity is proved: then the curve of a shift is one tail in each direction."""
 
     @property
+    def is_symmetric(self) -> bool:
+        """Whether the law is its own mirror image: then both directions of a shift have one curve."""
+        return False
+
+    @property
     def largest_log_ratio(self) -> float:
         """The supremum of |log P[k]/P[k-1]|: a shift by 1 is pure epsilon-private for this epsilon."""
         return math.inf
@@ -157,6 +162,10 @@ class Binomial(IntegerLaw):
         return self.trials * self.p * (1 - self.p)
 
     @property
+    def is_symmetric(self) -> bool:
+        return self.p == 0.5
+
+    @property
     def is_log_concave(self) -> bool:
         return True
 
@@ -264,6 +273,10 @@ class DiscreteLaplace(IntegerLaw):
     @property
     def variance(self) -> float:
         return 2 * self.p / (1 - self.p) ** 2
+
+    @property
+    def is_symmetric(self) -> bool:
+        return True
 
     @property
     def is_log_concave(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from shuffledp.accounting.recorded import pair_document, pair_from_document
 from shuffledp.accounting.spending import Entry, Left, Spending, spent, what_is_left
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.files import locked, settle_name, whole_file
+from shuffledp.files import locked, read_json, settle_name, whole_file
 from shuffledp.privacy import Privacy
 
 __all__ = ["LOCK_TIMEOUT", "SCHEMA", "Account", "Entry", "Ledger", "Left", "entry_document"]
@@ -207,17 +207,8 @@ class Ledger:
 
 
 def _read(path: Path) -> Account:
-    try:
-        document = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ParameterError(
-            "ledger", str(path), "must be a file that exists", "make it with `shuffledp ledger open`"
-        ) from None
-    except IsADirectoryError:
-        raise ParameterError("ledger", str(path), "must be a file, not a folder", "name the file in it") from None
-    except (ValueError, RecursionError):
-        raise DataError("ledger", str(path), "must be a JSON document", _RESTORE) from None
-    return Account.from_document(document)
+    way_out = "make it with `shuffledp ledger open`"
+    return Account.from_document(read_json(path, "ledger", if_missing=way_out, if_broken=_RESTORE))
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:

@@ -26,11 +26,13 @@ _CLAIM, _GAUSSIAN = "claim", "gaussian"
 _LARGEST_WHOLE = 1 << 53
 _LARGEST_SHIFT = 1e3
 _MOST_TIMES = 1 << 20
+# Composing a pair takes an array of all outcomes within about twelve deviations on each side.
+_LARGEST_SPREAD = 1e6
 _RESTORE = "restore the file from a copy"
 
 
 def pair_document(pair: DominatingPair) -> dict[str, Any] | None:
-    """The pair as JSON, or None where a pair has no such form.
+    """The pair as JSON, or None where a pair has no such form or is too wide to be composed again.
 
     >>> pair_document(ShiftPair(Binomial(80, 0.5)))
     {'law': 'binomial', 'trials': 80, 'p': 0.5, 'shift': 1}
@@ -43,6 +45,8 @@ def pair_document(pair: DominatingPair) -> dict[str, Any] | None:
         once = pair_document(pair.pair)
         return None if once is None else {**once, "times": pair.times}
     if type(pair) is not ShiftPair or type(pair.noise) not in _NAMES:
+        return None
+    if pair.noise.standard_deviation + pair.shift > _LARGEST_SPREAD:
         return None
     parameters = {name: getattr(pair.noise, name) for name in _parameters(type(pair.noise))}
     return {"law": _NAMES[type(pair.noise)], **parameters, "shift": pair.shift}

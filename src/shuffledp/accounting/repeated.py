@@ -7,12 +7,16 @@ from functools import cached_property
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.pairs import Atoms, DominatingPair, ShiftPair
+from shuffledp.accounting.worst_case import EitherOrder
 from shuffledp.errors import ParameterError
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatedPair(DominatingPair):
-    """A symmetric pair, independently several times: both directions are equal.
+    """A pair, independently several times, each time in either direction.
+
+    A replaced value may rise in one batch and fall in the next, so that a shift by asymmetric noise is composed as
+    the larger of its two directions (see `EitherOrder`); any other pair that is repeated must be symmetric.
 
     >>> once = GaussianPair(0.2)
     >>> RepeatedPair(once, 4).delta(2.0) < 1e-5 < RepeatedPair(once, 4).delta(0.5)
@@ -38,7 +42,8 @@ class RepeatedPair(DominatingPair):
 
     @cached_property
     def _composition(self) -> Composition:
-        return Composition([(self.pair, self.times)])
+        one_sided = isinstance(self.pair, ShiftPair) and not self.pair.noise.is_symmetric
+        return Composition([(EitherOrder(self.pair) if one_sided else self.pair, self.times)])
 
     def forward(self, epsilon: float) -> float:
         # Where every single one is pure, so are all together: the composition's grid would leave a residue.

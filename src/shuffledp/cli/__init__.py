@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.errors import ShuffleDPError
 
 DONE, BUG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -22,11 +22,8 @@ def _run(words: list[str]) -> int:
     as_json = "--json" in words
     try:
         return int(app(words, standalone_mode=False, prog_name="shuffledp") or DONE)
-    except ParameterError as error:
-        fail(str(error), parameter=error.parameter, value=error.value, as_json=as_json)
-        return BAD_INPUT
     except ShuffleDPError as error:
-        fail(str(error), as_json=as_json)
+        fail(str(error), getattr(error, "parameter", None), getattr(error, "value", None), as_json=as_json)
         return BAD_INPUT
     except USAGE_ERROR as error:
         fail(*_usage(error, words), as_json=as_json)

@@ -3,31 +3,19 @@
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import print_json, show, table
-
-if TYPE_CHECKING:
-    from shuffledp.accounting.amplification import ClonePair
-    from shuffledp.accounting.curves import Curve
+from shuffledp.errors import ParameterError
 
 NOTE = "exploration: privacy belongs to a run"
 
-LocalEpsilon = Annotated[
-    float, typer.Option("--local-epsilon", help="What one report alone satisfies; smaller is safer.", metavar="E0")
-]
-Users = Annotated[int, typer.Option("--users", help="How many people report, each once a round.", metavar="N")]
-Delta = Annotated[float, typer.Option("--delta", help="The probability left over, well below 1/N.", metavar="D")]
-LocalDelta = Annotated[
-    float, typer.Option("--local-delta", help="The probability one report alone leaves over.", metavar="D0")
-]
-Symbols = Annotated[
-    int | None, typer.Option("--symbols", help="Show K-randomized response's own bounds too.", metavar="K")
-]
-Rounds = Annotated[int, typer.Option("--rounds", help="How often the same people report.", metavar="R")]
+LocalEpsilon = Annotated[float, typer.Option(help="What one report alone satisfies; smaller is safer.", metavar="E0")]
+LocalDelta = Annotated[float, typer.Option(help="The probability one report alone leaves over.", metavar="D0")]
+Symbols = Annotated[int | None, typer.Option(help="Show K-randomized response's own bounds too.", metavar="K")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +30,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What is asked, and how each kind of curve answers it."""
+    """What is asked, and how a curve answers it."""
 
     local_epsilon: float
     local_delta: float
@@ -52,7 +40,6 @@ class _Question:
 
     def __post_init__(self) -> None:
         from shuffledp.accounting.amplification import check_run
-        from shuffledp.errors import ParameterError
 
         check_run(self.local_epsilon, self.users)
         if not 0 < self.delta < 1:
@@ -60,28 +47,30 @@ class _Question:
         if self.rounds < 1:
             raise ParameterError("rounds", self.rounds, "must be >= 1", "1 is a single run")
 
-    def added_up(self, curve: "Curve", distance: float) -> float | None:
-        """Simple composition: each round has an equal share of delta."""
-        from shuffledp.accounting.amplification import LocalDeltaCurve
-        from shuffledp.accounting.curves import epsilon_at
+    def epsilon(self, curve: Any, distance: float = 0.0, *, exactly: bool = False) -> float | None:
+        """The epsilon of all rounds together; None where there is none.
 
-        epsilon = epsilon_at(LocalDeltaCurve(curve, distance) if distance else curve, self.delta / self.rounds)
-        return epsilon * self.rounds if math.isfinite(epsilon) else None
-
-    def composed(self, pair: "ClonePair", distance: float) -> float | None:
-        """Exact composition of the rounds' pairs."""
+        Args:
+            curve: of one round; a pair, if rounds are composed exactly.
+            distance: what the local delta adds in one round.
+            exactly: whether rounds are composed; else they add up, each with an equal share of delta.
+        """
         from shuffledp.accounting.amplification import LocalDeltaCurve
         from shuffledp.accounting.composition import Composition
         from shuffledp.accounting.curves import epsilon_at
 
-        if self.rounds == 1:
-            return self.added_up(pair, distance)
-        curve = Composition([(pair, self.rounds)])
-        if distance == 0:
-            epsilon = curve.epsilon(self.delta)
-        else:
-            epsilon = epsilon_at(LocalDeltaCurve(curve, self.rounds * distance), self.delta)
-        return epsilon if math.isfinite(epsilon) else None
+        times = self.rounds
+        if exactly and self.rounds > 1:
+            curve, distance, times = Composition([(curve, self.rounds)]), self.rounds * distance, 1
+            if distance == 0:
+                return float(found) if math.isfinite(found := curve.epsilon(self.delta)) else None
+        epsilon = epsilon_at(LocalDeltaCurve(curve, distance) if distance else curve, self.delta / times)
+        return epsilon * times if math.isfinite(epsilon) else None
+
+    def proved(self, why: str, *, exactly: bool = False) -> str:
+        """Why a bound holds, and what becomes of rounds."""
+        several = "; rounds composed numerically" if exactly else "; rounds add up"
+        return why + (several if self.rounds > 1 else "")
 
 
 def _general(question: _Question) -> Iterator[Bound]:
@@ -93,104 +82,62 @@ def _general(question: _Question) -> Iterator[Bound]:
     proved = known.local_delta_distance(*both)
     # Either holds for the clones of 2021, so the smaller does.
     distance_2021 = min(proved, known.local_delta_distance_2021(*both))
-    sums = "; rounds add up" if question.rounds > 1 else ""
-    composes = "; rounds composed numerically" if question.rounds > 1 else ""
     for name, form, distance in (
         ("2021 closed form", known.closed_form_2021(*run), distance_2021),
         ("2023 closed form", known.closed_form_2023(*run), proved),
     ):
-        epsilon = question.added_up(form, distance)
-        range_of_it = f"its range ends at delta {form.smallest_delta:.3g}"
-        why = (
-            f"not applicable: {range_of_it}, a local delta raises that" if epsilon is None else f"formula, cited{sums}"
-        )
-        yield Bound(name, epsilon, "upper bound", why)
+        epsilon = question.epsilon(form, distance)
+        ends = f"not applicable: its range ends at delta {form.smallest_delta:.3g}, a local delta raises that"
+        yield Bound(name, epsilon, "upper bound", ends if epsilon is None else question.proved("formula, cited"))
+    shared = "proved for one shared randomizer: with 2/(e^local_epsilon + 1)"
+    clones = "proved: others are clones with probability e^-local_epsilon"
     for name, pair, distance, why in (
-        (
-            "2021 clones",
-            known.clones(*run),
-            distance_2021,
-            "proved: others are clones with probability e^-local_epsilon",
-        ),
-        (
-            "2023 stronger clones",
-            known.stronger_clones(*run),
-            proved,
-            "proved for one shared randomizer: with 2/(e^local_epsilon + 1)",
-        ),
+        ("2021 clones", known.clones(*run), distance_2021, clones),
+        ("2023 stronger clones", known.stronger_clones(*run), proved, shared),
     ):
-        epsilon = question.composed(pair, distance)
+        epsilon = question.epsilon(pair, distance, exactly=True)
         too_large = "not applicable: the local delta of all users together exceeds delta"
-        yield Bound(name, epsilon, "upper bound", too_large if epsilon is None else why + composes)
+        holds = question.proved(why, exactly=True)
+        yield Bound(name, epsilon, "upper bound", too_large if epsilon is None else holds)
 
 
-def _response(question: _Question, symbols: int) -> Iterator[Bound]:
-    """Bounds of K-randomized response itself."""
-    from shuffledp.accounting.randomized_response import OthersHoldAThird, shuffled_response, smallest_provable
+def _of_responses(question: _Question, symbols: int | None) -> Iterator[Bound]:
+    """Bounds of K-randomized response itself, if it is asked for, and what no bound for all randomizers is below."""
+    from shuffledp.accounting import randomized_response as known
 
-    blanket = shuffled_response(question.local_epsilon, question.users, symbols)
-    pure = question.local_delta == 0
-    yield Bound(
-        f"{symbols}-randomized response, blanket",
-        question.added_up(blanket, 0.0) if pure else None,
-        "upper bound",
-        ("proved, for this randomizer only" + ("; rounds add up" if question.rounds > 1 else ""))
-        if pure
-        else "not applicable: randomized response has no local delta",
-    )
-    if symbols >= 3:
-        third = OthersHoldAThird(question.local_epsilon, question.users, symbols)
-        yield Bound(
-            f"{symbols}-randomized response, others all a third symbol",
-            smallest_provable(third, question.delta),
-            "lower bound",
-            "one data set of this randomizer, one round, two symbols counted",
-        )
-
-
-def _lowest(question: _Question) -> Bound:
-    from shuffledp.accounting.randomized_response import OthersAllZero, smallest_provable
-
-    return Bound(
-        "shuffled binary randomized response, others all 0",
-        smallest_provable(OthersAllZero(question.local_epsilon, question.users), question.delta),
-        "lower bound",
-        "one data set, one round: no bound for all randomizers is below",
-    )
+    run = question.local_epsilon, question.users
+    if symbols is not None:
+        blanket, pure = known.shuffled_response(*run, symbols), question.local_delta == 0
+        why = question.proved("proved, for this randomizer only")
+        refused = "not applicable: randomized response has no local delta"
+        epsilon = question.epsilon(blanket) if pure else None
+        yield Bound(f"{symbols}-randomized response, blanket", epsilon, "upper bound", why if pure else refused)
+    if symbols is not None and symbols >= 3:
+        name = f"{symbols}-randomized response, others all a third symbol"
+        lowest = known.smallest_provable(known.OthersHoldAThird(*run, symbols), question.delta)
+        yield Bound(name, lowest, "lower bound", "one data set of this randomizer, one round, two symbols counted")
+    lowest = known.smallest_provable(known.OthersAllZero(*run), question.delta)
+    why = "one data set, one round: no bound for all randomizers is below"
+    yield Bound("shuffled binary randomized response, others all 0", lowest, "lower bound", why)
 
 
 def amplify(
     local_epsilon: LocalEpsilon,
-    users: Users,
-    delta: Delta,
+    users: Annotated[int, typer.Option(help="How many people report, each once a round.", metavar="N")],
+    delta: Annotated[float, typer.Option(help="The probability left over, well below 1/N.", metavar="D")],
     local_delta: LocalDelta = 0.0,
     symbols: Symbols = None,
-    rounds: Rounds = 1,
+    rounds: Annotated[int, typer.Option(help="How often the same people report.", metavar="R")] = 1,
     as_json: options.AsJson = False,
 ) -> None:
     """What shuffling N reports would add to a local randomizer: every known bound on epsilon side by side."""
     question = _Question(local_epsilon=local_epsilon, local_delta=local_delta, users=users, delta=delta, rounds=rounds)
-    bounds = [*_general(question), *(() if symbols is None else _response(question, symbols)), _lowest(question)]
+    bounds = [*_general(question), *_of_responses(question, symbols)]
     if as_json:
-        print_json(
-            {
-                "schema": 1,
-                "note": NOTE,
-                "local_epsilon": local_epsilon,
-                "local_delta": local_delta,
-                "users": users,
-                "delta": delta,
-                "rounds": rounds,
-                "symbols": symbols,
-                "bounds": [asdict(bound) for bound in bounds],
-            }
-        )
+        listed = [asdict(bound) for bound in bounds]
+        print_json({"schema": 1, "note": NOTE, **asdict(question), "symbols": symbols, "bounds": listed})
         return
     rows = ((b.name, "none" if b.epsilon is None else f"{b.epsilon:.6g}", b.kind, b.why) for b in bounds)
-    title, headings = (
-        f"{users:,} reports of local epsilon {local_epsilon:g}, shuffled",
-        ("bound", f"epsilon at {delta:g}"),
-    )
-    show(
-        table(title, (*headings, "kind", "why"), rows, words=("why",), left=("kind",), folded=("bound",), caption=NOTE)
-    )
+    title = f"{users:,} reports of local epsilon {local_epsilon:g}, shuffled"
+    headings = ("bound", f"epsilon at {delta:g}", "kind", "why")
+    show(table(title, headings, rows, words=("why",), left=("kind",), folded=("bound",), caption=NOTE))

@@ -19,6 +19,7 @@ from shuffledp.cli.histogram import histogram
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.optimize import plan_optimize
+from shuffledp.cli.options import OpenCommand
 from shuffledp.cli.plan import plan_app
 from shuffledp.cli.protocols import protocols
 from shuffledp.cli.quantile import quantile
@@ -41,16 +42,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 plan_app.command("optimize")(plan_optimize)
-app.add_typer(plan_app, name="plan")
-app.add_typer(ledger_app, name="ledger")
-app.add_typer(experiment_app, name="experiment")
-app.add_typer(serve_app, name="serve")
-app.add_typer(task_app, name="task")
+groups = {"plan": plan_app, "ledger": ledger_app, "experiment": experiment_app, "serve": serve_app, "task": task_app}
+for name, group in groups.items():
+    app.add_typer(group, name=name)
 for command in (
     *(demo, simulate, histogram, count, fit, quantile, heavy_hitters, explain, protocols, compare, audit, amplify),
     *(keys, report, estimate, doctor),
 ):
-    app.command(command.__name__.replace("_", "-"))(command)
+    takes_every_family = command in (simulate, explain, protocols, audit)
+    app.command(command.__name__.replace("_", "-"), cls=OpenCommand if takes_every_family else None)(command)
 app.command("test-uniform")(uniformity)
 
 
@@ -66,8 +66,7 @@ def _show_version(wanted: bool) -> None:
 def start(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Differential privacy in the shuffle model: statistics from people's devices, with nobody trusted."""

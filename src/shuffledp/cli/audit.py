@@ -5,28 +5,23 @@ from typing import Annotated
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import facts, heading, print_json, show
 from shuffledp.cli.progress import of_how_much
 
 REFUTED = 3
 _FOUND = ("verdict", "epsilon_claimed", "epsilon_lower_bound", "epsilon_exact", "delta", "trials", "confidence")
 
-HonestFraction = Annotated[
-    float | None, typer.Option("--honest-fraction", help="Only this part of the users reports.", metavar="G")
-]
-Trials = Annotated[int | None, typer.Option("--trials", help="Runs on each input.", metavar="T")]
-Confidence = Annotated[float, typer.Option("--confidence", help="Of the lower bound.", metavar="C")]
-Sabotage = Annotated[
-    float, typer.Option("--sabotage", help="Run with this part of the noise variance needed.", metavar="F")
-]
+HonestFraction = Annotated[float | None, typer.Option(help="Only this part of the users reports.", metavar="G")]
+Sabotage = Annotated[float, typer.Option(help="Run with this part of the noise variance needed.", metavar="F")]
 
 
 @options.takes_plan()
 def audit(
-    asked: options.Asked,
+    asked: Asked,
     honest_fraction: HonestFraction = None,
-    trials: Trials = None,
-    confidence: Confidence = 0.999,
+    trials: Annotated[int | None, typer.Option(help="Runs on each input.", metavar="T")] = None,
+    confidence: Annotated[float, typer.Option(help="Of the lower bound.", metavar="C")] = 0.999,
     sabotage: Sabotage = 1.0,
     seed: options.Seed = None,
     as_json: options.AsJson = False,

@@ -10,37 +10,30 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import next_steps, print_json
 from shuffledp.cli.progress import of_how_much
+from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
 
-Out = Annotated[
-    Path | None, typer.Option("-o", "--out", help="The page to write; compare.html unless --json.", metavar="FILE")
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Seconds: small sizes and few runs, to see the page.")]
-Full = Annotated[bool, typer.Option("--full", help="A long run: large sizes, many runs, narrow intervals.")]
-Tables = Annotated[
-    list[int] | None, typer.Option("--table", help="Only this table, 1 to 6; may be given again.", metavar="N")
-]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="The privacy target of every row.", metavar="E")]
-Delta = Annotated[float, typer.Option("--delta", help="The probability left over.", metavar="D")]
+Tables = Annotated[list[int] | None, typer.Option(help="Only this table, 1 to 6; may be given again.", metavar="N")]
 
 
 def compare(
-    out: Out = None,
-    quick: Quick = False,
-    full: Full = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The page to write; compare.html unless --json.", metavar="FILE")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds: small sizes and few runs, to see the page.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="A long run: large sizes, many runs, narrow intervals.")] = False,
     table: Tables = None,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-6,
+    epsilon: Annotated[float, typer.Option(help="The privacy target of every row.", metavar="E")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The probability left over.", metavar="D")] = 1e-6,
     seed: options.FixedSeed = 1,
     as_json: options.AsJson = False,
 ) -> None:
     """The survey's tables, measured: local, shuffle and central side by side, on a page with pictures."""
-    from shuffledp.errors import ParameterError
     from shuffledp.experiments.survey.comparison import compare as measure
     from shuffledp.experiments.survey.measuring import Effort
     from shuffledp.experiments.survey.page import page
     from shuffledp.files import whole_file
     from shuffledp.pictures.curves import new_figure
-    from shuffledp.privacy import Privacy
 
     if quick and full:
         raise ParameterError("quick", "quick and full", "must not both be given", "leave one of them out")

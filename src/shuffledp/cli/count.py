@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import facts, heading, next_steps, print_json, show, target_options
+from shuffledp.cli.asked import Asked
+from shuffledp.cli.output import check_files, facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.typed import own_columns, target_options
 
 _MOST_NAMED = 10
 _COUNTER = (
@@ -17,19 +18,18 @@ _COUNTER = (
     *("shufflers", "confidence", "estimator", "bound"),
 )
 
-TableOut = Annotated[Path | None, typer.Option("--out", help="Estimates as .csv or .parquet.", metavar="FILE")]
 Every = Annotated[bool, typer.Option("--every", help="A row for every user, not only where a batch closed.")]
 WithTruth = Annotated[bool, typer.Option("--with-truth", help="Show the true sums, too: for trying it out.")]
 
 
 @options.takes_plan("counter", domain=_COUNTER, without=("method", "max_messages", "constants"))
 def count(
-    asked: options.Asked,
+    asked: Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
     columns: options.Columns = None,
     synthetic: options.Synthetic = False,
-    out: TableOut = None,
+    out: Annotated[Path | None, typer.Option(help="Estimates as .csv or .parquet.", metavar="FILE")] = None,
     every: Every = False,
     picture: options.Picture = None,
     with_truth: WithTruth = False,
@@ -40,34 +40,24 @@ def count(
     """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture."""
     import numpy as np
 
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.simulation.environments.synthetic import synthetic_values
-    from shuffledp.simulation.running_truth import RunningTruth, closing_times, estimates_at
-    from shuffledp.tables.written import check_table_path, write_table
+    from shuffledp.simulation.running_truth import RunningTruth, estimates_at
+    from shuffledp.tables.written import write_table
 
-    options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
-    if out is not None:
-        check_table_path(out)
-    if picture is not None:
-        check_picture_path(picture)
+    check_files(out=out, picture=picture)
     bits = options.bits_of(seed)
     plan: Any
-    if file is not None:
-        plan, values, _ = asked.with_file(file, column, columns)
-    else:
-        plan = asked.plan()
-        values = plan.check_values(synthetic_values(plan, seed=seed))
+    plan, values, _ = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
     started = time.perf_counter()
     with users_reporting(len(values), shown=not (fast or as_json)) as progress:
         estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)
     seconds = time.perf_counter() - started
-    closing = closing_times(estimates)
+    closing = estimates.times
     times = np.arange(1, estimates.users + 1) if every else closing
     if out is not None:
         write_table(out, _columns(plan, times, estimates_at(estimates, times)))
     truth = RunningTruth.of(estimates, values) if with_truth else None
     if picture is not None:
-        _draw(plan, estimates, closing, None if truth is None else truth.at_closing, columns, picture)
+        _draw(plan, estimates, closing, truth and truth.at_closing, columns, picture)
     last, batches = estimates.at(estimates.users), estimates.batches
     if as_json:
         print_json(
@@ -81,8 +71,8 @@ def count(
                 "bound": estimates.bound,
                 "confidence": estimates.confidence,
                 "batches": batches,
-                "truth": None if truth is None else truth.at_the_end,
-                "largest_error": None if truth is None else truth.largest_error,
+                "truth": truth and truth.at_the_end,
+                "largest_error": truth and truth.largest_error,
                 "rows": int(times.size) if out is not None else 0,
                 "out": out,
                 "picture": picture,
@@ -108,17 +98,17 @@ def count(
         (f"{total} at the end", at_the_end),
         *_by_name(plan, last),
         ("at every time", f"off by at most {estimates.bound:g}{unit}, all {estimates.users:,} times at once"),
-        *([] if truth is None else [(f"true {total}", _truth_in_words(truth, unit))]),
+        (f"true {total}", truth and _truth_in_words(truth, unit)),
         ("ran", f"{batches:,} batches closed, {how}, in {seconds:.1f} s"),
-        *((name, str(path)) for name, path in (("table", out), ("picture", picture)) if path is not None),
+        ("table", out),
+        ("picture", picture),
     ]
     show(facts(plan.title, rows))
-    which = "--columns A,B,C" if plan.domain.is_row else "--column C"
-    same = f"{plan.options} {target_options(plan)}"
+    same = f"{plan.options} {target_options(plan.privacy)}"
     next_steps(
         [
             ("how good is that", f"plan counter --users {plan.users} {same}"),
-            ("your own data", f"count YOUR.csv {which} {same} --out estimates.csv"),
+            ("your own data", f"count YOUR.csv {own_columns(plan)} {same} --out estimates.csv"),
         ]
     )
 

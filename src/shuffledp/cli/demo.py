@@ -4,8 +4,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,29 +15,34 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.servers import calls_to
+from shuffledp.errors import ParameterError
+from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
+    from shuffledp.service.client.calls import Calls
     from shuffledp.service.task import Task
 
-Folder = Annotated[Path, typer.Option("--folder", help="Where keys, stores and the picture go.", metavar="FOLDER")]
-Users = Annotated[int, typer.Option("--users", help="About how many people report.", metavar="N")]
-Waves = Annotated[int, typer.Option("--clients", help="Client processes, one after the other.", metavar="C")]
+Folder = Annotated[Path, typer.Option(help="Where keys, stores and the picture go.", metavar="FOLDER")]
 
 _STARTUP_SECONDS, _STALLED_SECONDS = 30.0, 60.0
+_SHUFFLEDP = (sys.executable, "-m", "shuffledp")
 
 
 def demo(
     folder: Folder = Path("build/live"),
-    users: Users = 4000,
+    users: Annotated[int, typer.Option(help="About how many people report.", metavar="N")] = 4000,
     shufflers: Annotated[int, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")] = 4,
     epsilon: Annotated[float, typer.Option("--epsilon", help="The guarantee's epsilon.", metavar="E")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="The guarantee's delta.", metavar="D")] = 1e-6,
-    clients: Waves = 4,
+    clients: Annotated[int, typer.Option(help="Client processes, one after the other.", metavar="C")] = 4,
     as_json: options.AsJson = False,
 ) -> None:
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
     import numpy as np
 
+    from shuffledp.service.keys import load_tokens
+    from shuffledp.service.tokens import READ
     from shuffledp.simulation.environments.synthetic import synthetic_values
 
     started = time.perf_counter()
@@ -46,18 +52,25 @@ def demo(
     values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
     shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
-    with _servers(run, shuffler, analyzer), users_reporting(len(values), shown=not as_json) as progress:
-        _await_ready([shuffler, analyzer])
+    tokens, path = load_tokens(run / "keys").secrets, f"/v1/tasks/{task.id}"
+    with (
+        _servers(run, shuffler, analyzer),
+        calls_to(shuffler, "shuffler", tokens[READ]) as mixing,
+        calls_to(analyzer, "analyzer", tokens[READ]) as adding,
+        users_reporting(len(values), shown=not as_json) as progress,
+    ):
+        for server in (mixing, adding):
+            complaint = f"no server answers at {server.url}: see the log beside the task"
+            _wait_until(partial(_is_ready, server), _STARTUP_SECONDS, complaint)
         for number, part in enumerate(np.array_split(values, clients), 1):
-            _report(run, number, part, shuffler, progress)
-        _await_read(run, task, shuffler, analyzer)
-        counts = _get(shuffler, f"/v1/tasks/{task.id}", run, "read")["counts"]
-        seen = _get(analyzer, f"/v1/tasks/{task.id}", run, "read")
-        last = _get(analyzer, f"/v1/tasks/{task.id}/estimate", run, "read")
-        history = _get(analyzer, f"/v1/tasks/{task.id}/history?limit=100000", run, "read")["releases"]
+            _report(run, number, part, shuffler, lambda: progress and progress(mixing.json(path)["counts"]["reports"]))
+        complaint = "the analyzer did not read all batches: see analyzer.log beside the task"
+        _wait_until(lambda: _is_read(mixing.json(path)["counts"], adding.json(path)), _STALLED_SECONDS, complaint)
+        counts, seen = mixing.json(path)["counts"], adding.json(path)
+        last = adding.json(f"{path}/estimate")
+        history = adding.json(f"{path}/history?limit=100000")["releases"]
     picture = run / "running-count.png"
     _draw(task, history, truth, picture)
-    true = int(truth[last["time"]])
     document = {
         "schema": 1,
         "task_id": task.id,
@@ -70,11 +83,8 @@ def demo(
         "batches_void": seen["batches_void"],
         "time": last["time"],
         "estimate": last["estimate"],
-        "truth": true,
-        "bound": last["bound"],
-        "confidence": last["confidence"],
-        "epsilon": last["epsilon"],
-        "delta": last["delta"],
+        "truth": int(truth[last["time"]]),
+        **{name: last[name] for name in ("bound", "confidence", "epsilon", "delta")},
         "picture": picture,
         "folder": run,
         "seconds": time.perf_counter() - started,
@@ -87,7 +97,8 @@ def demo(
 
 def _show(task: "Task", said: dict[str, Any]) -> None:
     layout = task.plan.layout
-    error = abs(said["estimate"] - said["truth"])
+    true = f"the truth is {said['truth']:,}: off by {abs(said['estimate'] - said['truth']):,.0f}"
+    sizes = f"of {layout.slot_users:,} users and more"
     rows = [
         (
             "what happened",
@@ -98,15 +109,8 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         ("seats taken", f"{said['seats']:,}"),
         ("reports", f"{said['reports_sent']:,} sent, {said['reports_acknowledged']:,} acknowledged (on disk first)"),
         ("pending", f"{said['reports_pending']:,} in batches that are not full yet, and stay unread"),
-        (
-            "batches released",
-            f"{said['batches_released']:,}, of {layout.slot_users:,} users and more; {said['batches_void']} void",
-        ),
-        (
-            "estimate",
-            f"{said['estimate']:,.0f} among the first {said['time']:,}; the truth is {said['truth']:,}: "
-            f"off by {error:,.0f}",
-        ),
+        ("batches released", f"{said['batches_released']:,}, {sizes}; {said['batches_void']} void"),
+        ("estimate", f"{said['estimate']:,.0f} among the first {said['time']:,}; {true}"),
         ("bound", f"off by at most {said['bound']:g} at all times at once, {said['confidence']:.0%} confidence"),
         ("epsilon spent", f"{said['epsilon']:g} (delta {said['delta']:g}) by everybody, once"),
         ("the network saw", "addresses, times, and reports whose length says nothing about a value"),
@@ -134,14 +138,11 @@ def _new_folder(folder: Path) -> Path:
         except FileExistsError:
             continue
         return run
-    from shuffledp.errors import ParameterError
-
     raise ParameterError("folder", folder, "holds 10,000 runs", "delete some")
 
 
 def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: float) -> "Task":
     """Keys and a task; its last slot is full when everybody has come, so that all are counted."""
-    from shuffledp.privacy import Privacy
     from shuffledp.protocols.catalogue import PROTOCOLS
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import load_public_key, make_keys
@@ -161,32 +162,21 @@ def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: floa
 
 def _free_ports(count: int) -> list[int]:
     """Ports that nobody listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
+    with ExitStack() as kept:
+        sockets = [kept.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 @contextmanager
 def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[None]:
     """Both servers as processes, ended with the block."""
     common = ["--keys", str(run / "keys"), "--task", str(run / "task.json")]
-    commands = {
-        "analyzer": ["serve", "analyzer", "--store", str(run / "analyzer.db"), "--port", analyzer.rpartition(":")[2]],
-        "shuffler": [
-            *("serve", "shuffler", "--store", str(run / "shuffler.db"), "--port", shuffler.rpartition(":")[2]),
-            *("--analyzer", analyzer),
-        ],
-    }
     processes = []
     try:
-        for name, words in commands.items():
-            with (run / f"{name}.log").open("wb") as log:
-                processes.append(subprocess.Popen([*_python(), *words, *common], stdout=log, stderr=log))
+        for role, url, more in (("analyzer", analyzer, ()), ("shuffler", shuffler, ("--analyzer", analyzer))):
+            words = ("serve", role, "--store", str(run / f"{role}.db"), "--port", url.rpartition(":")[2], *more)
+            with (run / f"{role}.log").open("wb") as log:
+                processes.append(subprocess.Popen([*_SHUFFLEDP, *words, *common], stdout=log, stderr=log))
         yield
     finally:
         for process in processes:
@@ -195,79 +185,50 @@ def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[None]:
             process.wait(timeout=30)
 
 
-def _python() -> list[str]:
-    return [sys.executable, "-m", "shuffledp"]
+def _wait_until(done: Callable[[], bool], seconds: float, complaint: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            raise RuntimeError(complaint)
+        time.sleep(0.1)
 
 
-def _await_ready(servers: list[str]) -> None:
+def _is_ready(server: "Calls") -> bool:
     import httpx
 
-    deadline = time.monotonic() + _STARTUP_SECONDS
-    for url in servers:
-        while True:
-            try:
-                if httpx.get(f"{url}/readyz").status_code == 200:
-                    break
-            except httpx.HTTPError:
-                pass
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"no server answers at {url}: see the log beside the task")
-            time.sleep(0.1)
+    try:
+        return server.once("GET", "/readyz").status_code == 200
+    except httpx.HTTPError:
+        return False
 
 
-def _report(run: Path, number: int, values: Any, shuffler: str, progress: Any) -> None:
+def _is_read(counts: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+    """Whether every batch that was sealed is sent, read and released."""
+    return bool(counts["batches_waiting"] == 0 and counts["batches_sent"] == seen["batches_read"] > 0)
+
+
+def _report(run: Path, number: int, values: Any, shuffler: str, follow: Callable[[], None]) -> None:
     """One client process: reports its people's values, one after the other."""
     import numpy as np
 
     file = run / f"people-{number}.npy"
     np.save(file, values)
     command = [
-        *(*_python(), "report", "--file", str(file), "--task", str(run / "task.json"), "--shuffler", shuffler),
+        *(*_SHUFFLEDP, "report", "--file", str(file), "--task", str(run / "task.json"), "--shuffler", shuffler),
         *("--token-file", str(run / "keys" / "enrol.token"), "--outbox", str(run / f"outbox-{number}.db"), "--json"),
     ]
     client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         while client.poll() is None:
-            _follow(run, shuffler, progress)
+            follow()
             time.sleep(0.3)
     finally:
         client.kill()
         file.unlink()
-    _follow(run, shuffler, progress)
+    follow()
     if client.returncode != 0:
         said = (client.stdout.read() if client.stdout else b"") + (client.stderr.read() if client.stderr else b"")
         raise RuntimeError(f"a client failed: {said.decode(errors='replace')[-500:]}")
-
-
-def _follow(run: Path, shuffler: str, progress: Any) -> None:
-    if progress is None:
-        return
-    from shuffledp.service.task import Task
-
-    task_id = Task((run / "task.json").read_text().strip()).id
-    progress(_get(shuffler, f"/v1/tasks/{task_id}", run, "read")["counts"]["reports"])
-
-
-def _await_read(run: Path, task: "Task", shuffler: str, analyzer: str) -> None:
-    """Until every batch that was sealed is sent, read and released."""
-    deadline = time.monotonic() + _STALLED_SECONDS
-    while time.monotonic() < deadline:
-        counts = _get(shuffler, f"/v1/tasks/{task.id}", run, "read")["counts"]
-        seen = _get(analyzer, f"/v1/tasks/{task.id}", run, "read")
-        if counts["batches_waiting"] == 0 and counts["batches_sent"] == seen["batches_read"] > 0:
-            return
-        time.sleep(0.2)
-    raise RuntimeError("the analyzer did not read all batches: see analyzer.log beside the task")
-
-
-def _get(server: str, path: str, run: Path, role: str) -> dict[str, Any]:
-    import httpx
-
-    token = (run / "keys" / f"{role}.token").read_text().strip()
-    answer = httpx.get(f"{server}{path}", headers={"Authorization": f"Bearer {token}"}, timeout=30)
-    answer.raise_for_status()
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 def _draw(task: "Task", history: list[dict[str, Any]], truth: Any, picture: Path) -> None:

@@ -1,60 +1,47 @@
 """`shuffledp doctor`: checks keys, permissions, clocks, stores, servers and tokens, and says what to do."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import print_json, show, table
 
-if TYPE_CHECKING:
-    from shuffledp.cli.doctor_checks import Check
-
 FAILED = 3
-
-Keys = Annotated[Path | None, typer.Option("--keys", help="A folder of keys.", metavar="FOLDER")]
-TaskFile = Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")]
-Stores = Annotated[
-    list[Path] | None, typer.Option("--store", help="A server's database, or an outbox; repeat it.", metavar="FILE")
-]
 
 
 def doctor(
-    keys: Keys = None,
-    task_file: TaskFile = None,
+    keys: Annotated[Path | None, typer.Option(help="A folder of keys.", metavar="FOLDER")] = None,
+    task_file: Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")] = None,
     shuffler: options.ShufflerUrl = None,
     analyzer: options.AnalyzerUrl = None,
-    store: Stores = None,
+    store: Annotated[
+        list[Path] | None, typer.Option(help="A server's database, or an outbox; repeat it.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Check everything that is named; exit code 3 if something fails. Nothing is changed."""
-    from shuffledp.cli import doctor_checks as look
+    from shuffledp.cli.doctor_checks import Checks
     from shuffledp.service.client.calls import check_url
 
     # A wrong address is bad input, not a finding.
     given = (("shuffler", shuffler), ("analyzer", analyzer))
     servers = [(role, check_url(url, role, insist_on_tls=False)) for role, url in given if url]
-    checks: list[Check] = list(look.at_versions())
-    of_keys, tokens = ([], None) if keys is None else look.at_keys(keys)
-    of_task, task = ([], None) if task_file is None else look.at_task(task_file, keys)
-    checks += [*of_keys, *of_task]
+    checks = Checks()
+    checks.at_versions()
+    tokens = None if keys is None else checks.at_keys(keys)
+    task = None if task_file is None else checks.at_task(task_file, keys)
     for path in store or []:
-        checks += look.at_store(path)
+        checks.at_store(path)
     for role, url in servers:
-        checks += look.at_server(role, url, task, tokens)
+        checks.at_server(role, url, task, tokens)
     failed = sum(check.status == "fail" for check in checks)
     if as_json:
         print_json({"schema": 1, "checks": [check._asdict() for check in checks], "failed": failed})
     else:
-        headings = ("", "what", "found", "what to do")
-        listed = table(
-            "Checks",
-            headings,
-            ((c.status, c.name, c.found, c.to_do) for c in checks),
-            left=headings,
-            folded=("found", "what to do"),
-        )
+        headings, rows = ("", "what", "found", "what to do"), ((c.status, c.name, c.found, c.to_do) for c in checks)
+        listed = table("Checks", headings, rows, left=headings, folded=("found", "what to do"))
         verdict = "All is well." if not failed else f"{failed} of {len(checks)} checks failed."
         show(listed, verdict)
     if failed:

@@ -1,28 +1,33 @@
 """Which values there are, on the command line: the option --domain, and the values of a file."""
 
+import csv
+import io
 import re
+from bisect import bisect_left
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from shuffledp.protocols.domains.axes import Axis
-    from shuffledp.protocols.domains.domain import Categories, Codes
-    from shuffledp.tables.texts import Texts
+from shuffledp.cli.output import is_same_file
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.domains.axes import Axis, parse_axes
+from shuffledp.protocols.domains.categories import Dates, Integers, Names, parse_categories, split_names
+from shuffledp.protocols.domains.domain import Categories, Codes, Domain
+from shuffledp.tables.columns import read_column
+from shuffledp.tables.matrices import read_matrix
+from shuffledp.tables.names import column_names
+from shuffledp.tables.texts import Texts, read_texts
 
 FROM_DATA = "data"
 _SECRET = "which categories occur may itself be somebody's secret"
 _PUBLIC = "list what may occur, or add --domain-is-public if what occurs is no secret"
 
 
-def parse_domain(text: str, other: str | None = None) -> "Categories":
+def parse_domain(text: str, other: str | None = None) -> Categories:
     """The domain that a text describes: names, a range of numbers or dates, a file of names, or cells for hashes.
 
     >>> parse_domain("red, green").names(), parse_domain("18:99").size
     (['red', 'green'], 82)
     """
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.categories import parse_categories
-
     if text == FROM_DATA:
         problem = f"cannot be read from data here ({_SECRET})"
         raise ParameterError("domain", text, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
@@ -35,8 +40,6 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
     >>> parse_names("red, green,blue", "names")
     ('red', 'green', 'blue')
     """
-    from shuffledp.protocols.domains.categories import split_names
-
     path = Path(text)
     try:
         is_file = path.is_file()
@@ -47,19 +50,30 @@ def parse_names(text: str, parameter: str) -> tuple[str, ...]:
     return split_names(text, parameter)
 
 
+def numbers_in(text: str) -> tuple[float, ...]:
+    """The numbers between commas; none at all where something else is there, too.
+
+    >>> numbers_in("0.25, 1"), numbers_in("a,1")
+    ((0.25, 1.0), ())
+    """
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        return ()
+
+
+def _text_in(path: Path, parameter: str, way_out: str) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError:
+        raise ParameterError(parameter, path, "must be a file that exists and can be read", way_out) from None
+    except UnicodeDecodeError:
+        raise DataError(parameter, path, "must be a text file, in UTF-8", way_out) from None
+
+
 def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
     """One name a line, without a header; of a CSV file a name may be in quotes."""
-    import csv
-    import io
-
-    from shuffledp.errors import DataError, ParameterError
-
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError:
-        raise ParameterError(parameter, str(path), "must be a file that can be read", "check its permissions") from None
-    except UnicodeDecodeError:
-        raise DataError(parameter, str(path), "must be UTF-8 text, one name a line", "save it so") from None
+    text = _text_in(path, parameter, "write one name a line")
     is_csv = path.suffix.lower() == ".csv"
     # Quotes may hold a line's end, which stays in the name as it does in data.
     lines = csv.reader(io.StringIO(text, newline="")) if is_csv else ([line.strip()] for line in text.splitlines())
@@ -84,10 +98,8 @@ def _names_in(path: Path, parameter: str) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def asked_categories(domain: str | None, count: int | None, other: str | None) -> "Categories | int | None":
+def asked_categories(domain: str | None, count: int | None, other: str | None) -> Categories | int | None:
     """The categories that the options ask for, or how many if they have no names; None if none of them was given."""
-    from shuffledp.errors import ParameterError
-
     if domain is not None and count is not None:
         raise ParameterError("categories", count, "and --domain must not both be given", "leave one out")
     if domain is not None:
@@ -97,11 +109,8 @@ def asked_categories(domain: str | None, count: int | None, other: str | None) -
     return count
 
 
-def asked_axes(text: str | None, steps: int | None) -> "tuple[Axis, ...]":
+def asked_axes(text: str | None, steps: int | None) -> tuple[Axis, ...]:
     """The axes that --domain and --steps describe; one read from the data is refused."""
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.axes import parse_axes
-
     if text is None or text == FROM_DATA:
         problem = "must be given: the least and the largest value in the data would be an answer without noise"
         raise ParameterError("domain", text, problem, "add --domain LOW:HIGH with limits known beforehand")
@@ -113,7 +122,7 @@ def read_values(
     column: str | None,
     columns: str | None,
     *,
-    named: "Categories | None",
+    named: Categories | None,
     in_rows: bool,
     words: bool = False,
 ) -> Any:
@@ -127,11 +136,7 @@ def read_values(
         in_rows: whether a person's value has several numbers.
         words: whether a column without named categories is text.
     """
-    from shuffledp.errors import ParameterError
-
     if in_rows:
-        from shuffledp.tables.matrices import read_matrix
-
         if column is not None:
             raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
         return read_matrix(file, None if columns is None else [name.strip() for name in columns.split(",")])
@@ -140,54 +145,55 @@ def read_values(
     if named is not None:
         return read_codes(file, column, named)
     if words:
-        from shuffledp.tables.texts import read_texts
-
         texts = read_texts(file, column)
         return texts.distinct[texts.where]
-    from shuffledp.tables.columns import read_column
 
     return read_column(file, column)
 
 
-def read_codes(file: Path, column: str | None, categories: "Categories") -> "Codes":
+def read_own_values(file: Path, column: str | None, columns: str | None, domain: Domain) -> Any:
+    """The values of a file as people have them: who sends them encodes them."""
+    named = domain.named
+    if named is None or named.reads == "numbers" or columns is not None:
+        return read_values(file, column, columns, named=None, in_rows=domain.is_row, words=domain.reads == "words")
+    texts = read_texts(file, column, blank=named.other)
+    # Looked up here, so that a value outside the domain is named by its row.
+    encode_texts(named, texts)
+    return texts.distinct[texts.where]
+
+
+def read_codes(file: Path, column: str | None, categories: Categories) -> Codes:
     """The codes of a column's values: numbers for a range of numbers, otherwise text exactly as it is written."""
     if categories.reads == "numbers":
-        from shuffledp.tables.columns import read_column
-
         return categories.encode(read_column(file, column))
-    from shuffledp.tables.texts import read_texts
 
     _check_header(file, column, categories)
     return encode_texts(categories, read_texts(file, column, blank=categories.other))
 
 
-def encode_texts(categories: "Categories", texts: "Texts") -> "Codes":
+def encode_texts(categories: Categories, texts: Texts) -> Codes:
     """The codes of a column of words; each different one is looked up once."""
-    from shuffledp.errors import DataError
+
+    def is_refused(place: int) -> bool:
+        try:
+            categories.encode(texts.distinct[: place + 1])
+        except DataError:
+            return True
+        return False
 
     try:
         return categories.encode(texts.distinct)[texts.where]
     except DataError as refusal:
         # The first that is refused: none before it is, so halving finds it, and its first row is the one to name.
-        good, bad = 0, texts.distinct.size
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            try:
-                categories.encode(texts.distinct[good:middle])
-                good = middle
-            except DataError:
-                bad = middle
-        row = int((texts.where == good).argmax()) + 1
-        word = str(texts.distinct[good])
+        first = bisect_left(range(texts.distinct.size), True, key=is_refused)
+        row = int((texts.where == first).argmax()) + 1
+        word = str(texts.distinct[first])
         shown = repr(word if len(word) <= 40 else word[:40] + "…")
         raise DataError("values", f"{shown} in row {row}", refusal.problem, refusal.way_out) from None
 
 
-def _check_header(file: Path, column: str | None, categories: "Categories") -> None:
+def _check_header(file: Path, column: str | None, categories: Categories) -> None:
     """In a file of one column without a header, the first person's value would be taken for the column's name."""
-    from shuffledp.errors import DataError
-    from shuffledp.tables.names import column_names
-
     if column is not None or file.suffix.lower() == ".npy" or categories.is_open:
         return
     names = column_names(file)
@@ -200,16 +206,12 @@ def _check_header(file: Path, column: str | None, categories: "Categories") -> N
         raise DataError("file", names[0], problem, "add a line above the values, or give that column's name")
 
 
-def occurring(file: Path, column: str | None, domain: str, other: str | None, *, public: bool) -> "Categories":
+def occurring(file: Path, column: str | None, domain: str, other: str | None, *, public: bool) -> Categories:
     """What occurs in a file's own column, as its domain: a range of whole numbers or dates, or names in order.
 
     Raises:
         ParameterError: nobody said that what occurs is no secret.
     """
-    from shuffledp.errors import ParameterError
-    from shuffledp.protocols.domains.categories import Dates, Integers, Names
-    from shuffledp.tables.texts import read_texts
-
     if not public:
         raise ParameterError("domain", domain, f"must not be read from the data: {_SECRET}", _PUBLIC)
     if other is not None:
@@ -225,8 +227,6 @@ def occurring(file: Path, column: str | None, domain: str, other: str | None, *,
 
 def refuse_data(domain: str | None, file: Path) -> None:
     """Refuse categories that are read from people's data: they would tell which of them occur."""
-    from shuffledp.errors import ParameterError
-
     if is_from_data(domain, file):
         problem = f"must not be read from the data: {_SECRET}"
         raise ParameterError("domain", domain, problem, "list what may occur: a,b,c or LOW:HIGH or a file of names")
@@ -237,40 +237,22 @@ def is_from_data(domain: str | None, file: Path) -> bool:
     return domain is not None and (domain == FROM_DATA or is_same_file(Path(domain), file))
 
 
-def is_same_file(one: Path, another: Path) -> bool:
-    """Whether two paths lead to one file that exists."""
-    try:
-        return one.samefile(another)
-    except (OSError, ValueError):
-        return False
-
-
-def probabilities_in(file: Path, categories: "Categories") -> list[float]:
+def probabilities_in(file: Path, categories: Categories) -> list[float]:
     """A column of numbers in the domain's order, or of names and numbers in any; with or without names above."""
-    import csv
-
-    from shuffledp.errors import DataError, ParameterError
-
     way_out = "write a probability a line, or a name, a comma and its probability"
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError:
-        raise ParameterError("against", file, "must be a file that exists and can be read", way_out) from None
-    except UnicodeDecodeError:
-        raise DataError("against", file, "must be a text file", way_out) from None
     plain: list[float] = []
     named: dict[str, float] = {}
-    for place, row in enumerate(csv.reader(text.splitlines()), 1):
+    for place, row in enumerate(csv.reader(_text_in(file, "against", way_out).splitlines()), 1):
         cells = [cell.strip() for cell in row if cell.strip()]
         if not cells:
             continue
         try:
             number = float(cells[-1])
         except ValueError:
-            if plain or named or place > 1:
+            if place > 1:
                 raise DataError("against", f"{cells[-1]} in line {place}", "must be a probability", way_out) from None
             continue
-        if len(cells) > 2 or (plain and named) or (len(cells) == 1 and named) or (len(cells) == 2 and plain):
+        if len(cells) > 2 or (plain if len(cells) == 2 else named):
             problem = "must have a probability, or a name and one, in every line"
             raise DataError("against", f"{len(cells)} cells in line {place}", problem, way_out)
         if len(cells) == 1:
@@ -285,3 +267,17 @@ def probabilities_in(file: Path, categories: "Categories") -> list[float]:
     if strange := [name for name in named if name not in set(names)]:
         raise DataError("against", strange[0], "must name categories of the domain", "add it to --domain, or remove it")
     return [named.get(name, 0.0) for name in names]
+
+
+def looked_up(names: str | None, categories: Categories) -> tuple[str, ...] | None:
+    """Public names whose cells are shown, each once; None if none are asked for. Only hashed domains need them."""
+    if names is None:
+        return None
+    if not categories.is_open:
+        problem = f"are for hashed domains; {categories.kind} are known already"
+        raise ParameterError("names", names, problem, "leave it out, or take --domain hash:CELLS")
+    found = parse_names(names, "names")
+    if len(set(found)) < len(found):
+        twice = next(name for place, name in enumerate(found) if name in found[:place])
+        raise ParameterError("names", f"{twice} twice", "must name each once", "remove one of them")
+    return found

@@ -6,40 +6,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, print_json, rendered, show, table
+from shuffledp.cli.output import facts, print_json, show, table
+from shuffledp.cli.servers import calls_to
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
     from shuffledp.protocols.presentation import Presentation
     from shuffledp.service.task import Task
 
-AnalyzerUrl = Annotated[str, typer.Option("--analyzer", help="Where the analyzer is.", metavar="URL")]
-TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for read.", metavar="FILE")]
-History = Annotated[bool, typer.Option("--history", help="Every estimate so far, not only the newest.")]
 
 _AT_A_TIME = 1000
 
 
 def estimate(
     task_file: options.TaskFile,
-    analyzer: AnalyzerUrl,
-    token_file: TokenFile,
-    history: History = False,
+    analyzer: Annotated[str, typer.Option(help="Where the analyzer is.", metavar="URL")],
+    token_file: Annotated[Path, typer.Option(help="The file of the token for read.", metavar="FILE")],
+    history: Annotated[bool, typer.Option("--history", help="Every estimate so far, not only the newest.")] = False,
     patience: options.Patience = 5.0,
     as_json: options.AsJson = False,
 ) -> None:
     """The newest estimate of a task, with its error and what it cost; or all of them."""
-    import httpx
-
-    from shuffledp.randomness import RandomBits
-    from shuffledp.service.client.calls import TIMEOUT, Calls, check_url
     from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
 
     task = Task.load(task_file)
-    token = load_token(token_file)
-    with httpx.Client(timeout=TIMEOUT) as http:
-        calls = Calls(check_url(analyzer, "analyzer"), token, http, RandomBits.secure(), patience)
+    with calls_to(analyzer, "analyzer", load_token(token_file), patience) as calls:
         path = f"/v1/tasks/{task.id}"
         releases = _history(calls, path) if history else None
         newest = calls.json(f"{path}/estimate")
@@ -74,24 +66,22 @@ def _history(calls: Any, path: str) -> list[dict[str, Any]]:
 
 
 def _tell(task: "Task", newest: dict[str, Any]) -> None:
-    plan = task.plan
-    rows = [("task", task.id[:12]), ("asked", plan.question)]
+    plan, dropped, void = task.plan, newest.get("dropped"), newest.get("void")
+    rows: list[tuple[str, str | None]] = [("task", task.id[:12]), ("asked", plan.question)]
     if newest.get("estimate") is None:
         rows.append(("estimate", "none yet: no batch is full. A batch is never released before it is."))
     else:
         presented = _presented(plan, newest)
-        show(*map(rendered, presented.listings))
+        show(*presented.listings)
         # What has names or ranks is shown above; of a single number there is nothing but this.
         said = [("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")]
         rows += [("users so far", f"{newest['time']:,}"), *(presented.facts if presented.listings else said)]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("batches read", f"{newest.get('released_batches', 0):,}"),
+        ("dropped", f"{dropped:,} malformed messages; the estimate is of the others" if dropped else None),
+        ("void", f"{void:,} batches were spoiled and count for nothing" if void else None),
     ]
-    if newest.get("dropped"):
-        rows.append(("dropped", f"{newest['dropped']:,} malformed messages; the estimate is of the others"))
-    if newest.get("void"):
-        rows.append(("void", f"{newest['void']:,} batches were spoiled and count for nothing"))
     show(facts("The estimate", rows))
 
 

@@ -1,14 +1,13 @@
 """`shuffledp experiment convex`: Table 1 of [001], what privacy costs against the users, with slopes."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.experiment_shared import going_on
-from shuffledp.cli.output import next_steps, print_json, show, table
-from shuffledp.cli.progress import of_how_much
+from shuffledp.cli.experiment_shared import Going, Told, experiment, listed
 
 if TYPE_CHECKING:
     from shuffledp.experiments.convex import ConvexRates
@@ -17,84 +16,71 @@ Largest = Annotated[int, typer.Option("--largest", help="The most users; two siz
 Instances = Annotated[int, typer.Option("--instances", help="Runs at each point.", metavar="I")]
 
 
+@experiment()
 def experiment_convex(
-    largest: Largest = 1_000_000,
-    instances: Instances = 40,
-    seed: options.FixedSeed = 1,
-    picture: options.Picture = None,
-    as_json: options.AsJson = False,
-) -> None:
+    going: Going, largest: Largest = 1_000_000, instances: Instances = 40, seed: options.FixedSeed = 1
+) -> Told:
     """How what privacy costs in convex optimization falls with the users, beside the theory's slopes.
 
     A picture's rows are kept beside it: a second run goes on.
     """
     from shuffledp.experiments.convex import DELTA, convex_rates
 
-    going = going_on(picture)
-    with of_how_much("learning", shown=not as_json) as progress:
-        result = convex_rates(largest=largest, instances=instances, seed=seed, progress=progress, **going)
-    if picture is not None:
-        _draw(result, picture)
-    if as_json:
-        print_json(result.document())
-        return
-    show(_extras(result), _slopes(result))
-    typer.echo("Extra: mean excess population loss over the same solver's without noise, on the same users.")
+    asked = {"largest": largest, "instances": instances, "seed": seed}
+    result = going.measured("learning", convex_rates, **asked, **going.kept)
     epsilons = ", ".join(f"{row.solver} {row.epsilon:g}" for row in result.rows)
-    typer.echo(f"Epsilon, at delta {DELTA:g}: {epsilons}.")
-    for row in result.rows:
-        if row.because is not None:
-            typer.echo(f"{row.solver} has {row.slope:.2f} and not {row.theory:.2f}: {row.because}.")
-    if picture is not None:
-        typer.echo(f"picture: {picture}")
-    same = f"experiment convex --instances {instances} --seed {seed}"
-    next_steps(
-        [
-            ("see it", f"{same} --largest {largest} --picture rates.png"),
+    same = f"experiment convex --instances {instances} --seed {seed} --largest {largest}"
+    return Told(
+        document={"delta": DELTA, **asdict(result)},
+        tables=_tables(result),
+        words=[
+            "Extra: mean excess population loss over the same solver's without noise, on the same users.",
+            f"Epsilon, at delta {DELTA:g}: {epsilons}.",
+            *(
+                f"{row.solver} has {row.slope:.2f} and not {row.theory:.2f}: {row.because}."
+                for row in result.rows
+                if row.because is not None
+            ),
+        ],
+        again=[
+            ("see it", f"{same} --picture rates.png"),
             ("more runs", f"experiment convex --largest {largest} --instances {4 * instances}"),
-        ]
+        ],
+        draw=lambda picture: _draw(result, picture),
     )
 
 
-def _extras(result: "ConvexRates") -> Any:
+def _tables(result: "ConvexRates") -> list[Any]:
     last = max(point.users for point in result.points)
-    cells = []
-    for row in result.rows:
-        point = result.points_of(row)[-1]
-        numbers = (point.extra_mean, point.extra_standard_error, point.twin, point.bound)
-        cells.append((row.solver, *(f"{number:.2g}" for number in numbers), f"{point.rounds:,}", str(point.runs)))
-    headings = ("solver", "extra", "±", "without", "proved", "rounds", "runs")
-    return table(f"What noise adds to the excess loss of {last:,} users", headings, cells)
-
-
-def _slopes(result: "ConvexRates") -> Any:
-    cells = (
-        (row.setting, row.solver, f"{row.slope:.2f} ± {row.slope_high - row.slope:.2f}", f"{row.theory:.2f}")
-        for row in result.rows
+    extras = listed(
+        f"What noise adds to the excess loss of {last:,} users",
+        "solver | extra | ± | without | proved | rounds | runs",
+        [point for point in result.points if point.users == last],
+        lambda point: (
+            f"{point.solver} | {point.extra_mean:.2g} | {point.extra_standard_error:.2g} | {point.twin:.2g} | "
+            f"{point.bound:.2g} | {point.rounds:,} | {point.runs}"
+        ),
     )
-    title = "Slope of log extra against log users, with its 95% interval"
-    return table(title, ("setting", "solver", "slope", "theory"), cells, left=("solver",))
+    slopes = listed(
+        "Slope of log extra against log users, with its 95% interval",
+        "setting | solver | slope | theory",
+        result.rows,
+        lambda row: (
+            f"{row.setting} | {row.solver} | {row.slope:.2f} ± {row.slope_high - row.slope:.2f} | {row.theory:.2f}"
+        ),
+        left=("solver",),
+    )
+    return [extras, slopes]
 
 
 def _draw(result: "ConvexRates", picture: Path) -> None:
-    from shuffledp.pictures.rates import RateLine, draw_rates
+    from shuffledp.pictures.curves import DrawnLine, draw_lines
 
-    panels: dict[str, list[RateLine]] = {"convex": [], "strongly convex": []}
+    panels: dict[str, list[DrawnLine]] = {}
     for row in result.rows:
-        points = result.points_of(row)
-        panels["strongly convex" if row.setting.startswith("strongly") else "convex"].append(
-            RateLine(
-                name=f"{row.setting}: {row.solver}, {row.slope:.2f} (theory {row.theory:.2f})",
-                users=[point.users for point in points],
-                means=[point.extra_mean for point in points],
-                standard_errors=[point.extra_standard_error for point in points],
-                theory=row.theory,
-            )
-        )
+        name = f"{row.setting}: {row.solver}, {row.slope:.2f} (theory {row.theory:.2f})"
+        look: dict[str, Any] = {"name": name, "theory": row.theory}
+        line = DrawnLine.through(result.points_of(row), "users", "extra_mean", error="extra_standard_error", **look)
+        panels.setdefault("strongly convex" if row.setting.startswith("strongly") else "convex", []).append(line)
     title = f"What privacy costs: Table 1 of [001], delta 1e-6, up to {result.instances} runs a point"
-    draw_rates(
-        picture,
-        {name: lines for name, lines in panels.items() if lines},
-        title,
-        "excess loss over the twin without noise",
-    )
+    draw_lines(picture, [panels], against="users", measures="excess loss over the twin without noise", title=title)

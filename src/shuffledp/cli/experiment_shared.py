@@ -1,25 +1,112 @@
-"""What experiments share: numbers between commas, slopes as JSON, and rows beside a picture to go on with."""
+"""What experiments share: their options, running with a bar, and telling what was found."""
 
+import inspect
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from shuffledp.experiments.common import Slope
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.output import next_steps, print_json, show, table
+from shuffledp.cli.progress import of_how_much
+
+T = TypeVar("T")
 
 
-def going_on(picture: Path | None) -> dict[str, Any]:
-    """With a picture, which must be one that can be drawn, rows are kept beside it: a second run goes on.
+@dataclass(frozen=True, slots=True)
+class Going:
+    """How an experiment is run: where its picture is drawn, and whether a program reads what it prints.
 
-    >>> going_on(None)["cache"] is None, going_on(Path("a.png"))["cache"]
+    >>> Going(None, False).kept["cache"] is None, Going(Path("a.png"), False).kept["cache"]
     (True, PosixPath('a.png.rows.json'))
     """
-    if picture is not None:
-        from shuffledp.pictures.slopes import check_picture
 
-        check_picture(picture)
-    cache = None if picture is None else picture.with_name(picture.name + ".rows.json")
-    return {"workers": min(os.cpu_count() or 1, 8), "cache": cache}
+    picture: Path | None
+    as_json: bool
+
+    def measured(self, what: str, experiment: Callable[..., T], **asked: Any) -> T:
+        """What an experiment finds; a person sees a bar meanwhile, with a word about what is done."""
+        with of_how_much(what, shown=not self.as_json) as progress:
+            return experiment(progress=progress, **asked)
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """In how many processes rows are measured; with a picture they are kept beside it: a second run goes on."""
+        cache = None if self.picture is None else self.picture.with_name(self.picture.name + ".rows.json")
+        return {"workers": min(os.cpu_count() or 1, 8), "cache": cache}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What an experiment has found, in all forms."""
+
+    document: Any
+    """For a program: a mapping, or a dataclass whose fields are one."""
+    tables: Sequence[Any]
+    """For a person; sentences among them are folded where the screen ends."""
+    words: Sequence[str] = ()
+    """Lines below the tables, as they are."""
+    again: Sequence[tuple[str, str]]
+    """What to try next, as `next_steps` has it."""
+    draw: Callable[[Path], None] | None = None
+
+
+def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Callable[..., None]]:
+    """Make a command of a function that is `Going` and has options of its own: --picture and --json are added."""
+    shared: dict[str, tuple[Any, Any]] = {"picture": (options.Picture, None)} if pictured else {}
+    shared["as_json"] = (options.AsJson, False)
+
+    def decorate(run: Callable[..., Told]) -> Callable[..., None]:
+        def command(*, as_json: bool, picture: Path | None = None, **asked: Any) -> None:
+            if picture is not None:
+                from shuffledp.pictures.curves import check_picture_path, new_figure
+
+                check_picture_path(picture)
+                new_figure(picture, width=1)
+            _tell(run(Going(picture, as_json), **asked), picture, as_json)
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        own = [each.replace(kind=kind) for each in inspect.signature(run).parameters.values()][1:]
+        more = [inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in shared.items()]
+        command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+        command.__doc__ = run.__doc__
+        return command
+
+    return decorate
+
+
+def _tell(told: Told, picture: Path | None, as_json: bool) -> None:
+    if picture is not None and told.draw is not None:
+        told.draw(picture)
+    if as_json:
+        found = told.document
+        print_json({"schema": 1, **(found if isinstance(found, Mapping) else asdict(found))})
+        return
+    show(*told.tables)
+    for line in (*told.words, *([] if picture is None else [f"picture: {picture}"])):
+        typer.echo(line)
+    next_steps(told.again)
+
+
+def listed(title: str, headings: str, rows: Iterable[T], cells: Callable[[T], str], **styles: Any) -> Any:
+    """A table whose headings, and whose cells of a row, are written with bars between: "users | regret"."""
+    return table(title, headings.split(" | "), (cells(row).split(" | ") for row in rows), **styles)
+
+
+def flat(row: Any, *but: str, **renamed: str) -> dict[str, Any]:
+    """The fields of a row as JSON, but for some, and some under other names; a slope is three, with its interval."""
+    found: dict[str, Any] = {}
+    for field, value in asdict(row).items():
+        name = renamed.get(field, field)
+        if isinstance(value, dict):
+            found |= {name + ("" if part == "slope" else f"_{part}"): number for part, number in value.items()}
+        elif field not in but:
+            found[name] = value
+    return found
 
 
 def whole_numbers(text: str, parameter: str, example: str) -> list[int]:
@@ -35,8 +122,3 @@ def whole_numbers(text: str, parameter: str, example: str) -> list[int]:
     except ValueError:
         problem = "must be whole numbers with commas between"
         raise ParameterError(parameter, text, problem, f"try {example}") from None
-
-
-def slope_document(name: str, slope: "Slope") -> dict[str, float]:
-    """A slope and its 95% interval, under names that begin so."""
-    return {name: slope.slope, f"{name}_low": slope.low, f"{name}_high": slope.high}

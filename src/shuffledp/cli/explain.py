@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, heading, print_json, show, table
+from shuffledp.cli.output import collusions_listed, facts, heading, print_json, show, table
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -33,26 +33,10 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     from shuffledp.protocols.presentation import ListingRow
 
     proved = ListingRow(("proved", f"{guarantee.delta:.3g}", f"at most the {plan.privacy.delta:g} claimed"), apart=True)
-    terms = table(
-        "Every term of delta",
-        ("term", "delta", "where it comes from"),
-        [*((term.name, f"{term.value:.3g}", term.why) for term in guarantee.terms), proved],
-        words=("where it comes from",),
-    )
-    who = table(
-        "What each collusion reveals",
-        ("who", "epsilon", "in words"),
-        (
-            (
-                each.parties,
-                "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
-                each.in_words
-                + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
-            )
-            for each in collusions
-        ),
-        words=("in words",),
-    )
+    summed = [*((term.name, f"{term.value:.3g}", term.why) for term in guarantee.terms), proved]
+    why = "where it comes from"
+    terms = table("Every term of delta", ("term", "delta", why), summed, words=(why,))
+    who = collusions_listed("What each collusion reveals", collusions)
     claim = (
         f"Whatever one of the {plan.users:,} users' values is replaced by, no event becomes more than "
         f"e^{plan.privacy.epsilon:g} times likelier, but for {plan.privacy.delta:g}."

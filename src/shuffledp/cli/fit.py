@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import target as target_of
 from shuffledp.cli.fit_data import (
     FitData,
     check_files_differ,
@@ -15,9 +16,10 @@ from shuffledp.cli.fit_data import (
     parse_classes,
     read_fit_data,
 )
-from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_page
+from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_writer
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.errors import DataError, ParameterError
 
 Task = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
@@ -30,68 +32,49 @@ _ESTIMATORS: dict[str, dict[str, str]] = {
     "regression": {"ridge": "ShuffleRidge", "huber": "ShuffleHuberRegressor"},
 }
 
-Target = Annotated[str, typer.Option("--target", help="The column to predict; its number in a .npy.", metavar="C")]
-TaskKind = Annotated[Task, typer.Option("--task", help="What the target is: one of two labels, or a number.")]
-EstimatorName = Annotated[Estimator, typer.Option("--estimator", help="auto is logistic, or ridge for numbers.")]
-Features = Annotated[str | None, typer.Option("--features", help="Columns to learn from, else all.", metavar="A,B")]
+_ROUNDS = ("honest_fraction", "rounds", "rounds_per_user", "users_per_round", "messages_per_user")
+
 Bounds = Annotated[
-    str | None,
-    typer.Option("--bounds", help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH"),
+    str | None, typer.Option(help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH")
 ]
-TargetBounds = Annotated[
-    str | None, typer.Option("--target-bounds", help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")
-]
-Classes = Annotated[
-    str | None, typer.Option("--classes", help="The two labels there are; else read from people's.", metavar="A,B")
-]
-Norm = Annotated[
-    float | None, typer.Option("--feature-norm", help="Longer rows are shortened; 1 without --bounds.", metavar="L")
-]
-Radius = Annotated[
-    float | None, typer.Option("--radius", help="No score is larger: 10, or 2 for numbers.", metavar="R")
-]
-Alpha = Annotated[float | None, typer.Option("--alpha", help="How much long models are penalized.", metavar="A")]
-GradientBound = Annotated[
-    float | None, typer.Option("--gradient-bound", help="Clip gradients to less than the loss's bound.", metavar="L")
-]
+TargetBounds = Annotated[str | None, typer.Option(help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")]
+Classes = Annotated[str | None, typer.Option(help="The two labels there are; else read from people's.", metavar="A,B")]
+Norm = Annotated[float | None, typer.Option(help="Longer rows are shortened; 1 without --bounds.", metavar="L")]
+GradientBound = Annotated[float | None, typer.Option(help="Clip gradients to less than the loss's bound.", metavar="L")]
 Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
-Holdout = Annotated[float, typer.Option("--holdout", help="Rows kept out to measure the model on.", metavar="F")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
-]
 
 
 def fit(
     context: typer.Context,
     file: options.File,
-    target: Target,
-    task: TaskKind = "classification",
+    target: Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")],
+    task: Annotated[Task, typer.Option(help="What the target is: one of two labels, or a number.")] = "classification",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    estimator: EstimatorName = "auto",
+    estimator: Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")] = "auto",
     solver: SolverName = "auto",
-    features: Features = None,
+    features: Annotated[str | None, typer.Option(help="Columns to learn from, else all.", metavar="A,B")] = None,
     bounds: Bounds = None,
     target_bounds: TargetBounds = None,
     classes: Classes = None,
     feature_norm: Norm = None,
-    radius: Radius = None,
-    alpha: Alpha = None,
+    radius: Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")] = None,
+    alpha: Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")] = None,
     gradient_bound: GradientBound = None,
     interactive: Interactive = False,
     rounds_allowed: RoundsAllowed = 1000,
     honest_fraction: options.HonestFraction = 1.0,
-    holdout: Holdout = 0.1,
+    holdout: Annotated[float, typer.Option(help="Rows kept out to measure the model on.", metavar="F")] = 0.1,
     seed: options.Seed = None,
     out: Out = None,
-    report: Report = None,
+    report: Annotated[
+        Path | None, typer.Option(help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
-    from shuffledp.errors import DataError
-
-    privacy = options.target(1, epsilon, delta)[1]
+    privacy = target_of(1, epsilon, delta)[1]
     if out is not None:
         check_target_path("out", out)
     if report is not None:
@@ -132,17 +115,17 @@ def fit(
         raise DataError(name, refused.value, refused.problem, refused.way_out) from None
     seconds = time.perf_counter() - started
     document = _document(model, data, target, task, seconds)
-    page = None
+    write_report = None
     if report is not None:
         curves = {
             "the private model": model.losses(*data.measured).tolist(),
             "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
         }
-        page = report_page(report, document, curves)
+        write_report = report_writer(report, document, curves)
     if out is not None:
         model.model(data.names).save(out)
-    if report is not None and page is not None:
-        page(report)
+    if write_report is not None:
+        write_report()
     document |= {"written": None if out is None else str(out), "report": None if report is None else str(report)}
     if as_json:
         print_json(document)
@@ -156,7 +139,6 @@ def fit(
 def _class(asked: Estimator, task: Task) -> Any:
     """The estimator's class; one of another task is refused."""
     from shuffledp import learn
-    from shuffledp.errors import ParameterError
 
     fitting = _ESTIMATORS[task]
     name = next(iter(fitting)) if asked == "auto" else asked
@@ -193,11 +175,7 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         "epsilon": guarantee.privacy.epsilon,
         "delta": guarantee.privacy.delta,
         "delta_proved": guarantee.delta,
-        "honest_fraction": guarantee.honest_fraction,
-        "rounds": guarantee.rounds,
-        "rounds_per_user": guarantee.rounds_per_user,
-        "users_per_round": guarantee.users_per_round,
-        "messages_per_user": guarantee.messages_per_user,
+        **{name: getattr(guarantee, name) for name in _ROUNDS},
         "coefficients": kept.coefficients.tolist(),
         "intercept": kept.intercept,
         "score": float(model.score(features, labels)),

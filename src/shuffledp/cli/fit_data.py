@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.options import bits_of
+from shuffledp.cli.output import is_same_file
+from shuffledp.errors import DataError, ParameterError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -28,8 +32,6 @@ def read_fit_data(
     """The file's rows, all finite; which are held out is drawn at random."""
     import numpy as np
 
-    from shuffledp.errors import DataError, ParameterError
-    from shuffledp.randomness import RandomBits
     from shuffledp.sampling.permutation import uniform_permutation
     from shuffledp.tables.matrices import read_matrix
     from shuffledp.tables.names import column_names
@@ -54,16 +56,13 @@ def read_fit_data(
     held = round(holdout * len(matrix))
     if held == len(matrix):
         raise ParameterError("holdout", holdout, f"must leave some of {held} rows to learn from", "keep out fewer")
-    bits = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-    order = uniform_permutation(len(matrix), bits=bits.spawn(1)[0]) if held else np.arange(len(matrix))
+    order = uniform_permutation(len(matrix), bits=bits_of(seed).spawn(1)[0]) if held else np.arange(len(matrix))
     last, first = np.sort(order[:held]), np.sort(order[held:])
     training = (matrix[first, :-1], values[first])
     return FitData(names, training, (matrix[last, :-1], values[last]) if held else training, held)
 
 
 def _named(there: Sequence[str], target: str, features: str | None, file: Path) -> list[str]:
-    from shuffledp.errors import DataError
-
     listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
     if target not in there:
         raise DataError("target", target, f"must be a column of {file.name}", f"it has {listed}")
@@ -82,8 +81,6 @@ def parse_bounds(text: str, names: Sequence[str], parameter: str) -> list[Any]:
     >>> parse_bounds("0:1", ("a", "b"), "bounds"), parse_bounds("b=0:1,a=-2:2", ("a", "b"), "bounds")
     ([0.0, 1.0], [[-2.0, 2.0], [0.0, 1.0]])
     """
-    from shuffledp.errors import ParameterError
-
     way_out = "write for instance 0:1, or age=0:100,income=0:1e6"
     named: dict[str, list[float]] = {}
     for place, part in enumerate(text.split(",")):
@@ -110,12 +107,9 @@ def parse_classes(text: str) -> list[float] | list[int]:
     >>> parse_classes("0,1"), parse_classes("0.5,1")
     ([0, 1], [0.5, 1.0])
     """
-    from shuffledp.errors import ParameterError
+    from shuffledp.cli.domains import numbers_in
 
-    try:
-        labels = sorted({float(label) for label in text.split(",")})
-    except ValueError:
-        labels = []
+    labels = sorted(set(numbers_in(text)))
     if len(labels) != 2 or not all(abs(label) < 1 << 53 for label in labels):
         raise ParameterError("classes", text, "must be two different numbers A,B", "for instance 0,1")
     return [int(label) for label in labels] if all(label.is_integer() for label in labels) else labels
@@ -123,19 +117,15 @@ def parse_classes(text: str) -> list[float] | list[int]:
 
 def check_files_differ(**files: Path | None) -> None:
     """Refuse to write over what is read, or one thing over another, by whatever names."""
-    from shuffledp.errors import ParameterError
-
     named = [(name, path) for name, path in files.items() if path is not None]
     for place, (name, path) in enumerate(named):
         for other, taken in named[:place]:
-            if path.resolve() == taken.resolve() or (path.exists() and taken.exists() and path.samefile(taken)):
+            if path.resolve() == taken.resolve() or is_same_file(path, taken):
                 raise ParameterError(name, str(path), f"must be another file than {other}", "name another")
 
 
 def check_target_path(parameter: str, path: Path) -> None:
     """Refuse a file in a directory that is not there, before any work is done."""
-    from shuffledp.errors import ParameterError
-
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ParameterError(
             parameter, str(path), "must be a file in a directory that exists", "create it, or name another"

@@ -1,12 +1,13 @@
 """What `shuffledp fit` tells a person, on the screen and in a report."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.fit_data import check_target_path
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import Problem
@@ -15,6 +16,8 @@ UNPROTECTED = ("score", "baseline", "clipped", "curve")
 """Read from people's data without noise: for whoever holds the file, not for publication."""
 
 _LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
+
+_SAY_ROWS, _SAY_TARGETS = "say with --bounds what features may be", "say with --target-bounds what they may be"
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -32,8 +35,8 @@ the guarantee does not cover them. It covers the model{but}.</p>
 """
 
 
-def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What happened, how accurate it is, how private, and what to look at."""
+def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """What happened, how accurate it is, how private, and what to look at; None where there is nothing to say."""
     clipped = document["clipped"]
     people, held = document["users"], document["held_out"]
     width = len(document["features"])
@@ -45,7 +48,8 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         score = f"R² {document['score']:.3f} {where}; 0 is always the mean"
     often = "once" if document["rounds_per_user"] == 1 else f"in {document['rounds_per_user']:,} rounds"
     covered = "" if "classes" not in document["unprotected"] else _LABELS_READ
-    rows = [
+    many = people // 10
+    return [
         ("learned", learned),
         ("how accurate", f"{score} (not private: for you, not for publication)"),
         (
@@ -56,20 +60,17 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("rounds", f"{document['rounds']:,}, of {document['users_per_round']:,} people or more"),
         ("each person", f"is asked {often} and sends at most {document['messages_per_user']:,} messages"),
         ("clipped", ", ".join(f"{count:,} {what}" for what, count in clipped.items())),
+        ("look at", "many rows were clipped: " + _SAY_ROWS if clipped["rows"] > many else None),
+        ("look at", "many targets were clipped: " + _SAY_TARGETS if clipped["targets"] > many else None),
+        ("seeded", "a simulation: its noise can be repeated, so it protects nobody" if document["simulated"] else None),
+        ("model", document.get("written")),
+        ("report", document.get("report")),
     ]
-    if clipped["rows"] > people // 10:
-        rows.append(("look at", "many rows were clipped: say with --bounds what features may be"))
-    if clipped["targets"] > people // 10:
-        rows.append(("look at", "many targets were clipped: say with --target-bounds what they may be"))
-    if document["simulated"]:
-        rows.append(("seeded", "a simulation: its noise can be repeated, so it protects nobody"))
-    rows += [(what, document[key]) for what, key in (("model", "written"), ("report", "report")) if document.get(key)]
-    return rows
 
 
 def fit_next(
     document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], once_more: Mapping[str, Any], problem: "Problem"
-) -> list[tuple[str, str]]:
+) -> list[tuple[str, str | None]]:
     """Commands to go on with, with the same options; `once_more` are those that say how people are asked."""
     often = " ".join(["fit", shlex.quote(str(file)), *_words(asked)])
     same = " ".join([often, *_words(once_more)])
@@ -83,14 +84,12 @@ def fit_next(
         f"--honest-fraction {problem.honest_fraction} "
         f"--epsilon {document['epsilon']} --delta {document['delta']}"
     )
-    steps = [("compare solvers", compared)]
-    if not once_more["interactive"]:
-        steps.append((f"ask people often {spends}", f"{often} --interactive"))
-    if not document.get("report"):
-        steps.append((f"see how one learns {spends}", f"{same} --report report.html"))
-    if not document.get("written"):
-        steps.append((f"keep a model {spends}", f"{same} -o model.json"))
-    return steps
+    return [
+        ("compare solvers", compared),
+        (f"ask people often {spends}", None if once_more["interactive"] else f"{often} --interactive"),
+        (f"see how one learns {spends}", None if document.get("report") else f"{same} --report report.html"),
+        (f"keep a model {spends}", None if document.get("written") else f"{same} -o model.json"),
+    ]
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
@@ -100,7 +99,6 @@ def _words(options: Mapping[str, Any]) -> list[str]:
 
 def check_report_path(path: Path) -> None:
     """Refuse a name that no report can be written to, and a picture that cannot be drawn, before any work."""
-    from shuffledp.errors import ParameterError
     from shuffledp.pictures.curves import new_figure
 
     if path.suffix.lower() not in (".html", ".png", ".svg"):
@@ -109,9 +107,7 @@ def check_report_path(path: Path) -> None:
     new_figure(path, width=1)
 
 
-def report_page(
-    path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequence[float]]
-) -> Callable[[Path], None]:
+def report_writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequence[float]]) -> Callable[[], None]:
     """What writes the report: all that can fail but the disk has been done before."""
     from shuffledp.pictures.learning import draw_learning_curve, learning_curve_svg
     from shuffledp.tables.whole import write_text_whole
@@ -119,7 +115,7 @@ def report_page(
     rounds = document["curve"]["rounds"]
     title = f"{document['estimator']} of {document['target']}: epsilon {document['epsilon']:g}"
     if path.suffix.lower() != ".html":
-        return lambda written: draw_learning_curve(written, rounds, curves, title)
+        return lambda: draw_learning_curve(path, rounds, curves, title)
     named = zip([*document["features"], "intercept"], [*document["coefficients"], document["intercept"]], strict=True)
     text = _PAGE.format(
         title=escape(title),
@@ -128,8 +124,9 @@ def report_page(
         but=", not which labels there are" if "classes" in document["unprotected"] else "",
         coefficients=_rows([(name, f"{number:.6g}") for name, number in named]),
     )
-    return lambda written: write_text_whole(written, text)
+    return lambda: write_text_whole(path, text)
 
 
-def _rows(rows: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
+def _rows(rows: Iterable[tuple[str, str | None]]) -> str:
+    said = ((escape(name), escape(value)) for name, value in rows if value is not None)
+    return "\n".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in said)

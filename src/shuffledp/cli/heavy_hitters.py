@@ -1,36 +1,28 @@
 """`shuffledp heavy-hitters`: the most frequent strings of a column, in a domain nobody can list."""
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import facts, print_json, show, table
+from shuffledp.cli.asked import Asked
+from shuffledp.cli.output import SEEDED, WIDE, facts, heading, print_json, show
 from shuffledp.cli.progress import working
 
-Top = Annotated[int, typer.Option("--top", help="Strings to find, at most.", metavar="K")]
-Length = Annotated[
-    int, typer.Option("--length", help="Bytes of a string that count; longer ones are cut.", metavar="L")
-]
-Alphabet = Annotated[
-    str | None, typer.Option("--alphabet", help="Symbols strings are made of; printable ASCII.", metavar="ABC")
-]
-Keep = Annotated[int | None, typer.Option("--keep", help="Prefixes that survive a level, at most.", metavar="N")]
+Alphabet = Annotated[str | None, typer.Option(help="Symbols strings are made of; printable ASCII.", metavar="ABC")]
 
 
+@options.takes_plan("heavy-hitters", domain=(), without=("users", "method", "noise", "constants", "plan_file"))
 def heavy_hitters(
+    asked: Asked,
     file: options.File,
     column: options.Column = None,
-    top: Top = 10,
-    length: Length = 8,
+    top: Annotated[int, typer.Option(help="Strings to find, at most.", metavar="K")] = 10,
+    length: Annotated[int, typer.Option(help="Bytes of a string that count; longer ones are cut.", metavar="L")] = 8,
     alphabet: Alphabet = None,
-    keep: Keep = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    honest_fraction: options.HonestFraction = 1.0,
-    max_messages: options.MaxMessages = None,
+    keep: Annotated[int | None, typer.Option(help="Prefixes that survive a level, at most.", metavar="N")] = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
@@ -39,26 +31,15 @@ def heavy_hitters(
     """The most frequent strings of a file's column, each user in one group of a prefix tree."""
     import numpy as np
 
-    from shuffledp.protocols.catalogue import PROTOCOLS
+    from shuffledp.protocols.presentation import Column, ListingRow
     from shuffledp.simulation.heavy_hitters import search_heavy_hitters
     from shuffledp.tables.texts import read_texts
 
     texts = read_texts(file, column)
-    people, privacy = options.target(len(texts), epsilon, delta)
-    search: Any = PROTOCOLS["heavy-hitters"].plan(
-        users=people,
-        privacy=privacy,
-        length=length,
-        top=top,
-        alphabet=alphabet,
-        keep=keep,
-        honest_fraction=honest_fraction,
-        max_messages=max_messages,
-    )
-    distinct = search.as_bytes(texts.distinct)
-    is_cut = np.char.str_len(np.char.encode(texts.distinct, "utf-8")) > length
-    cut = int(is_cut[texts.where].sum())
-    strings = distinct[texts.where]
+    given = {"length": length, "top": top, "alphabet": alphabet, "keep": keep}
+    typed = {name: value for name, value in given.items() if value is not None}
+    search: Any = replace(asked, typed=typed).plan(users=len(texts))
+    strings = search.as_bytes(texts.distinct)[texts.where]
     most = 0
 
     def tell(state: Any) -> None:
@@ -72,57 +53,49 @@ def heavy_hitters(
     seconds = time.perf_counter() - started
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
     shows_truth = with_truth or seed is not None
+    is_cut = np.char.str_len(np.char.encode(texts.distinct, "utf-8")) > length
+    cut = int(is_cut[texts.where].sum()) if shows_truth else None
     names, counts = np.unique(strings, return_counts=True)
-    truth = {name.decode(errors="replace"): int(count) for name, count in zip(names, counts, strict=True)}
-    rows = [asdict(each) | {"truth": truth.get(each.string, 0) if shows_truth else None} for each in found]
-    true_top = sorted(truth.items(), key=lambda item: (-item[1], item[0]))[:top]
+    true = {name.decode(errors="replace"): int(count) for name, count in zip(names, counts, strict=True)}
+    true_top = search.true_value(strings) if shows_truth else None
     if as_json:
         print_json(
             {
-                "schema": 1,
-                "protocol": "heavy-hitters",
-                "users": people,
-                "epsilon": privacy.epsilon,
-                "delta": privacy.delta,
+                **heading(search, "method"),
                 "length": length,
                 "top": top,
-                "cut": cut if shows_truth else None,
+                "cut": cut,
                 "users_a_level": search.group_size(1),
                 "messages_per_user_max": most,
-                "found": rows,
-                "true_top": [{"string": name, "count": count} for name, count in true_top] if shows_truth else None,
+                "found": [
+                    asdict(each) | {"truth": true.get(each.string, 0) if shows_truth else None} for each in found
+                ],
+                "true_top": true_top and [{"string": name, "count": count} for name, count in true_top.items()],
                 "fidelity": "law" if fast else "messages",
                 "simulated": not bits.is_secure,
                 "seconds": seconds,
             }
         )
         return
-    cells = (
-        (
-            repr(row["string"]),
-            f"{row['count']:,.0f}",
-            f"{row['lower']:,.0f} .. {row['upper']:,.0f}",
-            f"±{row['noise_bound']:,.0f}",
-            f"±{row['sampling_bound']:,.0f}",
-            *((f"{row['truth']:,}",) if shows_truth else ()),
-        )
-        for row in rows
-    )
-    headings = ("string", "count", "interval", "noise", "sampling", *(("truth",) if shows_truth else ()))
-    missed = [name for name, _ in true_top if name not in {row["string"] for row in rows}]
-    of_these = ", ".join(missed) or "none"
-    facts_rows = [
-        ("asked", f"the {top} most frequent of {people:,} users' strings"),
-        ("privacy", f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}: everybody reports once, at one level"),
+    presented = search.present(search.estimate_of(found), true_top)
+    (listing,) = presented.listings
+    strings_first, *others = listing.columns
+    listing = replace(listing, columns=(replace(strings_first, width=WIDE), *others))
+    if true_top is not None:
+        rows = zip(listing.rows, found, strict=True)
+        with_true = tuple(ListingRow((*row.cells, f"{true.get(each.string, 0):,}")) for row, each in rows)
+        listing = replace(listing, columns=(*listing.columns, Column("truth")), rows=with_true)
+    missed = [name for name in true_top or () if name not in {each.string for each in found}]
+    of_these = "" if true_top is None else f"; of the true top {len(true_top)}, missed: {', '.join(missed) or 'none'}"
+    target = f"epsilon {search.privacy.epsilon:g}, delta {search.privacy.delta:g}"
+    told = [
+        ("asked", f"the {top} most frequent of {search.users:,} users' strings"),
+        ("privacy", f"{target}: everybody reports once, at one level"),
         ("groups", f"{search.group_size(1):,} users at each of {length} levels, up to {most} messages each"),
         ("intervals", "noise fails in at most 5% of runs, sampling in at most 5%; counts are scaled to all users"),
-        ("found", f"{len(rows)}" + (f"; of the true top {len(true_top)}, missed: {of_these}" if shows_truth else "")),
+        ("found", f"{len(found)}{of_these}"),
         ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),
+        ("protects", None if bits.is_secure else SEEDED),
+        ("cut", f"{cut:,} strings were longer than {length} bytes" if cut else None),
     ]
-    if not bits.is_secure:
-        facts_rows.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
-    if cut and shows_truth:
-        facts_rows.append(("cut", f"{cut:,} strings were longer than {length} bytes"))
-    show(
-        facts("Frequent strings, privately", facts_rows), table("Frequent strings", headings, cells, folded=("string",))
-    )
+    show(facts(search.title, told), listing)

@@ -1,44 +1,50 @@
 """`shuffledp histogram`: a private histogram of one column of a file, in one command."""
 
-import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shuffledp.cli import domains, options
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
+from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
+from shuffledp.cli.output import (
+    SEEDED,
+    check_files,
+    draw,
+    facts,
+    heading,
+    is_same_file,
+    next_steps,
+    print_json,
+    question,
+    show,
+)
 from shuffledp.cli.progress import simulated, working
+from shuffledp.cli.typed import data_options, target_options
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Categories
-    from shuffledp.protocols.plan import Plan
 
 # More messages than this take a minute and a gigabyte: then the estimate comes from its own law.
 _MOST_MESSAGES = 20_000_000
 
-Top = Annotated[int, typer.Option("--top", help="Categories to print; all go into --csv and --json.", metavar="K")]
-Chart = Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="All estimates as .csv or .parquet.", metavar="FILE")]
-Candidates = Annotated[
-    str | None,
-    typer.Option("--names", help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES"),
-]
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
 @options.takes_plan("histogram", domain=("domain", "categories", "other"), without=("users", "noise"))
 def histogram(
-    asked: options.Asked,
+    asked: Asked,
     file: options.File,
     column: options.Column = None,
     domain_is_public: IsPublic = False,
-    names: Candidates = None,
-    top: Top = 20,
-    chart: Chart = None,
+    names: Annotated[
+        str | None, typer.Option(help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES")
+    ] = None,
+    top: Annotated[int, typer.Option(help="Categories to print; all go into --csv and --json.", metavar="K")] = 20,
+    chart: Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")] = None,
     table: Csv = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
@@ -46,20 +52,23 @@ def histogram(
     as_json: options.AsJson = False,
 ) -> None:
     """A private histogram of a file's column: how many people have each category, and how far off that is."""
-    from shuffledp.errors import ParameterError
+    from shuffledp.cli.domains import looked_up
     from shuffledp.protocols.presentation import View
 
-    _check_outputs(file, chart, table)
+    check_files(picture=chart, csv=table)
+    # People's own data stays as it is.
+    if table is not None and is_same_file(table, file):
+        raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
     if top < 1:
         raise ParameterError("top", top, "must be >= 1", "20 is the default")
     bits = options.bits_of(seed)
     if asked.file is None:
         asked.target(users=1)
-        asked = _with_domain(asked, file, column, public=domain_is_public)
+        asked = asked.with_data_as_domain(file, column, public=domain_is_public)
     with working("choosing a method", shown=not as_json):
         plan, codes, _ = asked.with_file(file, column)
     categories: Any = plan.domain.named
-    candidates = _candidates(names, categories)
+    candidates = looked_up(names, categories)
     messages = round(plan.users * plan.mean_messages(codes))
     by_law = fast or messages > _MOST_MESSAGES
     estimate, seconds = simulated(plan, codes, bits=bits, fast=by_law, shown=not as_json)
@@ -98,76 +107,27 @@ def histogram(
             }
         )
         return
+    too_many = "" if fast else f": {messages:,} messages would be too many here"
     how = f"about {messages:,} messages made, shuffled and read in {seconds:.2f} s"
-    if by_law:
-        too_many = "" if fast else f": {messages:,} messages would be too many here"
-        how = f"from its own law in {seconds:.2f} s{too_many}"
     rows = [
         ("asked", question(plan)),
         ("each person sends", plan.sends),
         *presented.facts,
         *([] if chance is None else _shared_cells(categories, candidates, in_use, chance)),
-        ("ran", how),
-        *([("protects", "nobody: seeded noise can be repeated; leave --seed out")] if estimate.simulated else []),
-        *((name, str(path)) for name, path in (("picture", chart), ("table", table)) if path is not None),
+        ("ran", f"from its own law in {seconds:.2f} s{too_many}" if by_law else how),
+        ("protects", SEEDED if estimate.simulated else None),
+        ("picture", chart),
+        ("table", table),
     ]
     told = facts(f"{plan.title}, by {plan.method}", rows)
-    show(*map(rendered, presented.listings), told, rendered(plan.compared()))
-    _say_what_next(plan, asked, file, column, chart)
-
-
-def _say_what_next(plan: "Plan", asked: options.Asked, file: Path, column: str | None, chart: Path | None) -> None:
-    values, target = asked.values or plan.options, target_options(plan)
+    show(*presented.listings, told, plan.compared())
+    values, target = asked.values or plan.options, target_options(plan.privacy)
     same = f"histogram --users {plan.users} {target} {values}"
-    data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
     given, explained = f"{values} {target}", f"{same} --method {plan.method}"
     if asked.file is not None:
         given = explained = f"--plan {asked.file}"
-    next_steps(
-        [
-            *([("draw it", f"histogram {data} {given} -o chart.png")] if chart is None else []),
-            ("why it is private", f"explain {explained}"),
-            ("other methods", f"plan {same}"),
-        ]
-    )
-
-
-def _check_outputs(file: Path, chart: Path | None, table: Path | None) -> None:
-    """Refuse names that nothing can be written to, before any work is done; people's own data stays as it is."""
-    from shuffledp.errors import ParameterError
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.tables.written import check_table_path
-
-    if chart is not None:
-        check_picture_path(chart)
-    if table is not None:
-        check_table_path(table, "csv")
-        if domains.is_same_file(table, file):
-            raise ParameterError("csv", str(table), "must not be the data's own file", "name another")
-
-
-def _with_domain(asked: options.Asked, file: Path, column: str | None, *, public: bool) -> options.Asked:
-    """What is asked, with a domain that is read from the file itself where that is no secret."""
-    domain = asked.typed.get("domain")
-    if domain is None or not domains.is_from_data(domain, file):
-        return asked
-    found = domains.occurring(file, column, domain, asked.typed.get("other"), public=public)
-    return replace(asked, typed={}, categories=found)
-
-
-def _candidates(names: str | None, categories: "Categories") -> tuple[str, ...] | None:
-    from shuffledp.errors import ParameterError
-
-    if names is None:
-        return None
-    if not categories.is_open:
-        problem = f"are for hashed domains; {categories.kind} are known already"
-        raise ParameterError("names", names, problem, "leave it out, or take --domain hash:CELLS")
-    found = domains.parse_names(names, "names")
-    if len(set(found)) < len(found):
-        twice = next(name for place, name in enumerate(found) if name in found[:place])
-        raise ParameterError("names", f"{twice} twice", "must name each once", "remove one of them")
-    return found
+    drawn = f"histogram {data_options(file, column)} {given} -o chart.png" if chart is None else None
+    next_steps([("draw it", drawn), ("why it is private", f"explain {explained}"), ("other methods", f"plan {same}")])
 
 
 def _shared_cells(

@@ -32,12 +32,5 @@ def keys(folder: Folder, as_json: options.AsJson = False) -> None:
         token_name(ADMIN): "the operator, to add tasks",
     }
     show(facts(f"Keys in {folder}: who needs which file", list(who.items())))
-    next_steps(
-        [
-            (
-                "make a plan",
-                "plan counter --users 20000 --shufflers 4 --epsilon 1 --delta 1e-6 --noise coins -o plan.json",
-            ),
-            ("then a task", f"task create --plan plan.json --keys {folder} -o task.json"),
-        ]
-    )
+    plan = "plan counter --users 20000 --shufflers 4 --epsilon 1 --delta 1e-6 --noise coins -o plan.json"
+    next_steps([("make a plan", plan), ("then a task", f"task create --plan plan.json --keys {folder} -o task.json")])

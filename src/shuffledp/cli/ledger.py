@@ -1,5 +1,6 @@
 """`shuffledp ledger`: a population's privacy budget on disk."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,6 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, print_json, show, table
+from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.accounting.ledger import Ledger, Left
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
 ledger_app = typer.Typer(help="Keep a population's privacy budget: open, show, spend, close.")
 
 File = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="FILE")]
-Population = Annotated[str, typer.Option("--population", help="Whose budget this is.", metavar="NAME")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget for everything together.", metavar="E")]
-Delta = Annotated[float, typer.Option("--delta", help="The probability left over, for everything.", metavar="D")]
+Population = Annotated[str, typer.Option(help="Whose budget this is.", metavar="NAME")]
+Epsilon = Annotated[float, typer.Option(help="The budget for everything together.", metavar="E")]
+Delta = Annotated[float, typer.Option(help="The probability left over, for everything.", metavar="D")]
 
 
 @ledger_app.command("open")
@@ -26,60 +28,52 @@ def open_ledger(
 ) -> None:
     """Grant a population a budget, once."""
     from shuffledp.accounting.ledger import Ledger
-    from shuffledp.privacy import Privacy
 
-    _report(Ledger.open(file, population, Privacy(epsilon, delta)), as_json=as_json)
+    Ledger.open(file, population, Privacy(epsilon, delta))
+    _report(file, as_json=as_json)
 
 
 @ledger_app.command("show")
 def show_ledger(file: File, as_json: options.AsJson = False) -> None:
     """The budget, everything that was asked, what is spent and what is left."""
-    from shuffledp.accounting.ledger import Ledger
-
-    _report(Ledger.load(file), as_json=as_json)
+    _report(file, as_json=as_json)
 
 
-@ledger_app.command("spend")
+@ledger_app.command("spend", cls=options.OpenCommand)
 @options.takes_plan(protocol="option")
 def spend(plan: "Plan", file: File, as_json: options.AsJson = False) -> None:
     """Record a plan before it is run; refused, with what is left, if it would pass the budget."""
     from datetime import UTC, datetime
 
-    from shuffledp.accounting.ledger import Ledger
     from shuffledp.protocols.ledger_entries import entry_of
 
-    budget = Ledger.load(file)
-    budget.spend(entry_of(plan, datetime.now(UTC)))
-    _report(budget, as_json=as_json)
+    _report(file, lambda budget: budget.spend(entry_of(plan, datetime.now(UTC))), as_json=as_json)
 
 
 @ledger_app.command("close")
 def close(file: File, as_json: options.AsJson = False) -> None:
     """Let nothing more be asked of this population."""
+    _report(file, lambda budget: budget.close(), as_json=as_json)
+
+
+def _report(file: Path, change: "Callable[[Ledger], Any]" = lambda budget: None, *, as_json: bool) -> None:
+    """Change a ledger, if it is to be changed, and say what it holds then."""
     from shuffledp.accounting.ledger import Ledger
 
     budget = Ledger.load(file)
-    budget.close()
-    _report(budget, as_json=as_json)
-
-
-def _report(budget: "Ledger", *, as_json: bool) -> None:
+    change(budget)
     left = budget.left()
     if as_json:
         print_json(_document(budget, left))
         return
     account = budget.account
-    show(
-        facts(
-            f"The budget of {account.population}",
-            [
-                ("budget", f"epsilon {account.budget.epsilon:g}, delta {account.budget.delta:g}"),
-                ("state", f"{account.state}, version {account.version}"),
-                ("spent", f"epsilon {left.epsilon_spent:.4g} at delta {account.budget.delta:g}"),
-                ("left", _in_words(left)),
-            ],
-        )
-    )
+    said = [
+        ("budget", f"epsilon {account.budget.epsilon:g}, delta {account.budget.delta:g}"),
+        ("state", f"{account.state}, version {account.version}"),
+        ("spent", f"epsilon {left.epsilon_spent:.4g} at delta {account.budget.delta:g}"),
+        ("left", _in_words(left)),
+    ]
+    show(facts(f"The budget of {account.population}", said))
     if account.entries:
         rows = (
             (
@@ -106,7 +100,8 @@ def _in_words(left: "Left") -> str:
 def _document(budget: "Ledger", left: "Left") -> dict[str, Any]:
     from shuffledp.accounting.ledger import SCHEMA, entry_document
 
-    account = budget.account
+    account, more = budget.account, left.question
+    question = None if more is None else {"epsilon": more.epsilon, "delta": more.delta}
     return {
         "schema": SCHEMA,
         "version": account.version,
@@ -116,10 +111,5 @@ def _document(budget: "Ledger", left: "Left") -> dict[str, Any]:
         "state": account.state,
         "entries": [entry_document(entry) for entry in account.entries],
         "spent": {"epsilon": left.epsilon_spent, "delta": left.delta_spent},
-        "left": {
-            "epsilon": left.epsilon,
-            "question": None
-            if left.question is None
-            else {"epsilon": left.question.epsilon, "delta": left.question.delta},
-        },
+        "left": {"epsilon": left.epsilon, "question": question},
     }

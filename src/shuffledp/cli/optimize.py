@@ -1,53 +1,47 @@
 """`shuffledp plan optimize`: every solver's predicted bound for a convex problem, and the choice."""
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import target
 from shuffledp.cli.output import facts, next_steps, print_json, show, table
+from shuffledp.cli.typed import target_options
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.learn.optimize import PredictedBound, Problem, Solver
 
-Dimension = Annotated[int | None, typer.Option("--dimension", help="Numbers of a model.", metavar="D")]
-Radius = Annotated[float, typer.Option("--radius", help="Models are no longer.", metavar="R")]
-Lipschitz = Annotated[float, typer.Option("--lipschitz", help="Gradients are no longer, or clipped.", metavar="L")]
-Smooth = Annotated[
-    float | None, typer.Option("--smooth", help="How fast gradients change; none if they jump.", metavar="B")
-]
-Strong = Annotated[float, typer.Option("--strong", help="Strong convexity of the loss; 0 if it has none.", metavar="S")]
-Proximal = Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")]
-Linear = Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")]
-RoundsAllowed = Annotated[int, typer.Option("--rounds-allowed", help="Rounds at most.", metavar="R")]
-Visits = Annotated[int | None, typer.Option("--visits", help="Rounds one user may be in; else all.", metavar="V")]
-SolverName = Annotated[str, typer.Option("--solver", help="auto, or one of those compared.", metavar="NAME")]
+Smooth = Annotated[float | None, typer.Option(help="How fast gradients change; none if they jump.", metavar="B")]
+RoundsAllowed = Annotated[int, typer.Option(help="Rounds at most.", metavar="R")]
+SolverName = Annotated[str, typer.Option(help="auto, or one of those compared.", metavar="NAME")]
 
 
 def plan_optimize(
     users: options.Users = None,
-    dimension: Dimension = None,
-    radius: Radius = 1.0,
-    lipschitz: Lipschitz = 1.0,
+    dimension: Annotated[int | None, typer.Option(help="Numbers of a model.", metavar="D")] = None,
+    radius: Annotated[float, typer.Option(help="Models are no longer.", metavar="R")] = 1.0,
+    lipschitz: Annotated[float, typer.Option(help="Gradients are no longer, or clipped.", metavar="L")] = 1.0,
     smooth: Smooth = None,
-    strong: Strong = 0.0,
-    proximal: Proximal = True,
-    linear: Linear = False,
+    strong: Annotated[float, typer.Option(help="Strong convexity of the loss; 0 if it has none.", metavar="S")] = 0.0,
+    proximal: Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")] = True,
+    linear: Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")] = False,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rounds_allowed: RoundsAllowed = 1000,
-    visits: Visits = None,
+    visits: Annotated[int | None, typer.Option(help="Rounds one user may be in; else all.", metavar="V")] = None,
     solver: SolverName = "auto",
     honest_fraction: options.HonestFraction = 1.0,
     as_json: options.AsJson = False,
 ) -> None:
     """A convex loss, minimized by shuffled gradients: what every solver can promise, and which one to take."""
-    from shuffledp.errors import ParameterError
     from shuffledp.learn.estimators.declared import check_moderate
     from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
 
-    people, privacy = options.target(users, epsilon, delta)
+    people, privacy = target(users, epsilon, delta)
     if dimension is None:
         raise ParameterError("dimension", None, "must be given", "add --dimension, the numbers of a model")
     check_moderate("radius", radius, "say how long a model may be")
@@ -69,34 +63,38 @@ def plan_optimize(
         rounds=rounds_allowed,
         visits=visits,
     )
-    rows = predicted_bounds(problem)
+    rows = [_row(row) for row in predicted_bounds(problem)]
     chosen = plan(problem, solver=solver)
     why = "asked for" if solver != "auto" else "it has the least predicted bound"
     if as_json:
         print_json(_document(problem, rows, chosen, why))
         return
     guarantee = chosen.guarantee()
+    most = guarantee.messages_per_user
     shown = [
         ("asked", f"{people:,} users, {dimension:,} numbers, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
         ("solver", f"{chosen.name}: {why}"),
         ("excess loss", f"at most {chosen.bound:.4g} in expectation, for users drawn independently"),
         ("rounds", f"{chosen.rounds:,}, of {guarantee.users_per_round:,} users or more"),
-        (
-            "each user",
-            f"is in {guarantee.rounds_per_user:,} of them, sends {guarantee.messages_per_user:,} messages at most",
-        ),
+        ("each user", f"is in {guarantee.rounds_per_user:,} of them, sends {most:,} messages at most"),
         ("delta proved", f"{guarantee.delta:.3g}"),
     ]
     show(facts("Shuffle private convex optimization", shown), _table(rows, chosen.name))
     next_steps(
         [
-            ("learn from a file", f"fit YOUR.csv --target C --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"),
+            ("learn from a file", f"fit YOUR.csv --target C {target_options(privacy)}"),
             ("for a program", "plan optimize ... --json"),
         ]
     )
 
 
-def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "Solver", why: str) -> dict[str, Any]:
+def _row(row: "PredictedBound") -> dict[str, Any]:
+    """What a solver promises, as JSON; an infinite bound is none."""
+    endless = row.bound is not None and not math.isfinite(row.bound)
+    return asdict(row) | ({"bound": None, "refusal": "needs more users"} if endless else {})
+
+
+def _document(problem: "Problem", rows: list[dict[str, Any]], chosen: "Solver", why: str) -> dict[str, Any]:
     guarantee = chosen.guarantee()
     asked = problem.document()
     return {
@@ -116,32 +114,21 @@ def _document(problem: "Problem", rows: "tuple[PredictedBound, ...]", chosen: "S
         "why": why,
         "bound": chosen.bound,
         "rounds": chosen.rounds,
-        "users_per_round": guarantee.users_per_round,
-        "rounds_per_user": guarantee.rounds_per_user,
-        "messages_per_user": guarantee.messages_per_user,
+        **{name: getattr(guarantee, name) for name in ("users_per_round", "rounds_per_user", "messages_per_user")},
         "delta_proved": guarantee.delta,
-        "rows": [row.document() | {"bound": _finite(row), "refusal": _refusal(row)} for row in rows],
+        "rows": rows,
         "fingerprint": chosen.fingerprint,
     }
 
 
-def _table(rows: "tuple[PredictedBound, ...]", chosen: str) -> Any:
-    bounds = {row.solver: _finite(row) for row in rows}
+def _table(rows: list[dict[str, Any]], chosen: str) -> Any:
     cells = (
         (
-            row.solver + (" <" if row.solver == chosen else ""),
-            "-" if bounds[row.solver] is None else f"{bounds[row.solver]:.4g}",
-            _refusal(row) or row.reference,
+            row["solver"] + (" <" if row["solver"] == chosen else ""),
+            "-" if row["bound"] is None else f"{row['bound']:.4g}",
+            row["refusal"] or row["reference"],
         )
         for row in rows
     )
     title = "Predicted bounds on the expected excess loss"
     return table(title, ("solver", "bound", "reference"), cells, words=("reference",))
-
-
-def _finite(row: "PredictedBound") -> float | None:
-    return row.bound if row.bound is not None and math.isfinite(row.bound) else None
-
-
-def _refusal(row: "PredictedBound") -> str | None:
-    return row.refusal if row.bound is None or math.isfinite(row.bound) else "needs more users"

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from shuffledp.accounting.guarantee import Collusion
     from shuffledp.protocols.plan import Plan
     from shuffledp.protocols.presentation import Listing, Presentation
 
@@ -48,16 +52,14 @@ def fail(message: str, parameter: str | None = None, value: Any = None, *, as_js
         typer.echo(f"shuffledp: {message}", err=True)
 
 
-def facts(title: str, rows: Sequence[tuple[str, str]]) -> "Table":
-    """A table of names and values."""
-    from rich import box
-    from rich.table import Table
-
+def facts(title: str, rows: Iterable[tuple[str, Any]]) -> Table:
+    """A table of names and values; where a value is None there is nothing to say."""
     found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=False, title_style="bold")
     found.add_column(style="dim", no_wrap=True)
     found.add_column(overflow="fold")
     for name, value in rows:
-        found.add_row(name, value)
+        if value is not None:
+            found.add_row(name, str(value))
     return found
 
 
@@ -70,7 +72,7 @@ def table(
     left: Collection[str] = (),
     folded: Collection[str] = (),
     caption: str = "",
-) -> "Table":
+) -> Table:
     """A table whose first column is words and whose others are numbers.
 
     Args:
@@ -94,14 +96,11 @@ def table(
         for place, name in enumerate(headings)
     ]
     lines = tuple(row if isinstance(row, ListingRow) else ListingRow(tuple(row)) for row in rows)
-    return rendered(Listing(title, tuple(columns), lines, caption))
+    return _rendered(Listing(title, tuple(columns), lines, caption))
 
 
-def rendered(listing: "Listing") -> "Table":
+def _rendered(listing: "Listing") -> Table:
     """A listing as a table on the screen."""
-    from rich import box
-    from rich.table import Table
-
     found = Table(
         title=listing.title,
         title_justify="left",
@@ -127,18 +126,17 @@ def rendered(listing: "Listing") -> "Table":
 
 
 def show(*renderables: Any) -> None:
-    """Print tables and text."""
-    from rich.console import Console
+    """Print tables, listings and text."""
+    from shuffledp.protocols.presentation import Listing
 
     # People's own words come out as they are: a category named [bold] or :smile: is no markup.
     console = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)
     for renderable in renderables:
-        console.print(renderable)
+        console.print(_rendered(renderable) if isinstance(renderable, Listing) else renderable)
 
 
 def draw(presented: "Presentation", picture: Path) -> None:
     """Draw an answer's chart; one number has none."""
-    from shuffledp.errors import ParameterError
     from shuffledp.pictures.bars import draw_bars
     from shuffledp.pictures.distribution import draw_distribution
 
@@ -146,6 +144,18 @@ def draw(presented: "Presentation", picture: Path) -> None:
         raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
     drawn: Any = {"bars": draw_bars, "distribution": draw_distribution}[presented.chart.kind]
     drawn(picture, **presented.chart.data)
+
+
+def check_files(**files: Path | None) -> None:
+    """Refuse names from which no format can be told, before any work is done: those of pictures, and of tables."""
+    from shuffledp.pictures.curves import check_picture_path
+    from shuffledp.tables.written import check_table_path
+
+    for option, path in files.items():
+        if path is not None and option == "picture":
+            check_picture_path(path)
+        elif path is not None:
+            check_table_path(path, option)
 
 
 def write_plan(plan: "Plan", file: Path | None) -> None:
@@ -156,11 +166,38 @@ def write_plan(plan: "Plan", file: Path | None) -> None:
         write_text_whole(file, json.dumps(plan.document(), indent=2) + "\n")
 
 
+def is_same_file(one: Path, another: Path) -> bool:
+    """Whether two paths lead to one file that exists."""
+    try:
+        return one.samefile(another)
+    except (OSError, ValueError):
+        return False
+
+
 def heading(plan: "Plan", *without: str) -> dict[str, Any]:
     """How every document about a plan begins, but for the keys that are left out."""
     named = {name: getattr(plan, name) for name in ("protocol", "method", "users")}
     target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta}
     return {name: value for name, value in {"schema": 1, **named, **target}.items() if name not in without}
+
+
+def collusions_listed(title: str, collusions: "Iterable[Collusion]", first: Iterable[tuple[str, ...]] = ()) -> Any:
+    """Who learns what together with whom, as a table: the parties, which epsilon is left, and in words.
+
+    Args:
+        title: of the table.
+        collusions: a plan's.
+        first: rows above them.
+    """
+    rows = (
+        (
+            each.parties,
+            "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
+            each.in_words + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
+        )
+        for each in collusions
+    )
+    return table(title, ("who", "epsilon", "in words"), [*first, *rows], words=("in words",))
 
 
 def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
@@ -170,41 +207,21 @@ def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
     ]
 
 
-def target_options(plan: "Plan") -> str:
-    """The privacy of a plan as it is typed."""
-    return f"--epsilon {plan.privacy.epsilon!r} --delta {plan.privacy.delta!r}"
+SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
+"""Whom an answer protects that can be repeated."""
 
 
-def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:
-    """The options that make this plan again; those for the values as they were typed, if that is known."""
-    words = [f"--users {plan.users} {target_options(plan)}", plan.options if values is None else values]
-    words.append(f"--method {plan.method}")
-    if max_messages is not None:
-        words.append(f"--max-messages {max_messages}")
-    if plan.honest_fraction != 1:
-        words.append(f"--honest-fraction {plan.honest_fraction!r}")
-    if plan.constants != "exact":
-        words.append(f"--constants {plan.constants}")
-    return " ".join(word for word in words if word)
-
-
-def asked(plan: "Plan") -> str:
+def question(plan: "Plan") -> str:
     """The question in words."""
     privacy = plan.privacy
     return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
 
 
-def has_own_command(plan: "Plan") -> bool:
-    """Whether a command of its own asks a file this question; all others are simulated."""
-    from shuffledp.protocols.plan import Plan
-
-    return plan.file_command != Plan.file_command
-
-
-def next_steps(steps: Sequence[tuple[str, str]]) -> None:
-    """What to try next: a word about it, and the command as it can be typed here."""
+def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:
+    """What to try next: a word about it, and the command as it can be typed here; None where it was done already."""
     import shutil
 
+    steps = [(what, arguments) for what, arguments in suggested if arguments is not None]
     typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
     program = "shuffledp" if shutil.which("shuffledp") == typed else typed
     width = max(len(what) for what, _ in steps)

@@ -6,23 +6,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import (
-    asked,
-    facts,
-    has_own_command,
-    next_steps,
-    plan_options,
-    print_json,
-    rendered,
-    show,
-    target_options,
-    write_plan,
-)
+from shuffledp.cli.asked import Asked, names_of_options
+from shuffledp.cli.output import check_files, facts, is_same_file, next_steps, print_json, question, show, write_plan
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import method_rows
+from shuffledp.cli.typed import has_own_command, own_columns, plan_options, target_options
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.plan import Plan
+    pass
 
 
 class Families(typer.core.TyperGroup):
@@ -40,11 +32,7 @@ class Families(typer.core.TyperGroup):
 
         if cmd_name in self.commands or cmd_name not in PROTOCOLS:
             return self.commands.get(cmd_name)
-        made = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        made.command(cmd_name)(_command(cmd_name))
-        command = typer.main.get_command(made)
-        command.name = cmd_name
-        return command
+        return options.as_command(_command(cmd_name), cmd_name)
 
 
 plan_app = typer.Typer(cls=Families, help="Plan a protocol: noise, messages and error, before any data.")
@@ -57,35 +45,22 @@ def _command(name: str) -> Any:
     family = PROTOCOLS[name]
     # Of several shufflers there is a schedule to draw, and the noise is each batch's.
     scheduled = any(parameter.name == "shufflers" for parameter in family.domain)
-    command: Any = _plan_with_picture if scheduled else _plan
-    left_out = ("plan_file", "constants", "method") if scheduled else ("plan_file", "noise")
-    made = options.takes_plan(name, domain=options.options_of(family), without=left_out)(command)
+    left_out = ("plan_file", "constants", "method") if scheduled else ("plan_file", "noise", "picture")
+    made = options.takes_plan(name, domain=names_of_options(family), without=left_out)(_plan)
     made.__doc__ = family.summary
     return made
 
 
-def _plan_with_picture(
-    asked: options.Asked,
-    picture: options.Picture = None,
-    out: options.PlanOut = None,
-    as_json: options.AsJson = False,
+def _plan(
+    asked: Asked, picture: options.Picture = None, out: options.PlanOut = None, as_json: options.AsJson = False
 ) -> None:
-    if picture is not None:
-        from shuffledp.pictures.curves import check_picture_path
-
-        check_picture_path(picture)
-    _run(asked, out, picture, as_json=as_json)
-
-
-def _plan(asked: options.Asked, out: options.PlanOut = None, as_json: options.AsJson = False) -> None:
-    _run(asked, out, None, as_json=as_json)
-
-
-def _run(asked: options.Asked, out: Path | None, picture: Path | None, *, as_json: bool) -> None:
+    check_files(picture=picture)
     if asked.method in asked.family.comparisons:
         _compare(asked, out, as_json=as_json)
         return
-    _check_out(out, asked.typed.get("domain"))
+    domain = asked.typed.get("domain")
+    if out is not None and domain is not None and is_same_file(out, Path(domain)):
+        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
     with working("comparing the methods", shown=not as_json):
         choice = asked.choice()
         found, limit = choice.plan, asked.request.get("max_messages")
@@ -97,32 +72,28 @@ def _run(asked: options.Asked, out: Path | None, picture: Path | None, *, as_jso
     if as_json:
         print_json(found.document() | {"why": choice.why} | beside)
         return
-    _tell(found, choice.why, rows, {"picture": picture, "written to": out})
+    said = [
+        ("asked", question(found)),
+        ("protected against", _against(found.honest_fraction)),
+        # Methods that have a table below need no words.
+        ("method", choice.why if rows is None else choice.why.partition("; ")[0]),
+        *found.facts(),
+        ("picture", picture),
+        ("written to", out),
+    ]
+    compared = found.compared() if rows is None else found.methods_compared(rows)
+    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), compared)
     named = str(out) if out is not None else "plan.json"
-    values, own = asked.values or None, f"{found.options} {target_options(found)}"
-    keep = ("keep the plan", f"plan {found.protocol} {plan_options(found, limit, values)} -o plan.json")
-    which = "--columns A,B,C" if found.domain.is_row else "--column C"
+    keep = f"plan {found.protocol} {plan_options(found, limit, asked.values or None)} -o plan.json"
+    own = f"{found.file_command} YOUR.csv {own_columns(found)} {found.options} {target_options(found.privacy)}"
     next_steps(
         [
-            *([keep] if out is None else []),
+            ("keep the plan", keep if out is None else None),
             ("run it on made-up data", f"simulate --plan {named} --synthetic"),
-            *([("your own data", f"{found.file_command} YOUR.csv {which} {own}")] if has_own_command(found) else []),
+            ("your own data", own if has_own_command(found) else None),
             ("why it is private", f"explain --plan {named}"),
         ]
     )
-
-
-def _tell(found: "Plan", why: str, rows: list[dict[str, Any]] | None, files: dict[str, Path | None]) -> None:
-    said = [
-        ("asked", asked(found)),
-        ("protected against", _against(found.honest_fraction)),
-        # Methods that have a table below need no words.
-        ("method", why if rows is None else why.partition("; ")[0]),
-        *found.facts(),
-        *((name, str(file)) for name, file in files.items() if file is not None),
-    ]
-    compared = found.compared() if rows is None else found.methods_compared(rows)
-    show(facts(f"{found.title}: {found.protocol} by {found.method}", said), rendered(compared))
 
 
 def _draw(found: Any, picture: Path) -> None:
@@ -134,18 +105,8 @@ def _draw(found: Any, picture: Path) -> None:
     draw_schedule(picture, found.spans(), words)
 
 
-def _check_out(out: Path | None, domain: str | None) -> None:
-    from shuffledp.cli.domains import is_same_file
-    from shuffledp.errors import ParameterError
-
-    if out is not None and domain is not None and is_same_file(out, Path(domain)):
-        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
-
-
-def _compare(asked: options.Asked, out: Path | None, *, as_json: bool) -> None:
+def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
     """A method that protects nobody: numbers to compare with, no plan."""
-    from shuffledp.errors import ParameterError
-
     name, request = asked.method, asked.request
     for option in ("honest_fraction", "max_messages", "constants"):
         if request[option] != options.REQUEST[option][1]:
@@ -166,7 +127,7 @@ def _compare(asked: options.Asked, out: Path | None, *, as_json: bool) -> None:
         ("standard error", f"{document['standard_error']:.4g}"),
     ]
     show(facts(f"For comparison only: {asked.protocol} by {name} (P_Amp)", rows))
-    target = f"--users {users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r} {asked.values}"
+    target = f"--users {users} {target_options(privacy)} {asked.values}"
     next_steps([("what can be run instead", f"plan {asked.protocol} {target}")])
 
 

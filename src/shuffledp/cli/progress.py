@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
     from shuffledp.randomness import RandomBits
@@ -26,7 +28,6 @@ def users_reporting(users: int, *, shown: bool) -> Iterator[Callable[[int], None
     if not shown:
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -43,8 +44,6 @@ def working(what: str, *, shown: bool) -> Iterator[None]:
     if not shown:
         yield
         return
-    from rich.console import Console
-
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -59,7 +58,6 @@ def of_how_much(what: str, *, shown: bool) -> Iterator[Callable[[int, int], None
     if not shown:
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(what), BarColumn(), TimeRemainingColumn())

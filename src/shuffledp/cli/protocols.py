@@ -4,9 +4,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import is_plan, numbers, plans_of, refused
+from shuffledp.cli.typed import target_options
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -16,7 +18,7 @@ _HEADINGS = ("method", "error", "msgs", "bits", "eps 90%", "eps 50%", "liar", "a
 
 
 @options.takes_plan(without=("plan_file", "method", "noise"))
-def protocols(asked: options.Asked, as_json: options.AsJson = False) -> None:
+def protocols(asked: Asked, as_json: options.AsJson = False) -> None:
     """Every method side by side: error, messages, dropouts, lying clients."""
     family, users, privacy = asked.family, *asked.target()
     with working("asking every method", shown=not as_json):
@@ -42,7 +44,7 @@ def protocols(asked: options.Asked, as_json: options.AsJson = False) -> None:
     )
     show(table(title, _HEADINGS, [_cells(*row) for row in rows], left=("also",), folded=("also",)), legend)
     first = next((row["method"] for _, row in rows if row["available"] and row["method"] in family.methods), "auto")
-    same = f"{asked.protocol} --users {users} --epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
+    same = f"{asked.protocol} --users {users} {target_options(privacy)}"
     same = " ".join(word for word in (same, asked.values, f"--method {first}") if word)
     next_steps([("why one is private", f"explain {same}"), ("does one keep its word", f"audit {same}")])
 

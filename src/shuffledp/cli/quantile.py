@@ -1,46 +1,44 @@
 """`shuffledp quantile`: private quantiles of one column of a file, from counts of all ranges."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import draw, facts, heading, next_steps, print_json, rendered, show, target_options
+from shuffledp.cli.asked import Asked
+from shuffledp.cli.output import SEEDED, check_files, draw, facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import simulated
-
-Quantiles = Annotated[str, typer.Option("--quantiles", help="Ranks between 0 and 1.", metavar="Q,Q,...")]
-Out = Annotated[
-    Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
-]
+from shuffledp.cli.typed import data_options, target_options
+from shuffledp.errors import ParameterError
 
 
 @options.takes_plan("ranges", domain=("domain", "steps", "branching"), without=("users", "noise"))
 def quantile(
-    asked: options.Asked,
+    asked: Asked,
     file: options.File,
     column: options.Column = None,
-    quantiles: Quantiles = "0.25,0.5,0.75",
+    quantiles: Annotated[str, typer.Option(help="Ranks between 0 and 1.", metavar="Q,Q,...")] = "0.25,0.5,0.75",
     clip: options.Clip = False,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column, each with an interval that holds the true one."""
-    from shuffledp.errors import ParameterError
-    from shuffledp.pictures.curves import check_picture_path
+    from shuffledp.cli.domains import numbers_in
     from shuffledp.protocols.presentation import View
 
     axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.columns
     if axes != 1:
         raise ParameterError("domain", asked.typed.get("domain"), "must be one axis for quantiles", "give one LOW:HIGH")
-    ranks = _ranks(quantiles)
-    if out is not None:
-        check_picture_path(out)
+    ranks = numbers_in(quantiles)
+    if not ranks or not all(0 <= rank <= 1 for rank in ranks):
+        raise ParameterError("quantiles", quantiles, "must be numbers between 0 and 1", "write them as 0.25,0.5,0.75")
+    check_files(picture=out)
     plan, codes, clipped = asked.with_file(file, column, clip=clip)
     estimate, seconds = simulated(plan, codes, bits=options.bits_of(seed), fast=fast, shown=not as_json)
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed and drawn is private.
@@ -71,32 +69,13 @@ def quantile(
         ("each user sends", plan.sends),
         *presented.facts,
         ("ran", f"{'its own law, no messages made' if fast else 'message by message'} in {seconds:.2f} s"),
+        ("protects", SEEDED if estimate.simulated else None),
+        ("clipped", f"{clipped:,} values were brought into the domain" if clipped and shows_truth else None),
+        ("picture", out),
     ]
-    if estimate.simulated:
-        rows.append(("protects", "nobody: seeded noise can be repeated; leave --seed out"))
-    if clipped and shows_truth:
-        rows.append(("clipped", f"{clipped:,} values were brought into the domain"))
-    if out is not None:
-        rows.append(("picture", str(out)))
-    show(facts(f"Private quantiles: ranges by {plan.method}", rows), *map(rendered, presented.listings))
+    show(facts(f"Private quantiles: ranges by {plan.method}", rows), *presented.listings)
     limit = asked.request["max_messages"]
-    same = f"{plan.options} {target_options(plan)}" + ("" if limit is None else f" --max-messages {limit}")
-    data = shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
-    next_steps(
-        [
-            *([("see the distribution", f"quantile {data} {same} -o cdf.png")] if out is None else []),
-            ("keep the plan", f"plan ranges --users {plan.users} {same} -o plan.json"),
-        ]
-    )
-
-
-def _ranks(text: str) -> tuple[float, ...]:
-    from shuffledp.errors import ParameterError
-
-    try:
-        ranks = tuple(float(word) for word in text.split(","))
-    except ValueError:
-        ranks = ()
-    if not ranks or not all(0 <= rank <= 1 for rank in ranks):
-        raise ParameterError("quantiles", text, "must be numbers between 0 and 1", "write them as 0.25,0.5,0.75")
-    return ranks
+    same = f"{plan.options} {target_options(plan.privacy)}" + ("" if limit is None else f" --max-messages {limit}")
+    see = f"quantile {data_options(file, column)} {same} -o cdf.png" if out is None else None
+    keep = f"plan ranges --users {plan.users} {same} -o plan.json"
+    next_steps([("see the distribution", see), ("keep the plan", keep)])

@@ -1,5 +1,6 @@
 """`shuffledp report`: randomize, encrypt and send values, each for one user."""
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,8 +10,10 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, print_json, show
 from shuffledp.cli.progress import users_reporting
+from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
+    from shuffledp.protocols.domains.domain import Domain
     from shuffledp.service.client import Sent
     from shuffledp.service.task import Task
 
@@ -23,24 +26,19 @@ Value = Annotated[
         show_default=False,
     ),
 ]
-File = Annotated[Path | None, typer.Option("--file", help="CSV, Parquet or .npy: a row a user.", metavar="FILE")]
-ShufflerUrl = Annotated[str, typer.Option("--shuffler", help="Where the shuffler is.", metavar="URL")]
-TokenFile = Annotated[Path, typer.Option("--token-file", help="The file of the token for enrol.", metavar="FILE")]
-OutboxFile = Annotated[
-    Path | None,
-    typer.Option("--outbox", help="Keep what is not acknowledged here, and send it first.", metavar="FILE"),
-]
 
 
 def report(
     task_file: options.TaskFile,
-    shuffler: ShufflerUrl,
-    token_file: TokenFile,
+    shuffler: Annotated[str, typer.Option(help="Where the shuffler is.", metavar="URL")],
+    token_file: Annotated[Path, typer.Option(help="The file of the token for enrol.", metavar="FILE")],
     value: Value = None,
-    file: File = None,
+    file: Annotated[Path | None, typer.Option(help="CSV, Parquet or .npy: a row a user.", metavar="FILE")] = None,
     column: options.Column = None,
     columns: options.Columns = None,
-    outbox: OutboxFile = None,
+    outbox: Annotated[
+        Path | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE")
+    ] = None,
     patience: options.Patience = 60.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -49,7 +47,7 @@ def report(
     With an outbox and neither VALUE nor --file, what an earlier run could not deliver is sent. A file that was
     interrupted goes on where it stopped if the outbox is the same: no row is ever randomized twice.
     """
-    from shuffledp.errors import ParameterError
+    from shuffledp.cli.domains import read_own_values
     from shuffledp.service.client import Client
     from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
@@ -65,7 +63,8 @@ def report(
         raise ParameterError("patience", patience, "must be >= 0", "60 is the default")
     task = Task.load(task_file)
     token = load_token(token_file)
-    values = _read_file(task, file, column, columns) if file is not None else _values(value, task)
+    domain = task.plan.domain
+    values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain)
     stream = None if file is None or outbox is None else f"{file.resolve()}#{column or columns or ''}"
     started = time.perf_counter()
     with Client(task, shuffler, token, outbox, patience=patience) as client:
@@ -75,66 +74,47 @@ def report(
         waiting = client.outbox.waiting(task.id)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json(_document(task, len(values), left, sent, waiting, seconds))
+        added = {name: getattr(left, name) + getattr(sent, name) for name in ("reports", "new", "retried", "refused")}
+        counted = {"values": len(values), **added, "waiting": waiting}
+        print_json({"schema": 1, "task_id": task.id, **counted, "seconds": seconds})
         return
     _tell(task, len(values), left, sent, seconds)
 
 
-def _document(task: "Task", values: int, left: "Sent", sent: "Sent", waiting: int, seconds: float) -> dict[str, Any]:
-    together = {name: getattr(left, name) + getattr(sent, name) for name in ("reports", "new", "retried", "refused")}
-    return {"schema": 1, "task_id": task.id, "values": values, **together, "waiting": waiting, "seconds": seconds}
-
-
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
+    known, again, lost = values - sent.reports, left.retried + sent.retried, left.refused + sent.refused
+    before, late = left.reports, "old reports came too late and reached nobody: those may be reported again"
     rows = [
         ("task", task.id[:12]),
         ("acknowledged", f"{sent.reports:,} reports in {seconds:.1f} s: the shuffler has them on disk"),
+        ("from before", f"{before:,} reports that the outbox held are acknowledged, too" if before else None),
+        ("known", f"{known:,} rows of this file were reported before" if known > 0 else None),
+        ("sent again", f"{again:,}: nothing is counted twice" if again else None),
+        ("refused", f"{lost:,} {late}" if lost else None),
+        ("what was sent", f"{task.plan.protocol} by {task.plan.method}: noisy messages that only the analyzer reads"),
     ]
-    if left.reports:
-        rows.append(("from before", f"{left.reports:,} reports that the outbox held are acknowledged, too"))
-    if values > sent.reports:
-        rows.append(("known", f"{values - sent.reports:,} rows of this file were reported before"))
-    again = left.retried + sent.retried
-    if again:
-        rows.append(("sent again", f"{again:,}: nothing is counted twice"))
-    lost = left.refused + sent.refused
-    if lost:
-        rows.append(("refused", f"{lost:,} old reports came too late and reached nobody: those may be reported again"))
-    rows.append(
-        ("what was sent", f"{task.plan.protocol} by {task.plan.method}: noisy messages that only the analyzer reads")
-    )
     show(facts("Reported", rows))
 
 
-def _values(value: str | None, task: "Task") -> Any:
+def _values(value: str | None, domain: "Domain") -> Any:
     """Values from the command line or from standard input: numbers, or a category's name."""
     import numpy as np
 
-    from shuffledp.errors import DataError
-
     if value is None:
         return np.empty(0)
-    named = task.plan.domain.named
-    is_name = named is not None and named.reads == "words"
-    if value != "-":
-        return np.asarray([value if is_name else _number(value, "value", "")])
-    import sys
-
-    lines = sys.stdin.read().splitlines()
+    lines = [line.strip() for line in sys.stdin.read().splitlines()] if value == "-" else [value]
     if not lines:
         raise DataError("value", "nothing", "must be on standard input, one a line", "write a value a line")
-    if is_name:
-        return np.asarray([line.strip() for line in lines])
-    rows = [_number(line, "value", f" in line {place}") for place, line in enumerate(lines, 1)]
+    if (domain.named or domain).reads == "words":
+        return np.asarray(lines)
+    rows = [_number(line, f" in line {place}" if value == "-" else "") for place, line in enumerate(lines, 1)]
     widths = {len(row) if isinstance(row, list) else 0 for row in rows}
     if len(widths) > 1:
         raise DataError("value", "lines of several lengths", "must all have the same numbers", "check the lines")
     return np.asarray(rows)
 
 
-def _number(text: str, parameter: str, where: str) -> Any:
-    from shuffledp.errors import DataError
-
+def _number(text: str, where: str) -> Any:
     def one(word: str) -> int | float:
         word = word.strip()
         if word.lower() in ("true", "false"):
@@ -147,22 +127,5 @@ def _number(text: str, parameter: str, where: str) -> Any:
     try:
         return [one(word) for word in text.split(",")] if "," in text else one(text)
     except ValueError:
-        raise DataError(
-            parameter, f"{text!r}{where}", "must be a number, or numbers with commas", "for instance 1"
-        ) from None
-
-
-def _read_file(task: "Task", file: Path, column: str | None, columns: str | None) -> Any:
-    """The file's values as people have them; the client encodes what it sends."""
-    from shuffledp.cli.domains import encode_texts, read_values
-
-    domain = task.plan.domain
-    named = domain.named
-    if named is None or named.reads == "numbers" or columns is not None:
-        return read_values(file, column, columns, named=None, in_rows=domain.is_row)
-    from shuffledp.tables.texts import read_texts
-
-    texts = read_texts(file, column, blank=named.other)
-    # Looked up here, so that a value outside the domain is named by its row.
-    encode_texts(named, texts)
-    return texts.distinct[texts.where]
+        problem = "must be a number, or numbers with commas"
+        raise DataError("value", f"{text!r}{where}", problem, "for instance 1") from None

@@ -5,31 +5,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shuffledp.errors import ParameterError
+
 if TYPE_CHECKING:
     import uvicorn
 
 serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.", no_args_is_help=True)
 
-Keys = Annotated[
-    Path, typer.Option("--keys", help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")
-]
-Tasks = Annotated[
-    list[Path] | None, typer.Option("--task", help="A task to serve; repeat it for more.", metavar="FILE")
-]
-Store = Annotated[str, typer.Option("--store", help="The database, made if it is new.", metavar="FILE")]
-Host = Annotated[str, typer.Option("--host", help="Another address than this machine's own needs TLS.", metavar="A")]
-TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, PEM.", metavar="FILE")]
-TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key, PEM.", metavar="FILE")]
-Analyzer = Annotated[str, typer.Option("--analyzer", help="Where full batches go.", metavar="URL")]
-Lease = Annotated[float, typer.Option("--lease-seconds", help="How long a seat waits for its report.", metavar="S")]
-Port = Annotated[int, typer.Option("--port", help="Where to listen.", metavar="P")]
+Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
+Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
+Store = Annotated[str, typer.Option(help="The database, made if it is new.", metavar="FILE")]
+Host = Annotated[str, typer.Option(help="Another address than this machine's own needs TLS.", metavar="A")]
+TlsCert = Annotated[Path | None, typer.Option(help="A certificate, PEM.", metavar="FILE")]
+TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")]
+Lease = Annotated[float, typer.Option(help="How long a seat waits for its report.", metavar="S")]
+Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
 
 
 @serve_app.command("shuffler")
 def serve_shuffler(
     store: Store,
     keys: Keys,
-    analyzer: Analyzer,
+    analyzer: Annotated[str, typer.Option(help="Where full batches go.", metavar="URL")],
     task: Tasks = None,
     port: Port = 8001,
     host: Host = "127.0.0.1",
@@ -91,8 +88,7 @@ def _shuffler(
     from shuffledp.service.store import open_shuffler_store
     from shuffledp.service.tokens import HOP
 
-    tokens = load_tokens(keys)
-    texts = [_text(path) for path in tasks or []]
+    tokens, texts = load_tokens(keys), list(map(_text, tasks or ()))
     post = post_to(analyzer, tokens.secrets[HOP])
     server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
     for text in texts:
@@ -108,8 +104,7 @@ def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) ->
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.store import open_analyzer_store
 
-    tokens, key = load_tokens(keys), load_private_key(keys)
-    texts = [_text(path) for path in tasks or []]
+    tokens, key, texts = load_tokens(keys), load_private_key(keys), list(map(_text, tasks or ()))
     server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key))
     for text in texts:
         server.add_task(text)
@@ -118,8 +113,6 @@ def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) ->
 
 def _text(path: Path) -> str:
     """A task's text; a shuffler must not understand more of it."""
-    from shuffledp.errors import ParameterError
-
     try:
         return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -130,7 +123,7 @@ def _run(servers: list["uvicorn.Server"], where: list[tuple[str, str]]) -> None:
     """Serve until one of them is told to stop; then all do."""
     import asyncio
 
-    from shuffledp.service.http import log_to_stderr
+    from shuffledp.service.telemetry import log_to_stderr
 
     log_to_stderr()
     for role, url in where:

@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
+from shuffledp.errors import InfeasibleError, ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.family import Choice
     from shuffledp.protocols.plan import Plan
 
 
-def plans_of(asked: options.Asked, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def plans_of(asked: Asked, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The plan of every method, or the error that refuses it.
 
     Args:
@@ -21,8 +22,6 @@ def plans_of(asked: options.Asked, known: Mapping[str, Any] | None = None) -> di
     Raises:
         ParameterError: no method takes the question, and not for want of users, messages or privacy.
     """
-    from shuffledp.errors import InfeasibleError, ParameterError
-
     found: dict[str, Any] = dict(known or {})
     for name in asked.family.methods:
         if name in found:
@@ -61,7 +60,7 @@ def numbers(plan: "Plan") -> dict[str, Any]:
     }
 
 
-def method_rows(asked: options.Asked, choice: "Choice[Plan]") -> list[dict[str, Any]]:
+def method_rows(asked: Asked, choice: "Choice[Plan]") -> list[dict[str, Any]]:
     """What each method would do for the same question, the best first; those not planned yet are planned here."""
     limit, rows = asked.request.get("max_messages"), []
     tried = {**choice.considered, choice.plan.method: choice.plan}

@@ -3,17 +3,18 @@
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
-from shuffledp.cli.output import asked as question
-from shuffledp.cli.output import facts, has_own_command, heading, next_steps, plan_options, print_json, rendered, show
+from shuffledp.cli.asked import Asked
+from shuffledp.cli.output import facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import simulated
+from shuffledp.cli.typed import has_own_command, own_columns, plan_options
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.plan import Plan
+    pass
 
 
 @options.takes_plan(protocol="option")
 def simulate(
-    asked: options.Asked,
+    asked: Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
     columns: options.Columns = None,
@@ -24,15 +25,8 @@ def simulate(
     as_json: options.AsJson = False,
 ) -> None:
     """Run a plan on data: every message randomized, shuffled and read, in one process."""
-    from shuffledp.simulation.environments.synthetic import synthetic_values
-
-    options.one_of_file_and_synthetic(file, synthetic, column=column, columns=columns)
     bits = options.bits_of(seed)
-    if file is not None:
-        plan, values, clipped = asked.with_file(file, column, columns, clip=clip)
-    else:
-        plan, clipped = asked.plan(), 0
-        values = synthetic_values(plan, seed=seed)
+    plan, values, clipped = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
     estimate, seconds = simulated(plan, values, bits=bits, fast=fast, shown=not as_json)
     estimate = estimate.labelled(simulated=estimate.simulated, clipped=clipped)
     # A verdict is no number.
@@ -71,19 +65,14 @@ def simulate(
         ("ran", f"{how} in {seconds:.2f} s"),
     ]
     told = facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows)
-    show(*map(rendered, presented.listings), told, rendered(plan.compared()))
+    show(*presented.listings, told, plan.compared())
     made = f"{plan.protocol} {plan_options(plan, asked.request.get('max_messages'), asked.values or None)}"
+    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
+    own = (plan.file_command, "YOUR.csv", own_columns(plan), protocol, plan.options, "--epsilon 1 --delta 1e-6")
     next_steps(
         [
             ("why it is private", f"explain {made if asked.file is None else f'--plan {asked.file}'}"),
             ("keep the plan", f"plan {made} -o plan.json"),
-            ("your own data", _own_data(plan)),
+            ("your own data", " ".join(word for word in own if word)),
         ]
     )
-
-
-def _own_data(plan: "Plan") -> str:
-    which = "--columns A,B,C" if plan.domain.is_row else "--column C"
-    protocol = "" if has_own_command(plan) else f"--protocol {plan.protocol}"
-    words = (plan.file_command, "YOUR.csv", which, protocol, plan.options, "--epsilon 1 --delta 1e-6")
-    return " ".join(word for word in words if word)

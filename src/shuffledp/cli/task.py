@@ -1,49 +1,48 @@
 """`shuffledp task`: from a plan to an immutable task that clients, shuffler and analyzer share."""
 
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import collusions_of, facts, heading, next_steps, print_json, show, table
+from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, next_steps, print_json, show
+from shuffledp.cli.servers import calls_to
+from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from shuffledp.accounting.ledger import Entry
     from shuffledp.protocols.plan import Plan
     from shuffledp.service.task import Task
 
 task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to servers: create, show, send.")
 
-Keys = Annotated[Path, typer.Option("--keys", help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")]
-Unbounded = Annotated[
-    bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
-]
-LedgerFile = Annotated[
-    Path | None, typer.Option("--ledger", help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
-]
-AdminToken = Annotated[Path, typer.Option("--token-file", help="The file of the token for admin.", metavar="FILE")]
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
 
 
-@task_app.command("create")
+@task_app.command("create", cls=options.OpenCommand)
 @options.takes_plan(protocol="option")
 def create(
     plan: "Plan",
-    keys: Keys,
-    out: Out,
-    allow_unbounded: Unbounded = False,
-    ledger: LedgerFile = None,
+    keys: Annotated[Path, typer.Option(help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")],
+    allow_unbounded: Annotated[
+        bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
+    ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Spend the task's epsilon and delta from this budget.", metavar="FILE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Make a task: a plan, the analyzer's public key and what the shuffler may know. It is never changed."""
     from shuffledp.accounting.ledger import Ledger
-    from shuffledp.errors import ParameterError
     from shuffledp.files import settle_name, whole_file
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import load_public_key
@@ -60,7 +59,7 @@ def create(
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(_entry(made))
     settle_name(out)
-    _report(made, as_json=as_json, more={"out": str(out), "ledger": None if ledger is None else str(ledger)})
+    _report(made, as_json=as_json, more={"out": out, "ledger": ledger})
 
 
 @task_app.command("show")
@@ -74,19 +73,13 @@ def show_task(file: File, as_json: options.AsJson = False) -> None:
 @task_app.command("send")
 def send(
     file: File,
-    token_file: AdminToken,
+    token_file: Annotated[Path, typer.Option(help="The file of the token for admin.", metavar="FILE")],
     shuffler: options.ShufflerUrl = None,
     analyzer: options.AnalyzerUrl = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Have servers that are running take a task; nothing changes where it is served already."""
-    from functools import partial
-
-    import httpx
-
-    from shuffledp.errors import ParameterError
-    from shuffledp.randomness import RandomBits
-    from shuffledp.service.client.calls import TIMEOUT, Calls, check_url
+    from shuffledp.service.client.calls import check_url
     from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
 
@@ -97,11 +90,9 @@ def send(
         raise ParameterError("shuffler", None, "or analyzer must be given", "name a server that is to take the task")
     addresses = [(name, check_url(url, name)) for name, url in servers]
     new = {}
-    with httpx.Client(timeout=TIMEOUT) as http:
-        for name, url in addresses:
-            calls = Calls(url, token, http, RandomBits.secure(), patience=5.0)
-            body = task.text.encode()
-            read = partial(_is_new, task.id)
+    for name, url in addresses:
+        with calls_to(url, name, token) as calls:
+            body, read = task.text.encode(), partial(_is_new, task.id)
             new[name] = calls.ask("POST", "/v1/tasks", read, content=body, media="application/json")[0]
     if as_json:
         print_json({"schema": 1, "task_id": task.id, "new": new})
@@ -110,7 +101,7 @@ def send(
     show(facts("A task is served", [("task", task.id), *said]))
 
 
-def _is_new(task_id: str, status: int, answer: "Mapping[str, Any]") -> bool:
+def _is_new(task_id: str, status: int, answer: Mapping[str, Any]) -> bool:
     from shuffledp.service.client.calls import NotTheServersError
 
     if answer.get("task_id") != task_id:
@@ -120,9 +111,6 @@ def _is_new(task_id: str, status: int, answer: "Mapping[str, Any]") -> bool:
 
 def _entry(task: "Task") -> "Entry":
     """What the task costs its population."""
-    from dataclasses import replace
-    from datetime import UTC, datetime
-
     from shuffledp.protocols.ledger_entries import entry_of
 
     plan = task.plan
@@ -131,12 +119,9 @@ def _entry(task: "Task") -> "Entry":
 
 
 def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
-    routing = task.routing
+    most = task.routing.longest_report_bytes
     return [
-        (
-            "the network",
-            f"that a device reports, and at most {routing.longest_report_bytes:,} bytes, whatever the value",
-        ),
+        ("the network", f"that a device reports, and at most {most:,} bytes, whatever the value"),
         ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open"),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
@@ -177,33 +162,19 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}"),
         ("counted on", f"{plan.honest_fraction:.0%} of the users of every batch follow the protocol"),
         ("batches", f"{batches}; each user is in {levels}"),
-        (
-            "a report",
-            f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone",
-        ),
+        ("a report", f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone"),
         ("encrypted to", task.public_key.text),
         ("one lying client", plan.lying_client),
-        *((name, str(value)) for name, value in more.items() if value is not None),
+        *more.items(),
     ]
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
-    seen += [
-        (each.parties, "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}", each.in_words)
-        for each in collusions[1:]
-    ]
-    listed = table("Who sees what", ("who", "epsilon", "in words"), seen, words=("in words",))
+    without_papers = (replace(each, paper_epsilon=None) for each in collusions[1:])
+    listed = collusions_listed("Who sees what", without_papers, seen)
     show(facts("A task", rows), listed, *(f"Warning: {warning}" for warning in task.warnings))
     if more:
-        import shlex
-
         out = more["out"]
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
-        next_steps(
-            [
-                ("serve it", f"serve all --folder service --keys KEYS --task {out}"),
-                (
-                    "report",
-                    f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token",
-                ),
-                ("read", f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"),
-            ]
-        )
+        report = f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token"
+        read = f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"
+        serve = f"serve all --folder service --keys KEYS --task {out}"
+        next_steps([("serve it", serve), ("report", report), ("read", read)])

@@ -1,18 +1,17 @@
 """`shuffledp test-uniform`: whether a column follows a claimed distribution, and how many users that takes."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.typed import target_options
+from shuffledp.errors import ParameterError
 
-FalseAlarm = Annotated[
-    float, typer.Option("--false-alarm", help="The probability to reject a true claim, at most.", metavar="P")
-]
-Miss = Annotated[
-    float, typer.Option("--miss", help="The probability to miss a distant one that users needed are for.", metavar="P")
-]
+FalseAlarm = Annotated[float, typer.Option(help="The probability to reject a true claim, at most.", metavar="P")]
 UsersNeeded = Annotated[bool, typer.Option("--users-needed", help="Only say how many users it takes; no file.")]
 
 
@@ -22,26 +21,27 @@ UsersNeeded = Annotated[bool, typer.Option("--users-needed", help="Only say how 
     without=("users", "noise", "plan_file", "max_messages", "constants"),
 )
 def uniformity(
-    asked: options.Asked,
+    asked: Asked,
     file: options.OptionalFile = None,
     column: options.Column = None,
     false_alarm: FalseAlarm = 0.05,
-    miss: Miss = 1 / 3,
+    miss: Annotated[
+        float, typer.Option(help="The probability to miss a distant one that users needed are for.", metavar="P")
+    ] = 1 / 3,
     users_needed: UsersNeeded = False,
     seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Test whether people's categories are uniform, or follow a given distribution, with errors declared beforehand."""
-    from shuffledp.errors import ParameterError
     from shuffledp.simulation.run import simulate
 
     if users_needed == (file is not None):
-        problem = "or --users-needed must be given, one of them"
-        raise ParameterError("file", file, problem, "name a file, or ask for the users")
+        way_out = "name a file, or ask for the users"
+        raise ParameterError("file", file, "or --users-needed must be given, one of them", way_out)
     for name, value in (("column", column), ("seed", seed)):
         if users_needed and value is not None:
             raise ParameterError(name, value, "is for a file's data", "leave it out, or --users-needed")
-    asked = asked.but(false_alarm=false_alarm)
+    asked = replace(asked, typed={**asked.typed, "false_alarm": false_alarm})
     _, privacy = asked.target(users=1)
     family: Any = asked.family
     if file is not None:
@@ -57,14 +57,14 @@ def uniformity(
         print_json({**plan.document(), **presented.figures, "users_needed": needed})
         return
     enough = f"{needed:,} are enough for a miss of {miss:.3g} by inequalities alone"
-    rows = [*presented.facts, ("users", f"{plan.users:,}; {enough}")]
-    if verdict.dropped:
-        rows.append(("dropped", f"{verdict.dropped:,} malformed messages"))
-    if verdict.simulated:
-        rows.append(("a simulation", "seeded bits protect nobody"))
+    rows = [
+        *presented.facts,
+        ("users", f"{plan.users:,}; {enough}"),
+        ("dropped", f"{verdict.dropped:,} malformed messages" if verdict.dropped else None),
+        ("a simulation", "seeded bits protect nobody" if verdict.simulated else None),
+    ]
     show(facts(f"Is it {verdict.claim}?", rows + _costs(plan)))
-    target = f"--epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
-    next_steps([("how many users it takes", f"test-uniform {asked.values} {target} --users-needed")])
+    next_steps([("how many users it takes", f"test-uniform {asked.values} {target_options(privacy)} --users-needed")])
 
 
 def _tell_needed(plan: Any, miss: float, *, as_json: bool) -> None:

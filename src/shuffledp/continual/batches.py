@@ -40,6 +40,6 @@ def batch_mechanism(
         shares += 1
     splitting = Splitting(shares, modulus_bits, lowest, highest)
     mechanism = ShareBatch(users, honest, noise, splitting, domain.coordinates)
-    if mechanism.distance > distance:
+    if mechanism.distance_with(honest) > distance:
         raise InfeasibleError("users", users, "are too few in a batch to mix shares", "choose the noise coins")
     return mechanism

@@ -6,13 +6,12 @@ below that quantile: with r chosen by the binomial law, that is as unlikely as o
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import scipy
 
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.continual.shape import exact_surplus
+from shuffledp.continual.shape import batch_noises
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.randomness import RandomBits
 
@@ -65,15 +64,5 @@ def _parts(plan: CounterPlan, runs: int) -> list[int]:
 
 def _maxima(plan: CounterPlan, runs: int, bits: RandomBits) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     """The largest |noise| of any prefix, in each of so many runs."""
-    batches = plan.schedule.batches
-    noise = np.empty((batches, runs), dtype=np.int64)
-    for surplus, members in exact_surplus(plan, batches):
-        drawn = plan.batch_noise.sample(surplus, members.size * runs, bits=bits)
-        noise[members] = drawn.reshape(members.size, runs)
-    if plan.estimator == "combined":
-        opinions = plan.second_opinions
-        last_slots = plan.batch_noise.sample(Fraction(1), opinions.count * runs, bits=bits).reshape(
-            opinions.count, runs
-        )
-        noise = opinions.combined(noise, last_slots)
+    noise = batch_noises(plan, plan.schedule.batches, (runs,), bits=bits)
     return np.asarray(np.abs(plan.schedule.prefix_sums(noise)).max(axis=0))

@@ -22,7 +22,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.continual.second_opinions import combine, weights
+from shuffledp.continual.second_opinions import combine, divisors
 from shuffledp.errors import InfeasibleError
 from shuffledp.schedules.combinatorial import slots
 
@@ -121,14 +121,14 @@ def combined_laws(noise: IntegerLaw, budget: int, shufflers: int) -> CombinedLaw
 
 @lru_cache(maxsize=16)
 def _combined_laws(noise: IntegerLaw, most: int, shufflers: int) -> CombinedLaws:
-    table = weights(most, shufflers)
+    table = divisors(most, shufflers)
     batch = _batch_noise(noise)
     rows = [[batch] * most]
     for level in range(2, shufflers + 1):
         second, row = batch, []
         for left in range(1, most + 1):
             second = _sum(second, rows[-1][left - 1])
-            row.append(_combined(batch, second, table.divisor(level, left)))
+            row.append(_combined(batch, second, table[level - 2][left - 1]))
         rows.append(row)
     point = _Measure(np.ones(1), 0.0)
     unions = [point] * (most + 1)

@@ -6,23 +6,21 @@ can be saved and restored in the middle of a batch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import Guarantee
 from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.second_opinions import combine
-from shuffledp.continual.shape import exact_surplus
+from shuffledp.continual.shape import batch_noises
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.domains.summed import Bits
-from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch
+from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
 from shuffledp.protocols.runner import Progress, ask_and_tell
 from shuffledp.protocols.states import State, is_whole, kept, whole
 from shuffledp.protocols.sums.batches import Total
@@ -60,7 +58,7 @@ class CounterState(State):
 
 
 @dataclass(frozen=True, slots=True)
-class Counter(Learner[CounterState]):
+class Counter(PlanLearner[CounterState]):
     """A running sum by a plan: of bits unless the plan has another domain.
 
     >>> counter = Counter.of(users=10_000, shufflers=2, privacy=Privacy(1, 1e-6))
@@ -79,15 +77,6 @@ class Counter(Learner[CounterState]):
         return cls(
             PROTOCOLS["counter"].methods["laplace"].plan(users=users, shufflers=shufflers, privacy=privacy, **asked)
         )
-
-    @property
-    def fingerprint(self) -> str:
-        """The plan's: a state of another plan is refused."""
-        return self.plan.fingerprint
-
-    def guarantee(self) -> Guarantee:
-        """The plan's."""
-        return self.plan.guarantee()
 
     # --- step by step ------------------------------------------------------------------------
 
@@ -171,7 +160,7 @@ class Counter(Learner[CounterState]):
         return joined_batches(self.plan.schedule, slot, every_slot=self.plan.estimator == "combined")
 
     def _check_state(self, state: CounterState) -> None:
-        state.belongs_to(self.plan.fingerprint, "plan")
+        state.belongs_to(self.fingerprint, "plan")
         if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
             raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
         needed = self._needed(state.users // self.plan.slot_users)
@@ -229,18 +218,8 @@ class Counter(Learner[CounterState]):
     def _noisy_prefixes(self, slot_sums: NDArray[np.int64], bits: RandomBits) -> NDArray[np.int64]:
         """True prefix sums plus the noise of the batches that make them."""
         schedule = self.plan.schedule
-        noise = np.zeros((schedule.batches, *slot_sums.shape[1:]), dtype=np.int64)
         closed = min(len(slot_sums), schedule.batches)
-        for surplus, members in exact_surplus(self.plan, closed):
-            drawn = self.plan.batch_noise.sample(surplus, members.size * self.plan.domain.coordinates, bits=bits)
-            noise[members] = drawn.reshape(members.size, *slot_sums.shape[1:])
-        if self.plan.estimator == "combined":
-            opinions = self.plan.second_opinions
-            last_slots = np.zeros((opinions.count, *slot_sums.shape[1:]), dtype=np.int64)
-            needed = int(np.searchsorted(opinions.places, closed, side="right"))
-            drawn = self.plan.batch_noise.sample(Fraction(1), needed * self.plan.domain.coordinates, bits=bits)
-            last_slots[:needed] = drawn.reshape(needed, *slot_sums.shape[1:])
-            noise = opinions.combined(noise, last_slots)
+        noise = batch_noises(self.plan, closed, slot_sums.shape[1:], bits=bits)
         prefixes: NDArray[np.int64] = schedule.prefix_sums(noise)[: closed + 1]
         prefixes[1:] += np.cumsum(slot_sums[:closed], axis=0)
         return prefixes

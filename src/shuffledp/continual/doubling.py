@@ -22,7 +22,7 @@ from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import budgets_near, gaussian_guess
-from shuffledp.continual.shape import check_confidence, check_shufflers
+from shuffledp.continual.request import check_confidence, check_shufflers
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.batches import SumBatch

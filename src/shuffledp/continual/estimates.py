@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
+from shuffledp.protocols.fields import forwarded
 
 Floats = NDArray[np.float64]
 
@@ -25,15 +26,8 @@ class RunningEstimates:
     prefixes: NDArray[Any]
     simulated: bool = False
 
-    @property
-    def bound(self) -> float:
-        """No estimate of the horizon is off by more."""
-        return self.plan.error_bound
-
-    @property
-    def confidence(self) -> float:
-        """Of the bound."""
-        return self.plan.confidence
+    bound = forwarded("plan.error_bound")
+    confidence = forwarded("plan.confidence")
 
     @property
     def batches(self) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from shuffledp.continual.certified import certify
@@ -39,14 +38,7 @@ class RunningFamily(Family[CounterPlan]):
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[CounterPlan]:
         """The smallest proved bound over the whole horizon, and why."""
         self._tried(method)
-        given = self.read_domain(domain)
-        if request.constants != "exact":
-            raise ParameterError("constants", request.constants, "are not given for running sums", "leave it out")
-        plan = _planned(request, method, **given)
-        most = request.max_messages
-        if most is not None and plan.messages_per_user_max > most:
-            problem = f"must be at least {plan.messages_per_user_max}, what {plan.method} sends to all shufflers"
-            raise ParameterError("max_messages", most, problem, "allow more messages, or use fewer shufflers")
+        plan = _planned(request, method, **self.read_domain(domain))
         why = (
             f"{plan.method}: every estimate within {plan.error_bound:,.4g} by {plan.shufflers_used} shufflers, with "
             f"{plan.messages_per_user_mean:.3g} messages a user"
@@ -54,40 +46,34 @@ class RunningFamily(Family[CounterPlan]):
         return Choice(plan, why if method == "auto" else f"{plan.method}: as asked", {plan.method: plan})
 
 
+def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:
+    domain = OneHot(categories) if isinstance(categories, int) else OneHot.of(categories)
+    return CounterPlan.plan(domain=domain, **asked)
+
+
+_PLANNERS: dict[str, Callable[..., CounterPlan]] = {
+    "bits": CounterPlan.plan,
+    "reals": CounterPlan.plan_reals,
+    "vectors": CounterPlan.plan_vectors,
+    "categories": _plan_categories,
+}
+
+
 def _planned(
     request: Request,
     method: str,
     *,
-    shufflers: int,
     values: str | None = None,
-    confidence: float = 0.95,
-    estimator: str = "auto",
     bound: str = "proved",
     domain: SummedDomain | None = None,
-    **described: Any,
+    **given: Any,
 ) -> CounterPlan:
-    kind = _kind(values, described)
+    kind = _kind(values, given)
     if bound == "certified" and kind != "bits":
         problem = f"can be certified for bits only, not for {kind}"
         raise ParameterError("bound", bound, problem, "take the proved bound")
-    asked: dict[str, Any] = {
-        "users": request.users,
-        "privacy": request.privacy,
-        "honest_fraction": request.honest_fraction,
-        "shufflers": shufflers,
-        "noise": method,
-        "confidence": confidence,
-        "estimator": estimator,
-    }
-    planners: dict[str, Callable[..., CounterPlan]] = {
-        "bits": partial(CounterPlan.plan, domain=domain),
-        "reals": CounterPlan.plan_reals,
-        "vectors": CounterPlan.plan_vectors,
-        "categories": lambda *, categories, **others: CounterPlan.plan(
-            domain=OneHot(categories) if isinstance(categories, int) else OneHot.of(categories), **others
-        ),
-    }
-    plan = planners[kind](**asked, **described)
+    own = {"domain": domain} if kind == "bits" and domain is not None else {}
+    plan = _PLANNERS[kind](**request.common, max_messages=request.max_messages, noise=method, **given, **own)
     return certify(plan) if bound == "certified" else plan
 
 

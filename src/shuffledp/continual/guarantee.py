@@ -15,6 +15,8 @@ from shuffledp.continual.batches import batch_mechanism
 from shuffledp.continual.noise import TRANSPORT_PART
 from shuffledp.continual.shape import CountShape
 from shuffledp.continual.views import UserView
+from shuffledp.protocols.fields import forwarded
+from shuffledp.protocols.plan import TermsCurve
 from shuffledp.protocols.sums.batches import SumBatch
 from shuffledp.schedules.combinatorial import batch_counts, slots
 
@@ -149,10 +151,8 @@ class PrivateCount(CountShape):
             return self.shufflers_used * self.distance_per_batch
         return _worst_distances(self, fraction)
 
-    @property
-    def method(self) -> str:  # type: ignore[override]
-        """The family of the noise."""
-        return self.batch_noise.family
+    method = forwarded("batch_noise.family")
+    message_influence = forwarded("domain.step")
 
     @property
     def dominates_because(self) -> str:
@@ -170,7 +170,8 @@ class PrivateCount(CountShape):
         check_honest_fraction(honest_fraction)
         if self._honest_part(honest_fraction) == 0:
             return math.inf
-        left = epsilon_at(_CurveAt(self, honest_fraction), self.privacy.delta)
+        curve = TermsCurve(lambda epsilon: self.delta_terms_at(epsilon, honest_fraction))
+        left = epsilon_at(curve, self.privacy.delta)
         return min(left, self.privacy.epsilon) if honest_fraction >= self.honest_fraction else left
 
     def collusions(self) -> tuple[Collusion, ...]:
@@ -201,10 +202,6 @@ class PrivateCount(CountShape):
         return None if most is None else self.domain.step * most
 
     @property
-    def message_influence(self) -> float:
-        return self.domain.step
-
-    @property
     def lying_client(self) -> str:
         """What one client that does not follow the protocol can do to the estimates."""
         if self.influence is None:
@@ -220,12 +217,3 @@ def _worst_distances(plan: PrivateCount, fraction: float) -> float:
         max(plan.mechanism(size).distance_with(honest_users(size, fraction)) for size in sizes)
         for sizes in plan.batch_sizes.values()
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _CurveAt:
-    plan: PrivateCount
-    fraction: float
-
-    def delta(self, epsilon: float) -> float:
-        return sum(term.value for term in self.plan.delta_terms_at(epsilon, self.fraction))

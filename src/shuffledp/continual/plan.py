@@ -1,28 +1,24 @@
 """The plan of a private running sum: the best shape for a target, and its file."""
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.dropouts import check_honest_fraction
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.guarantee import PrivateCount
-from shuffledp.continual.planner import Estimator, best_layout, with_grid
+from shuffledp.continual.planner import Layout, best_layout, with_grid
 from shuffledp.continual.reference import counter_reference
-from shuffledp.continual.shape import check_confidence, check_estimator, check_shufflers
+from shuffledp.continual.request import CountRequest
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
+from shuffledp.protocols.domains.summed import Reals, Vectors, domain_from
 from shuffledp.protocols.plan import SCHEMA
 from shuffledp.protocols.presentation import Listing, listed
-from shuffledp.protocols.request import check_users
 from shuffledp.protocols.sums.noise import FAMILIES
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -59,68 +55,13 @@ class CounterPlan(PrivateCount):
             )
 
     @classmethod
-    def plan(  # type: ignore[override]
-        cls,
-        *,
-        users: int,
-        shufflers: int,
-        privacy: Privacy,
-        noise: str = "auto",
-        honest_fraction: float = 1.0,
-        confidence: float = 0.95,
-        domain: SummedDomain | None = None,
-        estimator: Estimator | Literal["auto"] = "auto",
-    ) -> Self:
+    def plan(cls, **asked: Any) -> Self:
         """The schedule and the noise with the smallest proved bound over the whole horizon.
 
         Args:
-            users: how many people come in all.
-            shufflers: how many shufflers may hold open batches at once.
-            privacy: the (epsilon, delta) that must hold for everything a user sends.
-            noise: laplace, skellam or coins; auto takes the best.
-            honest_fraction: the users assumed to follow the protocol, in every batch.
-            confidence: with which the error bound holds, over the whole horizon.
-            domain: what is added up; bits if left out.
-            estimator: completed, combined, or auto.
+            **asked: the fields of a `CountRequest`; users, shufflers and privacy must be given.
         """
-        check_users(users)
-        check_shufflers(shufflers)
-        check_confidence(confidence)
-        check_honest_fraction(honest_fraction)
-        if noise != "auto" and noise not in FAMILIES:
-            raise ParameterError("noise", noise, f"must be auto, {' or '.join(FAMILIES)}", "auto picks the best")
-        check_estimator(estimator, ("auto",))
-        chosen = BITS if domain is None else domain
-        layout = best_layout(
-            users,
-            shufflers,
-            privacy,
-            family=noise,
-            confidence=confidence,
-            honest_fraction=honest_fraction,
-            domain=chosen,
-            estimator=estimator,
-        )
-        plan = cls(
-            users=users,
-            shufflers=shufflers,
-            privacy=privacy,
-            batch_noise=layout.noise,
-            shufflers_used=layout.shufflers,
-            budget=layout.budget,
-            honest_fraction=honest_fraction,
-            confidence=confidence,
-            domain=chosen,
-            estimator=layout.estimator,
-        )
-        if plan.error_bound >= users * chosen.reach:
-            raise InfeasibleError(
-                "honest_fraction",
-                honest_fraction,
-                f"leaves no private estimate nearer than {chosen.middle:g} for everybody, {users * chosen.reach:g}",
-                "count on more honest users, or count more people",
-            )
-        return plan
+        return cls.for_request(CountRequest(**asked))
 
     @classmethod
     def plan_reals(cls, *, grid: int | None = None, **asked: Any) -> Self:
@@ -130,7 +71,8 @@ class CounterPlan(PrivateCount):
         >>> plan.domain.kind, plan.batch_noise.family, plan.error_bound < 120
         ('reals', 'laplace', True)
         """
-        return cls._on_grid(Reals(1 if grid is None else grid), grid is None, asked)
+        request = CountRequest(domain=Reals(1 if grid is None else grid), **asked)
+        return cls.for_request(with_grid(request) if grid is None else request)
 
     @classmethod
     def plan_vectors(
@@ -140,24 +82,40 @@ class CounterPlan(PrivateCount):
 
         Reference: [000] Corollary 3.5.
         """
-        return cls._on_grid(Vectors(dimension, radius, 1 if grid is None else grid, apart), grid is None, asked)
+        request = CountRequest(domain=Vectors(dimension, radius, 1 if grid is None else grid, apart), **asked)
+        return cls.for_request(with_grid(request) if grid is None else request)
 
     @classmethod
-    def _on_grid(cls, domain: SummedDomain, fit: bool, asked: dict[str, Any]) -> Self:
-        if fit:
-            check_users(asked["users"])
-            check_shufflers(asked["shufflers"])
-            check_confidence(asked.get("confidence", 0.95))
-            domain = with_grid(
-                domain,
-                asked["users"],
-                asked["shufflers"],
-                asked["privacy"],
-                family=asked.get("noise", "auto"),
-                confidence=asked.get("confidence", 0.95),
-                honest_fraction=check_honest_fraction(asked.get("honest_fraction", 1.0)),
+    def for_request(cls, request: CountRequest) -> Self:  # type: ignore[override]
+        """The plan with the smallest proved bound over the whole horizon that keeps to the request."""
+        plan, domain = cls.of(request, best_layout(request)), request.domain
+        middling = request.users * domain.reach
+        if plan.error_bound >= middling:
+            raise InfeasibleError(
+                "honest_fraction",
+                request.honest_fraction,
+                f"leaves no private estimate nearer than {domain.middle:g} for everybody, {middling:g}",
+                "count on more honest users, or count more people",
             )
-        return cls.plan(domain=domain, **asked)
+        sent, most = plan.messages_per_user_max, request.max_messages
+        if most is not None and sent > most:
+            problem = f"must be at least {sent}, what {plan.method} sends to all shufflers"
+            raise ParameterError("max_messages", most, problem, "allow more messages, or use fewer shufflers")
+        return plan
+
+    @classmethod
+    def of(cls, request: CountRequest, layout: Layout) -> Self:
+        """The plan of this layout."""
+        return cls(
+            **request.common,
+            shufflers=request.shufflers,
+            batch_noise=layout.noise,
+            shufflers_used=layout.shufflers,
+            budget=layout.budget,
+            confidence=request.confidence,
+            domain=request.domain,
+            estimator=layout.estimator,
+        )
 
     # --- values and batches ------------------------------------------------------------------
 
@@ -313,11 +271,6 @@ class CounterPlan(PrivateCount):
             "domain": self.domain.document(),
             "estimator": self.estimator,
         }
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of what decides the plan: two plans with one fingerprint are the same."""
-        return hashlib.sha256(json.dumps(self._decides(), sort_keys=True).encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON: every derived number, a version and a fingerprint."""

@@ -3,19 +3,18 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 from scipy import special
 
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import IntegerLaw
-from shuffledp.continual.bounds import ROUGH, horizon_bound, sum_tails
+from shuffledp.continual.bounds import ROUGH, SumTails, horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import combined_laws, is_quick
+from shuffledp.continual.request import ROUNDING_FAILURE, CountRequest, Estimator
 from shuffledp.continual.views import UserView
 from shuffledp.errors import InfeasibleError
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.protocols.sums.noise import FAMILIES, BatchNoise
 from shuffledp.schedules.combinatorial import slots
 
@@ -25,8 +24,6 @@ _MOST_SHUFFLERS = 16
 _LAPLACE_UP_TO = 8
 # A guess, made as if noise were Gaussian, so far above the best guess is not looked at.
 _HOPELESS, _TRIED, _FEW = 1.25, 5, 3
-# Of the probability with which the bound may fail: for rounding.
-ROUNDING_FAILURE = 0.01
 # Rounding may add this part to the bound, and lengthen a user's shift by this part.
 _ROUNDING_COST, _LENGTHENED = 0.015, 0.005
 # Noise of a larger deviation, in steps, takes long to tabulate; sums beyond this leave no margin in 64 bits.
@@ -38,10 +35,6 @@ _MOST_GAIN, _COMBINED_TRIED = 1.1, 3
 # Budgets grow by this factor where each has noise of its own.
 _GROWTH = 1.05
 
-Estimator = Literal["completed", "combined"]
-"""How completed batches make an estimate: a sum of them, or with second opinions where two close together."""
-ESTIMATORS: tuple[Estimator, ...] = ("completed", "combined")
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -49,7 +42,6 @@ class Layout:
 
     shufflers: int
     budget: int
-    slot_users: int
     noise: BatchNoise
     bound: float
     estimator: Estimator = "completed"
@@ -76,40 +68,36 @@ def largest_surplus(noise: BatchNoise, sizes: Iterable[int], honest_fraction: fl
     return float(max(noise.surplus(size, honest_users(size, honest_fraction)) for size in sizes))
 
 
-def _layout_law(users: int, budget: int, shufflers: int, noise: BatchNoise, honest_fraction: float) -> IntegerLaw:
+def _layout_law(asked: CountRequest, budget: int, used: int, noise: BatchNoise) -> IntegerLaw:
     """The noise of a batch when everybody adds to it, at most; where coins are dealt out its size decides."""
-    if not noise.is_exact or honest_fraction == 1:
-        return noise.law(min(1 / honest_fraction, float(users)))
-    sizes = batch_sizes(slot_users_for(users, budget, shufflers), budget, shufflers)
-    return noise.law(largest_surplus(noise, {size for level in sizes.values() for size in level}, honest_fraction))
+    if not noise.is_exact or asked.honest_fraction == 1:
+        return noise.law(asked.surplus)
+    sizes = batch_sizes(slot_users_for(asked.users, budget, used), budget, used)
+    every = {size for level in sizes.values() for size in level}
+    return noise.law(largest_surplus(noise, every, asked.honest_fraction))
 
 
-def noise_failure(domain: SummedDomain, confidence: float) -> float:
-    """The probability with which the noise of one coordinate may pass its bound."""
-    return (1 - confidence) * (1 - ROUNDING_FAILURE if domain.rounds else 1.0) / domain.coordinates
+def _with_rest(asked: CountRequest, budget: int, used: int, noise_bound: int) -> float:
+    """A bound on the noise, in steps, as one on the sum: the users of a slot that is not full count as the middle."""
+    rest = (slot_users_for(asked.users, budget, used) - 1) * asked.domain.reach
+    return noise_bound * asked.domain.step + rest
 
 
-def layout_bound(
-    users: int,
-    budget: int,
-    shufflers: int,
-    noise: BatchNoise,
-    confidence: float,
-    honest_fraction: float = 1.0,
-    domain: SummedDomain = BITS,
-) -> float:
+def _completed_bound(asked: CountRequest, budget: int, used: int, tails: SumTails) -> float:
+    noise_bound = horizon_bound(tails, budget, lambda j: slots(j, used), asked.failure)
+    return _with_rest(asked, budget, used, noise_bound)
+
+
+def layout_bound(asked: CountRequest, budget: int, used: int, noise: BatchNoise) -> float:
     """The bound over the whole horizon: no prefix's noise is larger, and half a slot for the users since.
 
+    >>> from shuffledp import Privacy
     >>> from shuffledp.continual.noise import calibrate
-    >>> layout_bound(1_000_000, 24, 4, calibrate("laplace", 4, Privacy(1, 1e-6)), 0.95)
+    >>> asked = CountRequest(users=1_000_000, shufflers=4, privacy=Privacy(1, 1e-6))
+    >>> layout_bound(asked, 24, 4, calibrate("laplace", 4, asked.privacy))
     158.0
     """
-    rest = (slot_users_for(users, budget, shufflers) - 1) * domain.reach
-    if budget == 0:
-        return rest
-    tails = sum_tails(_layout_law(users, budget, shufflers, noise, honest_fraction), budget)
-    failure = noise_failure(domain, confidence)
-    return horizon_bound(tails, budget, lambda j: slots(j, shufflers), failure) * domain.step + rest
+    return _completed_bound(asked, budget, used, sum_tails(_layout_law(asked, budget, used, noise), budget))
 
 
 def _gaussian_bound(users: int, shufflers: int, budget: int, deviation: float, failure: float, reach: float) -> float:
@@ -141,33 +129,23 @@ def budgets_near(around: int) -> list[int]:
     return list(range(low, high + 1, max(1, (high - low) // 48)))
 
 
-def best_layout(
-    users: int,
-    shufflers: int,
-    privacy: Privacy,
-    *,
-    family: str = "auto",
-    confidence: float = 0.95,
-    honest_fraction: float = 1.0,
-    domain: SummedDomain = BITS,
-    estimator: Estimator | Literal["auto"] = "completed",
-) -> Layout:
-    """The layout with the smallest bound that uses at most so many shufflers."""
-    candidates = _guesses(users, shufflers, privacy, family, confidence, honest_fraction, domain)
+def best_layout(asked: CountRequest) -> Layout:
+    """The layout with the smallest bound that keeps to what is asked."""
+    candidates, estimator, domain = _guesses(asked), asked.estimator, asked.domain
     if estimator == "combined":
         candidates = [candidate for candidate in candidates if candidate[1] > 1]
     found: list[Layout] = []
     hopeful = [candidate for candidate in candidates if candidate[0] <= _HOPELESS * candidates[0][0]]
     # The guess is a poor one for few batches and little noise: few shufflers are always looked at.
     for _, used, name in [*hopeful[:_TRIED], *(late for late in hopeful[_TRIED:] if late[1] <= _FEW)]:
-        noise = UserView.of(domain, used, privacy).calibrate(name, privacy)
-        found.append(best_budget(users, used, noise, confidence, honest_fraction, domain))
+        noise = UserView.of(domain, used, asked.privacy).calibrate(name, asked.privacy)
+        found.append(best_budget(asked, used, noise))
     if estimator != "completed":
         least = min((layout.bound for layout in found), default=0.0)
         near = sorted((layout for layout in found if layout.bound <= _MOST_GAIN * least), key=lambda near: near.bound)
         # Batches of different sizes have different noise where not everybody is counted on.
-        tried = near[:_COMBINED_TRIED] if honest_fraction == 1 else []
-        combined = [_with_second_opinions(users, layout, confidence, domain) for layout in tried]
+        tried = near[:_COMBINED_TRIED] if asked.honest_fraction == 1 else []
+        combined = [_with_second_opinions(asked, layout) for layout in tried]
         found = [*(found if estimator == "auto" else []), *(layout for layout in combined if layout is not None)]
     best = min(found, key=lambda layout: layout.bound, default=None)
     if best is None:
@@ -175,106 +153,82 @@ def best_layout(
             "estimator", estimator, "needs two shufflers, all users honest, and noise that is not too wide", "use auto"
         )
     # So few users that no batch is worth its noise: the midpoint alone is as good.
-    if best.bound >= users * domain.reach:
+    if best.bound >= asked.users * domain.reach:
         raise InfeasibleError(
             "users",
-            users,
-            f"must be more: {domain.middle:g} for everybody, off by at most {users * domain.reach:g}, is nearer "
+            asked.users,
+            f"must be more: {domain.middle:g} for everybody, off by at most {asked.users * domain.reach:g}, is nearer "
             "than any private estimate",
             "count more people, or choose a larger epsilon",
         )
     return best
 
 
-def _guesses(
-    users: int,
-    shufflers: int,
-    privacy: Privacy,
-    family: str,
-    confidence: float,
-    honest_fraction: float,
-    domain: SummedDomain,
-) -> list[tuple[float, int, str]]:
+def _guesses(asked: CountRequest) -> list[tuple[float, int, str]]:
     """About what bound, with how many shufflers and which noise; the best guess first."""
-    failure, surplus = noise_failure(domain, confidence), min(1 / honest_fraction, float(users))
-    deviation = gaussian_standard_deviation(privacy) * math.sqrt(surplus) * domain.diameter
+    domain, epsilon = asked.domain, asked.privacy.epsilon
+    deviation = gaussian_standard_deviation(asked.privacy) * math.sqrt(asked.surplus) * domain.diameter
     found = []
-    for used in range(1, min(shufflers, _MOST_SHUFFLERS) + 1):
-        for name in _families(family, used, domain):
+    for used in range(1, min(asked.shufflers, _MOST_SHUFFLERS) + 1):
+        for name in _families(asked, used):
             moved = (domain.moved or 0) * domain.largest_shift * domain.step
-            laplace = math.sqrt(2 * surplus) * used / privacy.epsilon * moved
+            laplace = math.sqrt(2 * asked.surplus) * used / epsilon * moved
             spread = laplace if name == "laplace" else deviation * math.sqrt(used)
-            found.append((gaussian_guess(users, used, spread, failure, domain.reach)[1], used, name))
+            found.append((gaussian_guess(asked.users, used, spread, asked.failure, domain.reach)[1], used, name))
     return sorted(found)
 
 
-def with_grid(
-    domain: SummedDomain,
-    users: int,
-    shufflers: int,
-    privacy: Privacy,
-    *,
-    family: str = "auto",
-    confidence: float = 0.95,
-    honest_fraction: float = 1.0,
-) -> SummedDomain:
-    """The domain on the coarsest grid whose rounding hardly costs anything, or the finest that is affordable."""
-    if not isinstance(domain, Reals | Vectors):
-        return domain
-    about, used, name = _guesses(users, shufflers, privacy, family, confidence, honest_fraction, domain)[0]
-    spread = gaussian_standard_deviation(privacy) * math.sqrt(used * min(1 / honest_fraction, float(users)))
-    failure = ROUNDING_FAILURE * (1 - confidence)
+def with_grid(asked: CountRequest) -> CountRequest:
+    """The request on the coarsest grid whose rounding hardly costs anything, or the finest that is affordable."""
+    domain: Any = asked.domain
+    about, used, name = _guesses(asked)[0]
+    spread = gaussian_standard_deviation(asked.privacy) * math.sqrt(used * asked.surplus)
+    failure = ROUNDING_FAILURE * (1 - asked.confidence)
     grid = 1
     while True:
         fitted = replace(domain, grid=grid)
-        length = fitted.difference(privacy.delta / 100).length
-        rounds_little = fitted.rounding_bound(users, failure) <= _ROUNDING_COST * about
-        if rounds_little and length * fitted.step <= (1 + _LENGTHENED) * domain.diameter:
-            return fitted
+        length = fitted.difference(asked.privacy.delta / 100).length
+        rounds_little = fitted.rounding_bound(asked.users, failure) <= _ROUNDING_COST * about
+        fits = rounds_little and length * fitted.step <= (1 + _LENGTHENED) * domain.diameter
         finer = math.ceil(grid * 1.1)
         too_wide = spread * domain.diameter / fitted.step * 1.1 > _WIDEST_NOISE
-        if too_wide or 2 * users * finer > _LARGEST_SUM or (FAMILIES[name].is_exact and finer > _FINEST_UNARY):
-            return fitted
+        too_fine = 2 * asked.users * finer > _LARGEST_SUM or (FAMILIES[name].is_exact and finer > _FINEST_UNARY)
+        if fits or too_wide or too_fine:
+            return replace(asked, domain=fitted)
         grid = finer
 
 
-def best_budget(
-    users: int, used: int, noise: BatchNoise, confidence: float, honest_fraction: float, domain: SummedDomain = BITS
-) -> Layout:
+def best_budget(asked: CountRequest, used: int, noise: BatchNoise) -> Layout:
     """The layout with exactly so many shufflers and this noise."""
-    failure = noise_failure(domain, confidence)
+    users, domain = asked.users, asked.domain
 
-    def law(budget: int) -> IntegerLaw:
-        return _layout_law(users, budget, used, noise, honest_fraction)
+    def deviation(budget: int) -> float:
+        return _layout_law(asked, budget, used, noise).standard_deviation * domain.step
 
-    if noise.is_exact and honest_fraction < 1:
+    if noise.is_exact and asked.honest_fraction < 1:
         # Every budget has noise of its own: they are compared as if it were Gaussian.
         budgets = [1]
         while slots(budgets[-1], used) <= users + 1:
             budgets.append(math.ceil(budgets[-1] * _GROWTH))
 
         def roughly(budget: int) -> float:
-            deviation = law(budget).standard_deviation * domain.step
-            return _gaussian_bound(users, used, budget, deviation, failure, domain.reach)
+            return _gaussian_bound(users, used, budget, deviation(budget), asked.failure, domain.reach)
     else:
-        around, _ = gaussian_guess(users, used, law(1).standard_deviation * domain.step, failure, domain.reach)
+        around, _ = gaussian_guess(users, used, deviation(1), asked.failure, domain.reach)
         budgets = [budget for budget in budgets_near(around) if slots(budget, used) <= 2 * (users + 1)] or [1]
-        rough = sum_tails(law(1), budgets[-1], ROUGH)
+        rough = sum_tails(_layout_law(asked, 1, used, noise), budgets[-1], ROUGH)
 
         def roughly(budget: int) -> float:
-            rest = (slot_users_for(users, budget, used) - 1) * domain.reach
-            return horizon_bound(rough, budget, lambda j: slots(j, used), failure) * domain.step + rest
+            return _completed_bound(asked, budget, used, rough)
 
     # The rough bounds are upper bounds, too; the fine ones of the few best decide.
     finalists = sorted(budgets, key=roughly)[:2]
-    bounds = {
-        budget: layout_bound(users, budget, used, noise, confidence, honest_fraction, domain) for budget in finalists
-    }
+    bounds = {budget: layout_bound(asked, budget, used, noise) for budget in finalists}
     budget = min(finalists, key=lambda budget: bounds[budget])
-    return Layout(used, budget, slot_users_for(users, budget, used), noise, bounds[budget])
+    return Layout(used, budget, noise, bounds[budget])
 
 
-def _with_second_opinions(users: int, layout: Layout, confidence: float, domain: SummedDomain) -> Layout | None:
+def _with_second_opinions(asked: CountRequest, layout: Layout) -> Layout | None:
     """The best combined layout with this one's noise and about its budget, if it can be computed."""
     law, used = layout.noise.law(), layout.shufflers
     most = layout.budget + layout.budget // 16 + 1
@@ -283,21 +237,18 @@ def _with_second_opinions(users: int, layout: Layout, confidence: float, domain:
     laws = combined_laws(law, most, used)
     bounds = {}
     for budget in range(max(1, layout.budget - layout.budget // 16 - 1), most + 1):
-        rest = (slot_users_for(users, budget, used) - 1) * domain.reach
         try:
-            bounds[budget] = laws.bound(budget, noise_failure(domain, confidence)) * domain.step + rest
+            bounds[budget] = _with_rest(asked, budget, used, laws.bound(budget, asked.failure))
         except InfeasibleError:
             continue
     if not bounds:
         return None
     budget = min(bounds, key=lambda budget: bounds[budget])
-    return Layout(used, budget, slot_users_for(users, budget, used), layout.noise, bounds[budget], "combined")
+    return Layout(used, budget, layout.noise, bounds[budget], "combined")
 
 
-def _families(family: str, shufflers: int, domain: SummedDomain) -> list[str]:
-    if family != "auto":
-        return [family]
-    return [
-        *(["laplace"] if domain.moved and shufflers * domain.moved <= _LAPLACE_UP_TO else []),
-        "skellam",
-    ]
+def _families(asked: CountRequest, used: int) -> list[str]:
+    if asked.noise != "auto":
+        return [asked.noise]
+    moved = asked.domain.moved
+    return [*(["laplace"] if moved and used * moved <= _LAPLACE_UP_TO else []), "skellam"]

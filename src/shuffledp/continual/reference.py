@@ -3,12 +3,13 @@
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.planner import best_layout
-from shuffledp.continual.uniform_tree import uniform_tree_bound
+from shuffledp.continual.request import CountRequest
+from shuffledp.continual.uniform_tree import best_uniform_tree
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.domains.summed import BITS, OneHot, Vectors
-from shuffledp.references.continual.local_counter import LocalCounter
+from shuffledp.references.continual.local_counter import local_error_bound
 from shuffledp.references.continual.paper_tree import paper_tree_error_bound
-from shuffledp.references.continual.square_root import best_curator
+from shuffledp.references.continual.square_root import best_curator_bound
 
 
 def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
@@ -25,29 +26,26 @@ def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
     (3666, 102.7)
     """
     users, privacy, confidence = plan.users, plan.privacy, plan.confidence
-    if isinstance(plan.domain, Vectors | OneHot):
-        return {
-            "paper_error_bound": None,
-            "uniform_tree_error_bound": None,
-            "central_error_bound": _central(plan),
-            "sequential_error_bound": _sequential(plan) if isinstance(plan.domain, OneHot) else None,
-            "local_error_bound": None,
-        }
-    return {
-        "paper_error_bound": paper_tree_error_bound(users, plan.shufflers, privacy, confidence),
-        "uniform_tree_error_bound": uniform_tree_bound(
+    paper = tree = local = None
+    if not isinstance(plan.domain, Vectors | OneHot):
+        paper = paper_tree_error_bound(users, plan.shufflers, privacy, confidence)
+        tree = best_uniform_tree(
             users, plan.shufflers, lambda levels: calibrate("laplace", levels, privacy).law(), confidence
-        ),
+        ).bound
+        local = local_error_bound(users, privacy, confidence)
+    return {
+        "paper_error_bound": paper,
+        "uniform_tree_error_bound": tree,
         "central_error_bound": _central(plan),
-        "sequential_error_bound": _sequential(plan),
-        "local_error_bound": LocalCounter(users=users, privacy=privacy).error_bound(confidence),
+        "sequential_error_bound": None if isinstance(plan.domain, Vectors) else _sequential(plan),
+        "local_error_bound": local,
     }
 
 
 def _central(plan: PrivateCount) -> float:
     """The square root's; for a few thousand users the plan's, which a curator may run, too."""
     domain = plan.domain
-    curator = best_curator(
+    curator = best_curator_bound(
         plan.users,
         plan.privacy,
         plan.confidence,
@@ -55,12 +53,21 @@ def _central(plan: PrivateCount) -> float:
         coordinates=domain.coordinates,
         reach=domain.reach,
     )
-    return min(curator.error_bound(plan.confidence), plan.error_bound)
+    return min(curator, plan.error_bound)
 
 
 def _sequential(plan: PrivateCount) -> float | None:
     domain = plan.domain if isinstance(plan.domain, OneHot) else BITS
     try:
-        return best_layout(plan.users, 1, plan.privacy, confidence=plan.confidence, domain=domain).bound
+        return best_layout(
+            CountRequest(
+                users=plan.users,
+                shufflers=1,
+                privacy=plan.privacy,
+                confidence=plan.confidence,
+                domain=domain,
+                estimator="completed",
+            )
+        ).bound
     except InfeasibleError:
         return None

@@ -13,6 +13,7 @@ difference, so errors do not depend on the data; and estimates stay whole number
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,44 +25,22 @@ from shuffledp.schedules.prefixes import PrefixSchedule
 Whole = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """For levels 2, 3, ... and what is left of the budget, 1, 2, ...: divisors, and variances in units of a batch's."""
-
-    divisors: tuple[tuple[int, ...], ...]
-    variances: tuple[tuple[float, ...], ...]
-
-    def divisor(self, level: int, left: int) -> int:
-        """The second opinion on a batch of this level weighs one part in so many."""
-        return self.divisors[level - 2][left - 1]
-
-    def variance(self, level: int, left: int) -> float:
-        """Of a batch after its second opinion, without the rounding."""
-        return 1.0 if level == 1 else self.variances[level - 2][left - 1]
-
-
 @lru_cache(maxsize=64)
-def weights(budget: int, shufflers: int) -> Weights:
-    """The divisors of a whole schedule: a batch with `left` holds batches of the next level with left, ..., 2, 1 left.
+def divisors(budget: int, shufflers: int) -> tuple[tuple[int, ...], ...]:
+    """The second opinion on a batch weighs one part in so many: by level from 2 on, and what is left from 1 on.
 
-    >>> weights(4, 3).divisors
+    A batch with `left` of the budget holds batches of the next level with left, ..., 2, 1 left.
+
+    >>> divisors(4, 3)
     ((3, 5, 5, 7), (3, 3, 5, 5))
     """
-    divisors: list[tuple[int, ...]] = []
-    variances: list[tuple[float, ...]] = []
-    inner: tuple[float, ...] = (1.0,) * budget
+    table: list[tuple[int, ...]] = []
+    inner = [1.0] * budget
     for _ in range(2, shufflers + 1):
-        second = 1.0
-        row, left_over = [], []
-        for variance in inner:
-            second += variance
-            divisor, least = _best_divisor(second)
-            row.append(divisor)
-            left_over.append(least)
-        inner = tuple(left_over)
-        divisors.append(tuple(row))
-        variances.append(inner)
-    return Weights(tuple(divisors), tuple(variances))
+        found = [_best_divisor(second) for second in accumulate(inner, initial=1.0)][1:]
+        table.append(tuple(divisor for divisor, _ in found))
+        inner = [variance for _, variance in found]
+    return tuple(table)
 
 
 def _best_divisor(second: float) -> tuple[int, float]:
@@ -97,14 +76,13 @@ class SecondOpinions:
     """Which batches of a combinatorial schedule have a second opinion, and how it is weighed."""
 
     schedule: PrefixSchedule
-    weights: Weights
     levels: tuple[_Level, ...]
     places: Whole
 
     @classmethod
     def of(cls, schedule: PrefixSchedule, budget: int, shufflers: int) -> "SecondOpinions":
         """For the schedule with this budget and so many shufflers."""
-        table = weights(budget, shufflers)
+        table = divisors(budget, shufflers)
         ends_by_level = schedule.ends_by_level
         levels = []
         for level in range(2, shufflers + 1):
@@ -112,10 +90,10 @@ class SecondOpinions:
             firsts = schedule.parents[ends]
             sizes = np.array([slots(left, level - 1) for left in range(1, budget + 1)])
             left = np.searchsorted(sizes, ends - firsts) + 1
-            divisors = np.array(table.divisors[level - 2], dtype=np.int64)[left - 1]
+            weights = np.array(table[level - 2], dtype=np.int64)[left - 1]
             bounds = (np.searchsorted(inside, edge, side="right") for edge in (firsts, ends))
-            levels.append(_Level(ends, left, divisors, *bounds))
-        return cls(schedule, table, tuple(levels), np.flatnonzero(schedule.levels > 1))
+            levels.append(_Level(ends, left, weights, *bounds))
+        return cls(schedule, tuple(levels), np.flatnonzero(schedule.levels > 1))
 
     @property
     def count(self) -> int:

@@ -12,20 +12,23 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
-from shuffledp.continual.planner import (
-    ESTIMATORS,
+from shuffledp.continual.planner import batch_sizes, largest_surplus, slot_users_for
+from shuffledp.continual.request import (
     ROUNDING_FAILURE,
     Estimator,
-    batch_sizes,
-    largest_surplus,
+    check_confidence,
+    check_estimator,
+    check_shufflers,
     noise_failure,
-    slot_users_for,
 )
 from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
+from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
+from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 
@@ -70,14 +73,18 @@ class CountShape(Plan):
     def _check_shape(self) -> None:
         check_shufflers(self.shufflers)
         check_confidence(self.confidence)
-        if not 1 <= self.shufflers_used <= self.shufflers:
+        if not is_whole(self.shufflers_used) or not 1 <= self.shufflers_used <= self.shufflers:
             raise ParameterError(
                 "shufflers_used", self.shufflers_used, f"must lie in 1..{self.shufflers}", "make the plan again"
             )
-        if self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
+        if not is_whole(self.budget) or self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
         check_estimator(self.estimator)
-        if self.estimator == "combined" and not self._can_be_combined:
+        if self.estimator == "combined" and not (
+            self.shufflers_used >= 2
+            and self.honest_fraction == 1
+            and is_quick(self.batch_noise.law(), self.budget, self.shufflers_used)
+        ):
             raise ParameterError(
                 "estimator",
                 self.estimator,
@@ -95,11 +102,6 @@ class CountShape(Plan):
             )
 
     @property
-    def _can_be_combined(self) -> bool:
-        quick = is_quick(self.batch_noise.law(), self.budget, self.shufflers_used)
-        return self.shufflers_used >= 2 and self.honest_fraction == 1 and quick
-
-    @property
     def question(self) -> str:
         return f"a running {self.domain.total} of {self.users:,} {self.domain.people}, estimated as they come"
 
@@ -107,9 +109,7 @@ class CountShape(Plan):
     def title(self) -> str:
         return f"A private {self.domain.running}"
 
-    @property
-    def unit(self) -> str:
-        return self.domain.each
+    unit = forwarded("domain.each")
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -181,9 +181,7 @@ class CountShape(Plan):
     def _combined_laws(self) -> CombinedLaws:
         return combined_laws(self.batch_noise.law(), self.budget, self.shufflers_used)
 
-    @property
-    def standard_error(self) -> float:
-        return self.standard_error_max
+    standard_error = forwarded("standard_error_max")
 
     @property
     def standard_error_max(self) -> float:
@@ -196,22 +194,19 @@ class CountShape(Plan):
 
     def standard_error_of(self, slot: int) -> float:
         """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
-        if self.estimator == "combined":
-            noise = float(self._prefix_variances()[slot])
-        else:
-            noise = int(self.schedule.depths[slot]) * self.batch_noise.law(self.surplus).variance
+        noise = float(self._prefix_variances(slot))
         return self.domain.step * math.sqrt(noise + slot * self._rounding_variance)
 
     def standard_errors(self) -> NDArray[np.float64]:
         """`standard_error_of` the first 0, 1, 2, ... slots."""
         rounding = np.arange(self.schedule.slots) * self._rounding_variance
-        return np.asarray(self.domain.step * np.sqrt(self._prefix_variances() + rounding), dtype=np.float64)
+        return np.asarray(self.domain.step * np.sqrt(self._prefix_variances(slice(None)) + rounding), dtype=np.float64)
 
-    def _prefix_variances(self) -> NDArray[np.float64]:
-        """Of every prefix's noise, in steps."""
+    def _prefix_variances(self, slots: Any) -> Any:
+        """Of the noise of this prefix, or of each of these, in steps."""
         if self.estimator == "combined":
-            return _combined_variances(self.batch_noise, self.budget, self.shufflers_used, self.slot_users)
-        return np.asarray(self.schedule.depths * self.batch_noise.law(self.surplus).variance)
+            return _combined_variances(self.batch_noise, self.budget, self.shufflers_used, self.slot_users)[slots]
+        return self.schedule.depths[slots] * self.batch_noise.law(self.surplus).variance
 
     @property
     def _rounding_variance(self) -> float:
@@ -219,7 +214,29 @@ class CountShape(Plan):
         return self.slot_users / 4 if self.domain.rounds else 0.0
 
 
-def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
+def batch_noises(plan: CountShape, closed: int, shape: tuple[int, ...], *, bits: RandomBits) -> NDArray[np.int64]:
+    """The noise of every batch, of which so many closed, second opinions weighed in: what prefixes add up.
+
+    Args:
+        plan: whose noise it is.
+        closed: batches that closed; the others have none yet.
+        shape: of the noise of one batch: its coordinates, or independent runs.
+        bits: where the noise comes from.
+    """
+    each = math.prod(shape)
+    noise = np.zeros((plan.schedule.batches, *shape), dtype=np.int64)
+    for surplus, members in _exact_surplus(plan, closed):
+        noise[members] = plan.batch_noise.sample(surplus, members.size * each, bits=bits).reshape(-1, *shape)
+    if plan.estimator == "completed":
+        return noise
+    opinions = plan.second_opinions
+    last_slots = np.zeros((opinions.count, *shape), dtype=np.int64)
+    needed = int(np.searchsorted(opinions.places, closed, side="right"))
+    last_slots[:needed] = plan.batch_noise.sample(Fraction(1), needed * each, bits=bits).reshape(-1, *shape)
+    return opinions.combined(noise, last_slots)
+
+
+def _exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArray[np.int64]]]:
     """How much more noise than is counted on a batch has, and which of the first so many batches have that."""
     members = np.arange(batches)
     if plan.honest_fraction == 1:
@@ -229,22 +246,3 @@ def exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArra
         (plan.batch_noise.surplus(size, honest_users(size, plan.honest_fraction)), np.flatnonzero(sizes == size))
         for size in np.unique(sizes).tolist()
     ]
-
-
-def check_shufflers(shufflers: Any) -> None:
-    """Refuse what is no number of shufflers."""
-    if isinstance(shufflers, bool) or not isinstance(shufflers, int) or shufflers < 1:
-        raise ParameterError("shufflers", shufflers, "must be a whole number >= 1", "four are a good choice")
-
-
-def check_estimator(estimator: Any, also: tuple[str, ...] = ()) -> None:
-    """Refuse what is no estimator."""
-    known = (*also, *ESTIMATORS)
-    if estimator not in known:
-        raise ParameterError("estimator", estimator, f"must be {' or '.join(known)}", "leave it out")
-
-
-def check_confidence(confidence: Any) -> None:
-    """Refuse what is no confidence."""
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.5 <= confidence < 1:
-        raise ParameterError("confidence", confidence, "must lie in [0.5, 1)", "0.95 is a common choice")

@@ -72,13 +72,6 @@ def best_uniform_tree(
     return min(found, key=lambda tree: tree.bound)
 
 
-def uniform_tree_bound(
-    users: int, shufflers: int, noise: Callable[[int], IntegerLaw], confidence: float = 0.95
-) -> float:
-    """The best uniform tree's bound over the whole horizon."""
-    return best_uniform_tree(users, shufflers, noise, confidence).bound
-
-
 def slot_users_for(users: int, degree: int, levels: int) -> int:
     """The smallest slot with which the tree lasts for all users, the last slot never being full."""
     slots: int = degree**levels

@@ -15,16 +15,15 @@ from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
-from shuffledp.accounting.normal_scores import normal_scores
-from shuffledp.accounting.pairs import DominatingPair, FinitePair
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.continual.noise import TRANSPORT_PART, calibrate
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import SummedDomain
 from shuffledp.protocols.polya import pure_ratio
-from shuffledp.protocols.sums.noise import BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise
+from shuffledp.protocols.sums.noise import NEVER_MEET, BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART, WINDOW_PART
-from shuffledp.protocols.vector_sum.calibration import smallest_variance
+from shuffledp.protocols.vector_sum.calibration import gaussian_pair, smallest_variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +72,11 @@ class UserView:
 
     def pair(self, noise: BatchNoise, surplus: float = 1.0) -> DominatingPair:
         """What one moved coordinate of one batch shows, or a whole batch where any number is moved."""
+        if surplus == 0:
+            return NEVER_MEET
         if self.composes_exactly(noise):
             return noise.pair(surplus, self.largest_shift)
-        steepest = normal_scores(noise.law(surplus), self.largest_shift, self.outside).steepest
-        if not math.isfinite(steepest):
-            return FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
-        return GaussianPair(self.length * steepest)
+        return gaussian_pair(noise.law(surplus), self.length, self.largest_shift, self.outside)
 
     def delta_terms(self, noise: BatchNoise, epsilon: float, surplus: float = 1.0) -> tuple[DeltaTerm, ...]:
         """What all the user's batches leave of delta."""

@@ -1,6 +1,6 @@
 """Regret of private arm elimination: what privacy costs, and which batches to take.
 
-`arms_regret` runs all policies side by side on worlds with random gaps. `run_extra` measures what [003] Theorem 3.3
+`arms_regret` runs all policies side by side on worlds with random gaps. `extra_regret` measures what [003] Theorem 3.3
 says of doubling batches: beyond the regret of the same policy without noise they cost about k log T / epsilon. Gaps
 there are above epsilon and spread over a factor of two, one period of the doubling, so that its steps average out;
 for gaps below epsilon noise is small beside chance, and the extra regret is smaller than the theorem's.
@@ -8,16 +8,19 @@ for gaps below epsilon noise is small beside chance, and the extra regret is sma
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.experiments.common import Progress, along_decades, check_asked, fitted_slope, mean_and_error
 from shuffledp.experiments.resumed import RowTask, measured
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
-from shuffledp.learn.bandits.spec import check_whole
+from shuffledp.learn.spec import check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.arms import (
@@ -40,42 +43,6 @@ GROWTH = 1.25
 _LONGEST_THOMPSON, _MOST_INSTANCES = 10**6, {"thompson": 50}
 
 Policy = Elimination | EveryRound
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegretTask(RowTask):
-    """One policy for one horizon; epsilon is None for those that are not private."""
-
-    policy: str
-    epsilon: float | None
-    arms: int
-    horizon: int
-    instances: int
-    seed: int
-    worlds: int = 2
-    """Changes with the worlds: kept rows of older ones are measured again."""
-
-    @property
-    def weight(self) -> int:
-        """Those that choose every round take the most steps."""
-        return self.instances * self.arms * {"ucb1": 50, "thompson": 500}.get(self.policy, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtraTask(RowTask):
-    """Doubling batches and their twin."""
-
-    arms: int
-    horizon: int
-    epsilon: float
-    instances: int
-    seed: int
-    worlds: int = 2
-
-    @property
-    def weight(self) -> int:
-        """Two policies."""
-        return 2 * self.instances * self.arms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +71,72 @@ class ExtraRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegretTask(RowTask):
+    """One policy for one horizon; epsilon is None for those that are not private."""
+
+    row = ArmsRow
+
+    policy: str
+    epsilon: float | None
+    arms: int
+    horizon: int
+    instances: int
+    seed: int
+    worlds: int = 2
+    """Changes with the worlds: kept rows of older ones are measured again."""
+
+    @property
+    def weight(self) -> int:
+        """Those that choose every round take the most steps."""
+        return self.instances * self.arms * {"ucb1": 50, "thompson": 500}.get(self.policy, 1)
+
+    def run(self) -> ArmsRow:
+        """One policy in all instances; the same seed draws the same rewards for policies with the same stages."""
+        started = time.perf_counter()
+        policy = dict(policies(self.arms, self.horizon, self.epsilon))[self.policy]
+        world = random_gaps(self.instances, self.arms, smallest=0.02, largest=0.5, seed=self.seed)
+        world = ArmsWorld(world.means[: _MOST_INSTANCES.get(self.policy)])
+        regret = simulate_arms(policy, world, bits=RandomBits.seeded(self.seed), seed=self.seed).regret
+        mean, error = mean_and_error(regret)
+        found = {"regret_mean": mean, "regret_standard_error": error, "seconds": time.perf_counter() - started}
+        return self.measured_as(ArmsRow, instances=regret.size, **found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraTask(RowTask):
+    """Doubling batches and their twin."""
+
+    row = ExtraRow
+
+    arms: int
+    horizon: int
+    epsilon: float
+    instances: int
+    seed: int
+    worlds: int = 2
+
+    @property
+    def weight(self) -> int:
+        """Two policies."""
+        return 2 * self.instances * self.arms
+
+    def run(self) -> ExtraRow:
+        """Doubling batches beside their twin without noise."""
+        policy = DoublingBatches(arms=self.arms, horizon=self.horizon, privacy=Privacy(self.epsilon, DELTA))
+        extra = extra_regret(policy, self.instances, bits=RandomBits.seeded(self.seed), seed=self.seed)
+        mean, error = mean_and_error(extra)
+        return self.measured_as(ExtraRow, extra_mean=mean, extra_standard_error=error)
+
+
+def extra_regret(policy: Elimination, instances: int, *, bits: RandomBits, seed: int) -> NDArray[np.float64]:
+    """What a policy regrets beyond its twin without noise, in the same worlds, with gaps from 0.3 to 0.6."""
+    world = random_gaps(instances, policy.arms, smallest=0.3, largest=0.6, seed=seed)
+    twin = NonPrivateElimination(arms=policy.arms, horizon=policy.horizon, growth=2.0)
+    mine, other = (simulate_arms(each, world, bits=bits, seed=seed).regret for each in (policy, twin))
+    return mine - other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exponent:
     """Of the extra regret in k - 1, log T or 1 / epsilon: least squares on logarithms, with Student's 95% interval."""
 
@@ -122,6 +155,16 @@ class ArmsRegret:
     extra: tuple[ExtraRow, ...]
     exponents: tuple[Exponent, ...]
     seed: int
+
+    @property
+    def epsilons(self) -> list[float]:
+        """Of the policies that are private."""
+        return sorted({row.epsilon for row in self.rows if row.epsilon is not None})
+
+    @property
+    def free(self) -> set[str]:
+        """The policies that are not private."""
+        return {row.policy for row in self.rows if row.epsilon is None}
 
     def best_fixed(self, epsilon: float, horizon: int) -> ArmsRow:
         """The fixed batch that was best in hindsight."""
@@ -155,23 +198,6 @@ def policies(arms: int, horizon: int, epsilon: float | None) -> Iterator[tuple[s
     yield "local", LocalElimination(arms=arms, horizon=horizon, privacy=privacy)
 
 
-def run_regret(task: RegretTask) -> ArmsRow:
-    """One policy in all instances; the same seed draws the same rewards for policies with the same stages."""
-    started = time.perf_counter()
-    policy = dict(policies(task.arms, task.horizon, task.epsilon))[task.policy]
-    world = random_gaps(task.instances, task.arms, smallest=0.02, largest=0.5, seed=task.seed)
-    world = ArmsWorld(world.means[: _MOST_INSTANCES.get(task.policy)])
-    regret = simulate_arms(policy, world, bits=RandomBits.seeded(task.seed), seed=task.seed).regret
-    mean, error = mean_and_error(regret)
-    return ArmsRow(
-        **task.shared(ArmsRow, "instances"),
-        instances=regret.size,
-        regret_mean=mean,
-        regret_standard_error=error,
-        seconds=time.perf_counter() - started,
-    )
-
-
 def arms_regret(
     *,
     arms: int = 10,
@@ -201,18 +227,10 @@ def arms_regret(
         (against, ExtraTask(arms=k, horizon=horizon, epsilon=epsilon, instances=instances, seed=seed))
         for against, k, horizon, epsilon in _extra_points()
     ]
-    steps = [task for _, task in lines]
-    first = sum(task.weight for task in tasks)
-    total = first + sum(task.weight for task in set(steps))
-    told = (None, None) if progress is None else tuple(_part_of(progress, before, total) for before in (0, first))
-    rows = measured(tasks, run_regret, ArmsRow, workers=workers, cache=cache, progress=told[0])
-    extra = measured(steps, run_extra, ExtraRow, workers=workers, cache=cache, progress=told[1])
+    found = measured([*tasks, *(task for _, task in lines)], workers=workers, cache=cache, progress=progress)
+    rows, extra = found[: len(tasks)], found[len(tasks) :]
     points = [(against, row) for (against, _), row in zip(lines, extra, strict=True)]
     return ArmsRegret(rows=tuple(rows), extra=tuple(extra), exponents=_exponents(points), seed=seed)
-
-
-def _part_of(progress: Progress, before: int, total: int) -> Progress:
-    return lambda done, _: progress(before + done, total)
 
 
 def _extra_points() -> list[tuple[str, int, int, float]]:
@@ -223,26 +241,17 @@ def _extra_points() -> list[tuple[str, int, int, float]]:
     return arms + horizon + epsilon
 
 
-def run_extra(task: ExtraTask) -> ExtraRow:
-    """Doubling batches beside their twin without noise, in the same worlds, with gaps from 0.3 to 0.6."""
-    world = random_gaps(task.instances, task.arms, smallest=0.3, largest=0.6, seed=task.seed)
-    private = DoublingBatches(arms=task.arms, horizon=task.horizon, privacy=Privacy(task.epsilon, DELTA))
-    twin = NonPrivateElimination(arms=task.arms, horizon=task.horizon, growth=2.0)
-    bits = RandomBits.seeded(task.seed)
-    mine, other = (simulate_arms(policy, world, bits=bits, seed=task.seed).regret for policy in (private, twin))
-    mean, error = mean_and_error(mine - other)
-    return ExtraRow(**task.shared(ExtraRow), extra_mean=mean, extra_standard_error=error)
+_AGAINST: dict[str, Callable[[ExtraRow], float]] = {
+    "arms": lambda row: row.arms - 1.0,
+    "log horizon": lambda row: math.log(row.horizon),
+    "1 / epsilon": lambda row: 1 / row.epsilon,
+}
 
 
 def _exponents(points: Sequence[tuple[str, ExtraRow]]) -> tuple[Exponent, ...]:
     found = []
-    for against in dict.fromkeys(name for name, _ in points):
+    for against, x in _AGAINST.items():
         rows = [row for name, row in points if name == against]
-        x = {
-            "arms": [row.arms - 1.0 for row in rows],
-            "log horizon": [math.log(row.horizon) for row in rows],
-            "1 / epsilon": [1 / row.epsilon for row in rows],
-        }[against]
-        fit = fitted_slope(x, [row.extra_mean for row in rows])
+        fit = fitted_slope([x(row) for row in rows], [row.extra_mean for row in rows])
         found.append(Exponent(against=against, exponent=fit.slope, low=fit.low, high=fit.high, theory=1.0))
     return tuple(found)

@@ -9,15 +9,16 @@ Reference: [004] Appendix C, Theorems 36 and 37, with a corrected pair of inputs
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
 
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.errors import ParameterError
 
 # Laws are exact whole numbers of up to (users + 3)^users.
 MOST_USERS = 40
-
-Weights = list[int]
-"""How many of a user's equally likely choices lead to 0, 1, 2, ... messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +52,15 @@ class BrittleProtocol:
         """For each number of ones among the others: the law of all messages with the user's bit 0, and 1."""
         if not 1 <= present <= self.users:
             raise ParameterError("present", present, f"must lie in 1..{self.users}", "count those who take part")
-        choices = [self._weights(bit) for bit in (0, 1)]
+        # Of a user's equally likely choices so many lead to 0, 1, 2, ... messages: whole numbers of any size.
+        numbers = range(1 + max(map(max, self.lengths)))
+        choices = [np.array([lengths.count(number) for number in numbers], dtype=object) for lengths in self.lengths]
         pairs = []
         for ones in range(present):
-            others = [1]
-            for bit in [0] * (present - 1 - ones) + [1] * ones:
-                others = _convolved(others, choices[bit])
-            laws = [_convolved(others, choice) for choice in choices]
-            pairs.append((_normalized(laws[0]), _normalized(laws[1])))
+            others = [choices[0]] * (present - 1 - ones) + [choices[1]] * ones
+            zero, one = (_normalized(reduce(np.convolve, others, choice)) for choice in choices)
+            pairs.append((zero, one))
         return pairs
-
-    def _weights(self, bit: int) -> Weights:
-        longest = max(max(lengths) for lengths in self.lengths)
-        return [self.lengths[bit].count(length) for length in range(longest + 1)]
 
 
 def theorem_36(*, users: int) -> BrittleProtocol:
@@ -93,15 +90,6 @@ def _check(users: int) -> None:
         raise ParameterError("users", users, f"must lie in 2..{MOST_USERS}", "the laws are exact, for few users")
 
 
-def _convolved(first: Weights, second: Weights) -> Weights:
-    result = [0] * (len(first) + len(second) - 1)
-    for i, x in enumerate(first):
-        if x:
-            for j, y in enumerate(second):
-                result[i + j] += x * y
-    return result
-
-
-def _normalized(weights: Weights) -> list[Fraction]:
+def _normalized(weights: Any) -> list[Fraction]:
     total = sum(weights)
     return [Fraction(weight, total) for weight in weights]

@@ -53,6 +53,10 @@ class Slope:
     low: float
     high: float
 
+    def __format__(self, spec: str) -> str:
+        """The slope and half of its interval, each in that format."""
+        return f"{self.slope:{spec}} ± {self.high - self.slope:{spec}}"
+
 
 def fitted_slope(x: Sequence[float], values: Sequence[float]) -> Slope:
     """The slope of log value against log x.

@@ -7,9 +7,8 @@ n = 1,000,000 as far as that leaves room, which asks for a small one.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -71,21 +70,6 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvexTask(RowTask):
-    """One solver at one number of users."""
-
-    setting: str
-    solver: str
-    users: int
-    instances: int
-    seed: int
-
-    @property
-    def weight(self) -> int:
-        return self.users if self.solver == "sgd" else 200_000 if self.solver.endswith("gd") else 50_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExcessRow:
     """What noise costs at one number of users; `twin` is the excess loss without noise, `bound` is proved for both."""
 
@@ -98,6 +82,53 @@ class ExcessRow:
     extra_standard_error: float
     twin: float
     bound: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvexTask(RowTask):
+    """One solver at one number of users."""
+
+    row = ExcessRow
+
+    setting: str
+    solver: str
+    users: int
+    instances: int
+    seed: int
+
+    @property
+    def weight(self) -> int:
+        return self.users if self.solver == "sgd" else 200_000 if self.solver.endswith("gd") else 50_000
+
+    def run(self) -> ExcessRow:
+        """What noise costs at the epsilon of the table's cell."""
+        cell = next(each for each in SETTINGS if (each.name, each.solver) == (self.setting, self.solver))
+        return self.at(cell, Privacy(cell.epsilon, DELTA))
+
+    def at(self, cell: ConvexCell, privacy: Privacy) -> ExcessRow:
+        """The mean of runs at any privacy, each beside its twin, with noise and with the same noise mirrored."""
+        world = cell.world
+        problem = Problem.of(
+            world.loss,
+            world.domain,
+            users=self.users,
+            privacy=privacy,
+            visits=cell.visits,
+            rounds=ROUNDS_ASKED_ONCE if cell.visits == 1 else ROUNDS_ASKED_OFTEN,
+        )
+        solver = plan(problem, solver=self.solver)
+        runs = max(min(_FEWEST, self.instances), min(self.instances, _ALL_ROUNDS // solver.rounds))
+        twins, extras = np.empty(runs), np.empty(runs)
+        for run in range(runs):
+            losses = []
+            for scale in (0, 1, -1):
+                people, noise = (np.random.default_rng((self.seed, self.users, run, part)) for part in (0, 1))
+                losses.append(world.excess(counted_run(solver, world, scale=scale, people=people, noise=noise)))
+            # Mirrored noise takes away what is odd in it, whose mean is 0 as long as the domain's edge is not met.
+            twins[run], extras[run] = losses[0], (losses[1] + losses[2]) / 2 - losses[0]
+        mean, error = mean_and_error(extras)
+        found = {"extra_mean": mean, "extra_standard_error": error, "twin": float(twins.mean()), "bound": solver.bound}
+        return self.measured_as(ExcessRow, rounds=solver.rounds, runs=runs, **found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +154,6 @@ class ConvexRates:
     points: tuple[ExcessRow, ...]
     instances: int
     seed: int
-
-    def document(self) -> dict[str, Any]:
-        """The experiment as JSON."""
-        return {"schema": 1, "delta": DELTA, **asdict(self)}
 
     def points_of(self, row: RateRow) -> list[ExcessRow]:
         """In the order of their users."""
@@ -157,50 +184,11 @@ def convex_rates(
         for setting in chosen
         for users in sizes
     ]
-    points = measured(tasks, measure, ExcessRow, workers=workers, cache=cache, progress=progress)
+    points = measured(tasks, workers=workers, cache=cache, progress=progress)
     rows = [
         _rate(setting, points[place * len(sizes) : (place + 1) * len(sizes)]) for place, setting in enumerate(chosen)
     ]
     return ConvexRates(rows=tuple(rows), points=tuple(points), instances=instances, seed=seed)
-
-
-def measure(task: ConvexTask) -> ExcessRow:
-    """The mean of runs, each beside its twin, with noise and with the same noise mirrored."""
-    setting = next(each for each in SETTINGS if (each.name, each.solver) == (task.setting, task.solver))
-    return excess_at(setting, task, Privacy(setting.epsilon, DELTA))
-
-
-def excess_at(setting: ConvexCell, task: ConvexTask, privacy: Privacy) -> ExcessRow:
-    """The same at any privacy."""
-    world = setting.world
-    problem = Problem.of(
-        world.loss,
-        world.domain,
-        users=task.users,
-        privacy=privacy,
-        visits=setting.visits,
-        rounds=ROUNDS_ASKED_ONCE if setting.visits == 1 else ROUNDS_ASKED_OFTEN,
-    )
-    solver = plan(problem, solver=task.solver)
-    runs = max(min(_FEWEST, task.instances), min(task.instances, _ALL_ROUNDS // solver.rounds))
-    twins, extras = np.empty(runs), np.empty(runs)
-    for run in range(runs):
-        losses = []
-        for scale in (0, 1, -1):
-            people, noise = (np.random.default_rng((task.seed, task.users, run, part)) for part in (0, 1))
-            losses.append(world.excess(counted_run(solver, world, scale=scale, people=people, noise=noise)))
-        # Mirrored noise takes away what is odd in it, whose mean is 0 as long as the domain's edge is not met.
-        twins[run], extras[run] = losses[0], (losses[1] + losses[2]) / 2 - losses[0]
-    mean, error = mean_and_error(extras)
-    return ExcessRow(
-        **task.shared(ExcessRow),
-        rounds=solver.rounds,
-        runs=runs,
-        extra_mean=mean,
-        extra_standard_error=error,
-        twin=float(twins.mean()),
-        bound=solver.bound,
-    )
 
 
 def _rate(setting: ConvexCell, points: Sequence[ExcessRow]) -> RateRow:

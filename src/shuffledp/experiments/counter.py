@@ -29,6 +29,7 @@ from shuffledp.continual.counter import Counter
 from shuffledp.continual.noise import calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_budget
+from shuffledp.continual.request import CountRequest
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.common import Progress, along_decades, check_asked, check_seed, fitted_slope
 from shuffledp.experiments.common import Slope as Slope
@@ -67,12 +68,12 @@ class SlopeRow:
     """Slopes for one number of shufflers beside the theory's 1 / (2k + 1)."""
 
     shufflers: int
-    theory: float
     error: Slope
     ones_error: Slope
     bound: Slope
     without_log: Slope
     bound_without_log: Slope
+    theory: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +93,8 @@ def forced_plan(users: int, shufflers: int, privacy: Privacy = PRIVACY) -> Count
     (3, True)
     """
     noise = calibrate("laplace", shufflers, privacy)
-    layout = best_budget(users, shufflers, noise, CONFIDENCE, 1.0)
-    return CounterPlan(
-        users=users,
-        shufflers=shufflers,
-        privacy=privacy,
-        batch_noise=noise,
-        shufflers_used=shufflers,
-        budget=layout.budget,
-        confidence=CONFIDENCE,
-    )
+    asked = CountRequest(users=users, shufflers=shufflers, privacy=privacy, confidence=CONFIDENCE)
+    return CounterPlan.of(asked, best_budget(asked, shufflers, noise))
 
 
 def log_factor(plan: CounterPlan) -> float:

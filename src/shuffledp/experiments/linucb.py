@@ -29,25 +29,6 @@ DIMENSIONS = {1: (5,), 2: (10, 15)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FigureTask(RowTask):
-    """One policy at one epsilon in one dimension; without privacy, epsilon is None."""
-
-    policy: str
-    epsilon: float | None
-    dimension: int
-    instances: int
-    users: int = USERS
-    seed: int = 1
-    rules: int = 2
-    """Changes with the rule for radii: kept rows of an older one are measured again."""
-
-    @property
-    def weight(self) -> int:
-        """How long it takes: longer where the model changes every round."""
-        return self.users * self.instances * self.dimension * (20 if self.policy == "jdp-tree" else 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegretRow:
     """Final regret over instances, and its mean and standard error along the way."""
 
@@ -64,26 +45,46 @@ class RegretRow:
     curve_standard_error: tuple[float, ...]
 
 
-def run_task(task: FigureTask) -> RegretRow:
-    """Measure one row; the same whichever others are asked for with it."""
-    started = time.perf_counter()
-    setting = LinearSetting(users=task.users, dimension=task.dimension, nonnegative=True)
-    privacy = Privacy(1.0 if task.epsilon is None else task.epsilon, DELTA)
-    policy = linear_policy(task.policy, setting, privacy, batch=min(BATCH, task.users))
-    generator = np.random.default_rng((task.seed, task.dimension))
-    world = FixedArms.drawn(task.instances, arms=ARMS, dimension=task.dimension, generator=generator)
-    curves = run_linear_bandit(policy, world, seed=task.seed)
-    errors = curves.regret.std(axis=0, ddof=1) / math.sqrt(task.instances)
-    return RegretRow(
-        **task.shared(RegretRow),
-        regret_mean=curves.mean,
-        regret_standard_error=curves.standard_error,
-        seconds=time.perf_counter() - started,
-        slot_users=policy.slot_users,
-        times=tuple(curves.times.tolist()),
-        curve_mean=tuple(curves.regret.mean(axis=0).tolist()),
-        curve_standard_error=tuple(errors.tolist()),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureTask(RowTask):
+    """One policy at one epsilon in one dimension; without privacy, epsilon is None."""
+
+    row = RegretRow
+
+    policy: str
+    epsilon: float | None
+    dimension: int
+    instances: int
+    users: int = USERS
+    seed: int = 1
+    rules: int = 2
+    """Changes with the rule for radii: kept rows of an older one are measured again."""
+
+    @property
+    def weight(self) -> int:
+        """How long it takes: longer where the model changes every round."""
+        return self.users * self.instances * self.dimension * (20 if self.policy == "jdp-tree" else 1)
+
+    def run(self) -> RegretRow:
+        """Play one policy in all worlds; the worlds are the same for all policies."""
+        started = time.perf_counter()
+        setting = LinearSetting(users=self.users, dimension=self.dimension, nonnegative=True)
+        privacy = Privacy(1.0 if self.epsilon is None else self.epsilon, DELTA)
+        policy = linear_policy(self.policy, setting, privacy, batch=min(BATCH, self.users))
+        generator = np.random.default_rng((self.seed, self.dimension))
+        world = FixedArms.drawn(self.instances, arms=ARMS, dimension=self.dimension, generator=generator)
+        curves = run_linear_bandit(policy, world, seed=self.seed)
+        errors = curves.regret.std(axis=0, ddof=1) / math.sqrt(self.instances)
+        return self.measured_as(
+            RegretRow,
+            regret_mean=curves.mean,
+            regret_standard_error=curves.standard_error,
+            seconds=time.perf_counter() - started,
+            slot_users=policy.slot_users,
+            times=tuple(curves.times.tolist()),
+            curve_mean=tuple(curves.regret.mean(axis=0).tolist()),
+            curve_standard_error=tuple(errors.tolist()),
+        )
 
 
 def figure_tasks(
@@ -106,4 +107,4 @@ def linucb_figure(
     tasks: Sequence[FigureTask], *, workers: int = 1, cache: Path | None = None, progress: Progress | None = None
 ) -> list[RegretRow]:
     """All rows, in the tasks' order; those in the cache are not measured again."""
-    return measured(tasks, run_task, RegretRow, workers=workers, cache=cache, progress=progress)
+    return measured(tasks, workers=workers, cache=cache, progress=progress)

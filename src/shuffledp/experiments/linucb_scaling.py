@@ -52,8 +52,18 @@ _TOGETHER = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthPart:
+    """Final regret in each of a task's worlds."""
+
+    regrets: tuple[float, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthTask(RowTask):
     """One policy for so many users, in some of the worlds."""
+
+    row = GrowthPart
 
     policy: str
     users: int
@@ -66,13 +76,14 @@ class GrowthTask(RowTask):
         """Users."""
         return self.users * self.worlds
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthPart:
-    """Final regret in each of a task's worlds."""
-
-    regrets: tuple[float, ...]
-    seconds: float
+    def run(self) -> GrowthPart:
+        """Play one policy; the worlds of a part are the same for all policies and numbers of users."""
+        started = time.perf_counter()
+        generator = np.random.default_rng((self.seed, DIMENSION, self.part))
+        world = FreshArms.drawn(self.worlds, arms=ARMS, dimension=DIMENSION, generator=generator)
+        own_seed = int(np.random.SeedSequence((self.seed, self.users, self.part)).generate_state(1)[0])
+        regret = run_linear_bandit(_policy(self.policy, self.users), world, seed=own_seed).final
+        return GrowthPart(regrets=tuple(regret.tolist()), seconds=time.perf_counter() - started)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +179,7 @@ def regret_growth(
         GrowthTask(policy=policy, users=users, worlds=count, part=part, seed=seed)
         for policy, users, (part, count) in product(theories, sizes, enumerate(worlds))
     ]
-    parts = measured(tasks, run_part, GrowthPart, workers=workers, cache=cache, progress=progress)
+    parts = measured(tasks, workers=workers, cache=cache, progress=progress)
     together: dict[tuple[str, int], list[GrowthPart]] = {}
     for task, part in zip(tasks, parts, strict=True):
         together.setdefault((task.policy, task.users), []).append(part)
@@ -188,16 +199,6 @@ def regret_growth(
         )
         rows += here
     return RegretGrowth(rows=tuple(rows), slopes=tuple(slopes), instances=instances, seed=seed)
-
-
-def run_part(task: GrowthTask) -> GrowthPart:
-    """Measure one task; the worlds of a part are the same for all policies and numbers of users."""
-    started = time.perf_counter()
-    generator = np.random.default_rng((task.seed, DIMENSION, task.part))
-    world = FreshArms.drawn(task.worlds, arms=ARMS, dimension=DIMENSION, generator=generator)
-    own_seed = int(np.random.SeedSequence((task.seed, task.users, task.part)).generate_state(1)[0])
-    regret = run_linear_bandit(_policy(task.policy, task.users), world, seed=own_seed).final
-    return GrowthPart(regrets=tuple(regret.tolist()), seconds=time.perf_counter() - started)
 
 
 def jackknife_slope(users: Sequence[int], regrets: Floats) -> Slope:

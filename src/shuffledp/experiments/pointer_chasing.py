@@ -4,7 +4,6 @@ Reference: [004] section 3.4, Theorem 18, with a universe of 2 l! elements: {1, 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.messages import Batch, Reports
+from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.histogram import Histogram
@@ -29,24 +27,6 @@ def universe_size(length: int) -> int:
     if isinstance(length, bool) or not isinstance(length, int) or not 2 <= length <= LONGEST:
         raise ParameterError("length", length, f"must lie in 2..{LONGEST}", "the universe has 2 l! elements")
     return 2 * math.factorial(length)
-
-
-def encode(part: int, permutation: Sequence[int]) -> int:
-    """The code of what a user holds: part 1 or 2, and a permutation of 1..l.
-
-    >>> encode(1, [1, 2, 3]), encode(2, [3, 2, 1])
-    (0, 11)
-    """
-    length = len(permutation)
-    if part not in (1, 2):
-        raise ParameterError("part", part, "must be 1 or 2", "the first permutation is part 1")
-    if sorted(permutation) != list(range(1, length + 1)):
-        raise ParameterError("permutation", list(permutation), f"must have 1..{length} once each", "reorder them")
-    rank = 0
-    for place, value in enumerate(permutation):
-        smaller = sum(other < value for other in permutation[place + 1 :])
-        rank += smaller * math.factorial(length - 1 - place)
-    return (part - 1) * math.factorial(length) + rank
 
 
 def decode(code: int, length: int) -> tuple[int, list[int]]:
@@ -75,6 +55,22 @@ class Chased:
     second: tuple[int, ...]
 
 
+def chased(first: int, second: int, length: int) -> Chased:
+    """The answer of two codes, one of either part.
+
+    >>> chased(0, 11, 3)
+    Chased(answer=3, first=(1, 2, 3), second=(3, 2, 1))
+    """
+    a, b = (tuple(decode(code, length)[1]) for code in (first, second))
+    return Chased(b[a[0] - 1], a, b)
+
+
+def fullest(counts: NDArray[Any]) -> tuple[int, int]:
+    """The codes that most users hold, as the counts have it, of the first and of the second part."""
+    half = counts.size // 2
+    return int(np.argmax(counts[:half])), half + int(np.argmax(counts[half:]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointerChasing:
     """One round of a private histogram over 2 l! categories; the fullest bin of each half is taken.
@@ -82,8 +78,7 @@ class PointerChasing:
     The adversary sees the histogram's messages: its guarantee is this one's, and the answer is a post-processing.
 
     >>> plan = PointerChasing.plan(users=300, privacy=Privacy(1, 1e-6), length=4)
-    >>> values = plan.values([2, 1, 4, 3], [4, 1, 3, 2], np.arange(300) % 2)
-    >>> plan.sample_answer(values, bits=RandomBits.seeded(1))
+    >>> plan.sample_answer([7, 43] * 150, bits=RandomBits.seeded(1))
     Chased(answer=1, first=(2, 1, 4, 3), second=(4, 1, 3, 2))
     """
 
@@ -108,37 +103,13 @@ class PointerChasing:
         histogram = Histogram.plan(method=method, **asked) if named is None else named.plan(**asked)
         return cls(histogram=histogram, length=length)
 
-    def values(self, first: Sequence[int], second: Sequence[int], parts: ArrayLike) -> NDArray[np.int64]:
-        """Codes of users who hold the first permutation where `parts` is 0 and the second where it is 1."""
-        for permutation in (first, second):
-            if len(permutation) != self.length:
-                raise ParameterError(
-                    "permutation", list(permutation), f"must have the plan's length {self.length}", "plan again"
-                )
-        which = np.asarray(parts)
-        if which.dtype.kind not in "bui" or not np.isin(which, (0, 1)).all():
-            raise DataError("parts", f"{which.dtype} of shape {which.shape}", "must be 0 or 1", "pass one a user")
-        codes = np.array([encode(1, first), encode(2, second)], dtype=np.int64)
-        return codes[which.astype(np.int64)]
-
-    def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The clients' side."""
-        return self.histogram.randomize(values, bits=bits)
-
-    def analyze(self, batch: Batch) -> Chased:
-        """The server's side."""
-        return self.answer_from(self.histogram.analyze(batch).value)
-
     def sample_answer(self, values: ArrayLike, *, bits: RandomBits) -> Chased:
         """An answer drawn from its law, without messages."""
         return self.answer_from(self.histogram.sample_estimate(values, bits=bits).value)
 
     def answer_from(self, counts: NDArray[np.float64]) -> Chased:
         """The fullest bin of each half, followed."""
-        half = counts.size // 2
-        first = decode(int(np.argmax(counts[:half])), self.length)[1]
-        second = decode(half + int(np.argmax(counts[half:])), self.length)[1]
-        return Chased(second[first[0] - 1], tuple(first), tuple(second))
+        return chased(*fullest(counts), self.length)
 
     @property
     def declared_success(self) -> float:

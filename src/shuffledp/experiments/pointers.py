@@ -7,19 +7,20 @@ fullest of l! noisy empty bins grows; local ones pay log(l!) ~ l log l.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.experiments.pointer_chasing import PointerChasing, decode, universe_size
+from shuffledp.experiments.common import Progress
+from shuffledp.experiments.pointer_chasing import PointerChasing, chased, fullest, universe_size
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.randomness import RandomBits
-from shuffledp.references.local_histograms import LOCAL_METHODS, RandomizedResponse
+from shuffledp.references.local_histograms import LocalHistogram
 
 SUCCESS = 2 / 3
 PRIVACY = Privacy(1.0, 1e-6)
@@ -27,8 +28,6 @@ MODELS = ("shuffle", "local")
 _STEP = 1.1
 # Those whose joint law is simple to draw from.
 _LOCAL = ("k-rr", "rappor", "optimized-unary")
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,59 +60,53 @@ def interval(successes: int, runs: int) -> tuple[float, float]:
 def measured_success(plan: PointerChasing, *, runs: int, seed: int) -> int:
     """How many of so many runs of a planned histogram give the right answer, by its own law."""
     generator, bits = np.random.default_rng(seed), RandomBits.seeded(seed)
-    users, size = plan.histogram.users, universe_size(plan.length)
     right = 0
     for _ in range(runs):
-        held, codes = _instance(users, size, generator)
-        values = codes[held]
-        right += plan.sample_answer(values, bits=bits).answer == _truth(codes, plan.length)
+        values, truth = _instance(plan.histogram.users, plan.length, generator)
+        right += plan.sample_answer(values, bits=bits).answer == truth
     return right
+
+
+def measured_shuffle_success(
+    length: int, users: int, privacy: Privacy, method: str, *, runs: int, seed: int
+) -> tuple[int, float]:
+    """The same for a histogram by this method, with its messages a user: none is right if users are too few for it."""
+    try:
+        plan = PointerChasing.plan(users=users, privacy=privacy, length=length, method=method)
+    except InfeasibleError:
+        return 0, 0.0
+    return measured_success(plan, runs=runs, seed=seed), plan.histogram.messages_per_user_mean
 
 
 def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: int, seed: int) -> tuple[int, str]:
     """The same for the best local histogram whose joint law is simple, and which that is."""
     generator = np.random.default_rng(seed)
     size = universe_size(length)
-    plans = {name: LOCAL_METHODS[name](users=users, privacy=privacy, bins=size) for name in _LOCAL}
-    chosen = min(plans, key=lambda name: plans[name].l_inf_error)
-    best = plans[chosen]
+    plans = [LocalHistogram(encoding=name, users=users, privacy=privacy, bins=size) for name in _LOCAL]
+    best = min(plans, key=lambda plan: plan.l_inf_error)
     own, other = best.support
     right = 0
     for _ in range(runs):
-        held, codes = _instance(users, size, generator)
-        counts = np.bincount(codes[held], minlength=size)
-        if isinstance(best, RandomizedResponse):
+        values, truth = _instance(users, length, generator)
+        counts = np.bincount(values, minlength=size)
+        if best.encoding == "k-rr":
             seen = np.zeros(size, dtype=np.int64)
-            for code in codes:
+            for code in np.flatnonzero(counts):
                 law = np.full(size, other)
                 law[code] = own
                 seen += generator.multinomial(counts[code], law / law.sum())
         else:
             seen = generator.binomial(counts, own) + generator.binomial(users - counts, other)
-        first, second = _fullest(seen, generator)
-        right += _followed(first, second, length) == _truth(codes, length)
-    return right, chosen
+        # Ties are broken at random: counts of few local reports have many.
+        right += chased(*fullest(seen + generator.random(size) * 0.5), length).answer == truth
+    return right, best.encoding
 
 
-def _instance(users: int, size: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    half = size // 2
+def _instance(users: int, length: int, generator: np.random.Generator) -> tuple[NDArray[np.int64], int]:
+    """What each user holds, one of two codes, and where they lead."""
+    half = universe_size(length) // 2
     codes = np.array([generator.integers(half), half + generator.integers(half)])
-    return generator.integers(2, size=users), codes
-
-
-def _fullest(seen: Any, generator: np.random.Generator) -> tuple[int, int]:
-    half = seen.size // 2
-    # Ties are broken at random: counts of few local reports have many.
-    shaken = seen + generator.random(seen.size) * 0.5
-    return int(np.argmax(shaken[:half])), half + int(np.argmax(shaken[half:]))
-
-
-def _followed(first: int, second: int, length: int) -> int:
-    return decode(second, length)[1][decode(first, length)[1][0] - 1]
-
-
-def _truth(codes: Any, length: int) -> int:
-    return _followed(int(codes[0]), int(codes[1]), length)
+    return codes[generator.integers(2, size=users)], chased(int(codes[0]), int(codes[1]), length).answer
 
 
 def fewest_users(
@@ -127,10 +120,8 @@ def fewest_users(
     def attempt(users: int) -> tuple[int, str, float]:
         if model == "local":
             return *measured_local_success(length, users, privacy, runs=runs, seed=seed + users), 1.0
-        plan = _planned(users, privacy, length, method)
-        if plan is None:
-            return 0, method, 0.0
-        return measured_success(plan, runs=runs, seed=seed + users), method, plan.histogram.messages_per_user_mean
+        right, messages = measured_shuffle_success(length, users, privacy, method, runs=runs, seed=seed + users)
+        return right, method, messages
 
     place = 0
     while attempt(_grid(place))[0] < SUCCESS * runs:
@@ -159,13 +150,6 @@ def fewest_users(
 
 def _grid(place: int) -> int:
     return math.ceil(8 * _STEP**place)
-
-
-def _planned(users: int, privacy: Privacy, length: int, method: str) -> PointerChasing | None:
-    try:
-        return PointerChasing.plan(users=users, privacy=privacy, length=length, method=method)
-    except InfeasibleError:
-        return None
 
 
 def pointer_chasing(

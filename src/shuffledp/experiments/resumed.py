@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
+from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.common import Progress
@@ -17,47 +18,47 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+A = TypeVar("A")
+B = TypeVar("B")
+R = TypeVar("R", bound="DataclassInstance")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTask(ABC):
     """What decides a row: numbers and words."""
+
+    row: ClassVar[type]
+    """What a row is: a dataclass."""
 
     @property
     @abstractmethod
     def weight(self) -> int:
         """How long it takes, beside others."""
 
-    def shared(self, row: type, *but: str) -> dict[str, Any]:
-        """What decides the row, for those of its fields that are the task's own, but for some."""
-        wanted = {field.name for field in fields(row)} - set(but)
-        return {name: value for name, value in asdict(self).items() if name in wanted}
+    @abstractmethod
+    def run(self) -> Any:
+        """Measure the row; it is the same whichever others are asked for with it."""
 
-
-T = TypeVar("T", bound=RowTask)
-R = TypeVar("R", bound="DataclassInstance")
-A = TypeVar("A")
-B = TypeVar("B")
+    def measured_as(self, row: type[R], **measured: Any) -> R:
+        """The row that has been measured; what decides it is copied where it has fields of the same name."""
+        wanted = {field.name for field in fields(row)}
+        return row(**{name: value for name, value in asdict(self).items() if name in wanted} | measured)
 
 
 def measured(
-    tasks: Sequence[T],
-    run: Callable[[T], R],
-    make: Callable[..., R],
-    *,
-    workers: int = 1,
-    cache: Path | None = None,
-    progress: Progress | None = None,
-) -> list[R]:
+    tasks: Sequence[RowTask], *, workers: int = 1, cache: Path | None = None, progress: Progress | None = None
+) -> list[Any]:
     """The row of every task, in the tasks' order; those in the cache are not measured again.
 
-    `make` builds a row, a dataclass, from its fields. The longest tasks begin first. Experiments may share a file.
+    The longest tasks begin first. Experiments may share a file.
     """
     known, different = _read(cache), list(dict.fromkeys(tasks))
     # Before any work: rows that are not ones of this experiment.
-    rows = {task: _made(make, known[key_of(task)], cache) for task in different if key_of(task) in known}
+    rows = {task: _made(task.row, known[key_of(task)], cache) for task in different if key_of(task) in known}
     missing = sorted((task for task in different if task not in rows), key=lambda task: -task.weight)
     total = sum(task.weight for task in different)
     done = total - sum(task.weight for task in missing)
-    for task, row in in_processes(missing, run, workers):
+    for task, row in in_processes(missing, methodcaller("run"), workers):
         rows[task], known[key_of(task)] = row, asdict(row)
         done += task.weight
         if cache is not None:
@@ -97,7 +98,7 @@ def _read(cache: Path | None) -> dict[str, Any]:
     return document
 
 
-def _made(make: Callable[..., R], fields: Any, cache: Path | None) -> R:
+def _made(make: type, fields: Any, cache: Path | None) -> Any:
     try:
         return make(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
     except (TypeError, AttributeError):

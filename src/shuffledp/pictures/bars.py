@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,21 +38,21 @@ def draw_bars(
     """
     value = np.asarray(estimates, dtype=np.float64)
     true = None if truth is None else np.asarray(truth, dtype=np.float64)
+    label = f"± {bound:,.4g}, {confidence:.0%} for all at once"
     if in_order and value.size > MOST_BARS:
-        _draw_profile(path, names, value, bound, confidence, title, true)
+        _draw_profile(path, names, value, bound, label, title, true)
         return
     order = np.arange(value.size) if in_order else np.argsort(-value, kind="stable")
-    left_out = 0
     if value.size > MOST_BARS:
-        left_out = value.size - _MOST_SHOWN_OF_MANY
         order = order[:_MOST_SHOWN_OF_MANY]
+    left_out = value.size - order.size
     figure = new_figure(path, width=8, height=1.6 + 0.24 * max(4, order.size))
     axes = figure.subplots()
     places, shown = np.arange(order.size), value[order]
     colours = [_COLOUR if each > bound else _FAINT for each in shown]
     axes.barh(places, shown, height=0.7, color=colours)
     bars = {"fmt": "none", "ecolor": "0.25", "elinewidth": 1.0, "capsize": 2.0}
-    axes.errorbar(shown, places, xerr=bound, **bars, label=f"± {bound:,.4g}, {confidence:.0%} for all at once")
+    axes.errorbar(shown, places, xerr=bound, **bars, label=label)
     if true is not None:
         axes.plot(true[order], places, linestyle="none", marker="D", markersize=3.5, color="black", label="truth")
     small = 9 if order.size <= 25 else 8
@@ -72,13 +71,7 @@ def draw_bars(
 
 
 def _draw_profile(
-    path: Path,
-    names: Sequence[str],
-    value: Floats,
-    bound: float,
-    confidence: float,
-    title: str,
-    true: Floats | None,
+    path: Path, names: Sequence[str], value: Floats, bound: float, label: str, title: str, true: Floats | None
 ) -> None:
     figure = new_figure(path, width=9)
     axes = figure.subplots()
@@ -89,36 +82,24 @@ def _draw_profile(
         value = np.maximum.reduceat(value, codes)
         true = None if true is None else np.maximum.reduceat(true, codes)
         axes.set_xlabel(f"each point is the largest of {together:,} categories", fontsize=8, color="0.35")
-    axes.fill_between(codes, value - bound, value + bound, step="mid", color=_FAINT, linewidth=0, alpha=0.8)
-    axes.step(codes, value, where="mid", color=_COLOUR, linewidth=0.9)
+    axes.step(codes, value, where="mid", color=_COLOUR, linewidth=0.9, label="estimate")
+    band = {"step": "mid", "color": _FAINT, "linewidth": 0, "alpha": 0.8}
+    axes.fill_between(codes, value - bound, value + bound, label=label, **band)
     if true is not None:
-        axes.step(codes, true, where="mid", color="black", linewidth=0.6, linestyle="--")
-    axes.legend(handles=_handles(bound, confidence, true is not None), frameon=False, fontsize=8)
+        axes.step(codes, true, where="mid", color="black", linewidth=0.6, linestyle="--", label="truth")
+    axes.legend(frameon=False, fontsize=8)
     last = len(names) - 1
     ticks = np.unique(np.linspace(0, last, _TICKS).round().astype(int))
     axes.set_xticks(ticks, [_short(names[code]) for code in ticks], fontsize=9)
-    for label, side in zip(axes.get_xticklabels(), _sides(len(ticks)), strict=True):
-        label.set_ha(side)
+    # The first and the last name stay inside the picture.
+    first, *_, right = axes.get_xticklabels()
+    first.set_ha("left")
+    right.set_ha("right")
     axes.set(xlim=(-0.5, last + 0.5), ylabel="users", title=title)
     axes.axhline(0, color="0.4", linewidth=0.8)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     tidy(axes, grid=False)
     save_figure(figure, path)
-
-
-def _handles(bound: float, confidence: float, with_truth: bool) -> list[Any]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles: list[Any] = [
-        Line2D([], [], color=_COLOUR, label="estimate"),
-        Patch(color=_FAINT, label=f"± {bound:,.4g}, {confidence:.0%} for all at once"),
-    ]
-    return [*handles, Line2D([], [], color="black", linestyle="--", label="truth")] if with_truth else handles
-
-
-def _sides(ticks: int) -> list[str]:
-    return ["left", *["center"] * (ticks - 2), "right"] if ticks > 1 else ["center"] * ticks
 
 
 def _short(name: str) -> str:

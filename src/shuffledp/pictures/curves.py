@@ -1,49 +1,129 @@
-"""Error, and what it costs, against the number of users, one line a method."""
+"""Lines, panel by panel, with bands, proved bounds and the slopes that theory gives; and what all pictures share."""
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from shuffledp.errors import ParameterError
 from shuffledp.files import whole_file
 
-# Of a line's name, as a part of the picture's height.
-_NAME_HEIGHT = 0.045
 
-Lines = Mapping[str, Sequence[float | None]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLine:
+    """What was measured at each x, and what is known of it; a line of one name looks the same in every panel."""
+
+    name: str
+    x: Any
+    y: Any
+    band: Any = None
+    """The low and the high ends of what is measured."""
+    bounds: Any = None
+    """What is proved at each x."""
+    theory: float | None = None
+    """The slope of log y against log x, drawn through the middle of the points."""
+    colour: str | None = None
+    """One of the picture's own if it is left out."""
+    dashes: str = "-"
+
+    @classmethod
+    def through(
+        cls, rows: Sequence[Any], x: str, y: str, *, error: str = "", bound: str = "", **look: Any
+    ) -> "DrawnLine":
+        """A line through the rows' fields of these names, with a band of two standard errors and bounds if named."""
+        where, mean, errors, bounds = (
+            np.array([getattr(row, name) for row in rows]) if name else None for name in (x, y, error, bound)
+        )
+        band = None if errors is None else within_two_errors(mean, errors)
+        return cls(x=where, y=mean, band=band, bounds=bounds, **look)
 
 
-def draw_error_curves(users: Sequence[int], errors: Lines, title: str, path: Path) -> None:
-    """Write a PNG or SVG of standard errors over numbers of users, both on logarithmic axes.
-
-    Lines are named at their right end, in the order of `errors`; a method's name may carry its
-    colour's role by being the same in two pictures.
-    """
-    figure = new_figure(path, width=8)
-    axes = figure.subplots()
-    _draw(axes, users, errors, {})
-    axes.set(ylabel="standard error of the count", title=title)
-    save_figure(figure, path)
+def within_two_errors(mean: Any, error: Any) -> tuple[Any, Any]:
+    """The ends of a band of two standard errors; one that logarithms cannot show is brought to a tenth of its mean."""
+    mean, error = np.asarray(mean), np.asarray(error)
+    return np.maximum(mean - 2 * error, mean / 10), mean + 2 * error
 
 
-def draw_error_and_cost(
-    users: Sequence[int], errors: Lines, costs: Lines, title: str, path: Path, *, error_name: str = "standard error"
+def plot_line(axes: Any, line: DrawnLine, colour: str, *, marked: bool = True, theory: Any = "--") -> Any:
+    """Draw one line into a panel and return its handle; `theory` is the dash of the theory's slope."""
+    x, y = np.asarray(line.x, dtype=np.float64), np.asarray(line.y, dtype=np.float64)
+    if line.band is not None:
+        axes.fill_between(x, *line.band, color=colour, alpha=0.18, linewidth=0)
+    style = {"linestyle": line.dashes, "marker": "o" if marked else None, "markersize": 3.5, "linewidth": 1.5}
+    handle = axes.plot(x, y, color=colour, label=line.name, **style)[0]
+    if line.theory is not None:
+        middle = np.log(y).mean() - line.theory * np.log(x).mean()
+        axes.plot(x, np.exp(middle) * x**line.theory, linestyle=theory, color=colour, linewidth=1.1)
+    if line.bounds is not None:
+        axes.plot(x, line.bounds, ":", color=colour, linewidth=1.2)
+    return handle
+
+
+def draw_lines(
+    path: Path,
+    rows: Sequence[Mapping[str, Sequence[DrawnLine]]],
+    *,
+    against: str,
+    measures: str,
+    title: str | None = None,
+    logarithmic: bool = True,
+    one_scale: bool = True,
 ) -> None:
-    """Write a PNG or SVG with two panels: standard errors, and bits that a user sends, over numbers of users.
+    """Write a PNG or SVG with a row of panels for each of `rows`, which are titles with lines.
 
-    A line of the same name has the same colour in both.
+    Args:
+        path: where to.
+        rows: from above to below, each from left to right.
+        against: what the lines are drawn over.
+        measures: what is drawn.
+        title: of the whole picture, where it has several panels.
+        logarithmic: both axes; otherwise they begin at 0.
+        one_scale: whether panels of a row with the same lines have the same scale.
     """
-    figure = new_figure(path, width=13)
-    left, right = figure.subplots(1, 2)
-    colours: dict[str, Any] = {}
-    _draw(left, users, errors, colours)
-    _draw(right, users, costs, colours)
-    left.set(ylabel=error_name, title="what it gains")
-    right.set(ylabel="bits a user sends", title="what it costs")
+    panels = [lines for row in rows for lines in row.values()]
+    names = [line.name for lines in panels for line in lines]
+    # Lines that come again in other panels are named once, beside all.
+    again = len(set(names)) < len(names)
+    across, down = max(map(len, rows)), len(rows)
+    width, height = (4.2, 3.6) if again else (6.4, 4.7)
+    figure = new_figure(path, width=width * across + 1.5, height=height * down + 0.5)
+    grid = figure.subplots(down, across, sharey="row" if again and one_scale else False, squeeze=False)
+    handles: dict[str, Any] = {}
+    for place, row in enumerate(rows):
+        for axes, (heading, lines) in zip(grid[place], row.items(), strict=False):
+            order = list(dict.fromkeys(names if again else (line.name for line in lines)))
+            for line in lines:
+                colour = line.colour or f"C{order.index(line.name)}"
+                handles[line.name] = plot_line(axes, line, colour, marked=logarithmic)
+            if logarithmic:
+                axes.set(xscale="log", yscale="log")
+            else:
+                axes.set(xlim=(0, max(line.x[-1] for line in lines)))
+                axes.set_ylim(bottom=0)
+                axes.locator_params(axis="x", nbins=4)
+                axes.xaxis.set_major_formatter("{x:,.0f}")
+                axes.yaxis.set_major_formatter("{x:,.0f}")
+            axes.set(title=heading, xlabel=against if place == down - 1 else None)
+            tidy(axes)
+            if not again:
+                _explain(axes, lines)
+        grid[place][0].set_ylabel(measures)
+    if again:
+        figure.legend(list(handles.values()), list(handles), loc="outside right upper", frameon=False, fontsize=9)
     figure.suptitle(title)
     save_figure(figure, path)
+
+
+def _explain(axes: Any, lines: Sequence[DrawnLine]) -> None:
+    """A legend with the lines' names, and with what dashes and dots are."""
+    if any(line.theory is not None for line in lines):
+        axes.plot([], [], "--", color="0.4", linewidth=1.2, label="the theory's slope")
+    if any(line.bounds is not None for line in lines):
+        axes.plot([], [], ":", color="0.4", linewidth=1.2, label="proved bound, 95%")
+    axes.legend(frameon=False, fontsize=9)
 
 
 def new_figure(path: Path, *, width: float, height: float = 4.6) -> Any:
@@ -57,33 +137,9 @@ def new_figure(path: Path, *, width: float, height: float = 4.6) -> Any:
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
-def _draw(axes: Any, users: Sequence[int], lines: Lines, colours: dict[str, Any]) -> None:
-    axes.set(xscale="log", yscale="log", xlabel="users")
-    ends = {}
-    for name, line in lines.items():
-        points = [(n, value) for n, value in zip(users, line, strict=True) if value is not None]
-        drawn = axes.plot(*zip(*points, strict=True), linewidth=2, label=name, color=colours.get(name))[0]
-        colours[name] = drawn.get_color()
-        ends[name] = points[-1]
-    _name_lines(axes, ends, colours)
-    tidy(axes)
-
-
-def _name_lines(axes: Any, ends: Mapping[str, tuple[float, float]], colours: Mapping[str, Any]) -> None:
-    """Each line's name at its right end, moved up where it would cover the one below."""
-    low, high = (math.log(limit) for limit in axes.get_ylim())
-    height = -math.inf
-    for name, (x, y) in sorted(ends.items(), key=lambda end: end[1][1]):
-        height = max(math.log(y), height + _NAME_HEIGHT * (high - low))
-        axes.annotate(
-            name,
-            (x, math.exp(height)),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colours[name],
-            fontsize=9,
-        )
+def thinned(size: int) -> Any:
+    """Places of some of so many points, evenly: more than 4000 make a picture heavy and no clearer."""
+    return np.unique(np.linspace(0, size - 1, min(size, 4000)).astype(np.int64))
 
 
 def tidy(axes: Any, *, grid: bool = True) -> None:

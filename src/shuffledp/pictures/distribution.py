@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.pictures.curves import new_figure, save_figure, tidy
-
-# More points than this make a picture heavy and no clearer.
-_MOST_POINTS = 4000
+from shuffledp.pictures.curves import new_figure, save_figure, thinned, tidy
 
 
 def draw_distribution(
@@ -32,7 +29,7 @@ def draw_distribution(
     panels: Any = figure.subplots(2 if truth is not None else 1, 1, squeeze=False, sharex=True)
     axes, below = panels[0, 0], panels[-1, 0]
     where, height = np.asarray(values, dtype=np.float64), np.asarray(shares, dtype=np.float64)
-    shown = np.unique(np.linspace(0, where.size - 1, min(where.size, _MOST_POINTS)).astype(np.int64))
+    shown = thinned(where.size)
     low, high = np.clip(height - bound, 0, 1)[shown], np.clip(height + bound, 0, 1)[shown]
     axes.fill_between(where[shown], low, high, alpha=0.25, linewidth=0, step="post", label=f"{confidence:.0%} band")
     axes.step(where[shown], height[shown], where="post", linewidth=1.5, label="estimate")

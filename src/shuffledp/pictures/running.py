@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.pictures.curves import new_figure, save_figure, tidy
+from shuffledp.pictures.curves import new_figure, save_figure, thinned, tidy
 
-# More points than this make a picture heavy and no clearer.
-_MOST_POINTS = 4000
 _MOST_BATCHES = 1000
 MOST_LINES = 8
 
@@ -34,10 +31,10 @@ def draw_running_count(
     Where estimates have several columns, with a name each, those eight that end furthest from 0 are drawn.
     """
     figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2)) if truth is not None else (None, None)
-    axes = upper if upper is not None else figure.subplots()
+    panels = [figure.subplots()] if truth is None else figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    axes, lower = panels[0], panels[-1]
     when, value = np.asarray(times, dtype=np.float64), _columns(estimates)
-    shown, drawn = _thin(when.size), _furthest(value)
+    shown, drawn = thinned(when.size), _furthest(value)
     several = len(drawn) > 1
     lines = []
     for column in drawn:
@@ -47,29 +44,25 @@ def draw_running_count(
         axes.fill_between(when[shown], *edges, **band, label=None if several else f"{confidence:.0%} band")
         lines.append(line)
     axes.set(ylabel=what, title=title)
-    if truth is not None and lower is not None:
+    if truth is not None:
         true = _columns(truth)
         for place, column in enumerate(drawn):
             label = "truth" if place == 0 else None
             axes.plot(when[shown], true[shown, column], linewidth=1, color="black", linestyle="--", label=label)
         lower.axhspan(-bound, bound, alpha=0.25, linewidth=0, color="0.6" if several else None)
         for column, line in zip(drawn, lines, strict=True):
-            lower.plot(
-                when[shown], (value - true)[shown, column], linewidth=0.6 if several else 0.8, color=line.get_color()
-            )
+            look = {"linewidth": 0.6 if several else 0.8, "color": line.get_color()}
+            lower.plot(when[shown], (value - true)[shown, column], **look)
         lower.set(ylabel="estimate - truth")
-    for panel in (axes,) if lower is None else (axes, lower):
+    for panel in panels:
         for edge in np.asarray(boundaries, dtype=np.float64):
             panel.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
         tidy(panel, grid=False)
-    (lower if lower is not None else axes).set(xlabel="users so far")
+    lower.set(xlabel="users so far")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    if several:
-        heading = f"shade: {confidence:.0%} band"
-        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5), title=heading)
-    else:
-        axes.legend(frameon=False)
+    beside = {"fontsize": 9, "loc": "center left", "bbox_to_anchor": (1, 0.5), "title": f"shade: {confidence:.0%} band"}
+    axes.legend(frameon=False, **(beside if several else {}))
     save_figure(figure, path)
 
 
@@ -99,10 +92,6 @@ def draw_schedule(path: Path, batches: Mapping[int, Sequence[tuple[int, int]]], 
     axes.xaxis.set_major_formatter("{x:,.0f}")
     tidy(axes, grid=False)
     save_figure(figure, path)
-
-
-def _thin(size: int) -> Any:
-    return np.unique(np.linspace(0, size - 1, min(size, _MOST_POINTS)).astype(np.int64))
 
 
 def _columns(values: ArrayLike) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ or a class of plans. Nothing is imported before it is asked for.
 """
 
 import inspect
-import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.files import read_json
 from shuffledp.protocols.family import Family
 from shuffledp.protocols.plan import SCHEMA, Plan
 
@@ -216,13 +216,4 @@ def load_plan(path: Path | str) -> Plan:
     Raises:
         DataError: the file is no plan, or a number in it was changed.
     """
-    file = Path(path)
-    try:
-        document = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise ParameterError("plan", file, "must be a file that exists", _AGAIN) from None
-    except IsADirectoryError:
-        raise ParameterError("plan", file, "must be a file, not a folder", "name the file in it") from None
-    except (ValueError, RecursionError):
-        raise DataError("plan", file, "must be a JSON document", _AGAIN) from None
-    return plan_from_document(document)
+    return plan_from_document(read_json(Path(path), "plan", if_missing=_AGAIN, if_broken=_AGAIN))

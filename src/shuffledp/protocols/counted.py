@@ -7,31 +7,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import with_errors
-from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import smallest_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountedPlan(RoundPlan):
+class CountedPlan(ExactRound):
     """A vector of counts, read from how often each letter came, whether messages were made or only their numbers."""
 
-    curve: ClassVar[str]
-    """What the noise term of delta is, in words."""
-    drawn: ClassVar[str] = "coins"
-    """What is drawn exactly, in words."""
     coin: ClassVar[str] = "probability"
     """The field that says how often noise is added."""
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        """The noise's curve; coins, decoys and flips are drawn exactly and cost nothing."""
-        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
-        return noise, DeltaTerm("sampling", 0.0, f"{self.drawn} are drawn exactly")
 
     def quieter(self, part: float) -> dict[str, Any]:
         """Rarer noise: the variance of rare coins is in proportion to their probability."""
@@ -75,6 +65,12 @@ class CountedPlan(RoundPlan):
         codes = self.check_values(values)
         self.check_reports(len(codes))
         return with_errors(self, self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
+
+
+def first_codes(plan: Any) -> tuple[Codes, Codes, Codes]:
+    """One user in the first bin of a plan or in the second, and what all others have: the third, if there is one."""
+    first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, plan.bins - 1)))
+    return first, second, others
 
 
 def counted_in_runs(hits: NDArray[np.bool_], reports: Reports, trials: int) -> NDArray[np.int64]:

@@ -5,26 +5,20 @@ A post-processing costs no privacy: messages, noise, pairs and proofs are those 
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
-from shuffledp.protocols.fields import check_fields, saved_fields, written
+from shuffledp.protocols.fields import check_fields, forwarded, saved_fields, written
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
-
-
-def of_part(part: str, name: str) -> Any:
-    """A member that is the one of the plan underneath, which is kept in the field `part`."""
-    return property(lambda plan: getattr(getattr(plan, part), name), doc=getattr(RoundPlan, name, None).__doc__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +49,7 @@ class DerivedPlan(RoundPlan):
     @classmethod
     def of(cls, sum_plan: Any, **domain: Any) -> Self:
         """The statistic from this plan of the sum."""
-        common = {field.name: getattr(sum_plan, field.name) for field in fields(Plan)}
-        return cls(sum_plan=sum_plan, **common, **domain)
+        return cls(sum_plan=sum_plan, **sum_plan.common, **domain)
 
     @classmethod
     def for_request(cls, request: Request, *, method: str = "auto", **domain: Any) -> Self:
@@ -72,38 +65,37 @@ class DerivedPlan(RoundPlan):
     def __post_init__(self) -> None:
         # What the sum claims it proved when it was made.
         check_fields(self)
-        wanted = {field.name: getattr(self, field.name) for field in fields(Plan)}
-        wanted |= type(self).sum_domain(**written(self, "domain"))
+        wanted = self.common | type(self).sum_domain(**written(self, "domain"))
         if any(getattr(self.sum_plan, name, None) != value for name, value in wanted.items()):
             raise ParameterError("sum_plan", self.sum_plan.question, "must be the one made here", "use plan")
 
-    method = of_part("sum_plan", "method")
-    theory_page = of_part("sum_plan", "theory_page")
-    is_labelled = of_part("sum_plan", "is_labelled")
-    is_pure = of_part("sum_plan", "is_pure")
-    can_be_voided = of_part("sum_plan", "can_be_voided")
-    noise = of_part("sum_plan", "noise")
-    bits_per_message = of_part("sum_plan", "bits_per_message")
-    alphabet_size = of_part("sum_plan", "alphabet_size")
-    messages_per_user_mean = of_part("sum_plan", "messages_per_user_mean")
-    messages_per_user_max = of_part("sum_plan", "messages_per_user_max")
-    mean_messages = of_part("sum_plan", "mean_messages")
-    local_epsilon = of_part("sum_plan", "local_epsilon")
-    local_delta = of_part("sum_plan", "local_delta")
-    pair = of_part("sum_plan", "pair")
-    delta_terms = of_part("sum_plan", "delta_terms")
-    dominates_because = of_part("sum_plan", "dominates_because")
-    _paper_epsilon_with = of_part("sum_plan", "_paper_epsilon_with")
-    check_values = of_part("sum_plan", "check_values")
-    clip_values = of_part("sum_plan", "clip_values")
-    randomize = of_part("sum_plan", "randomize")
-    tally = of_part("sum_plan", "tally")
-    parts = of_part("sum_plan", "parts")
-    neighbours = of_part("sum_plan", "neighbours")
-    summaries = of_part("sum_plan", "summaries")
-    audited_messages = of_part("sum_plan", "audited_messages")
-    audited_reports = of_part("sum_plan", "audited_reports")
-    views = of_part("sum_plan", "views")
+    method = forwarded("sum_plan.method")
+    theory_page = forwarded("sum_plan.theory_page")
+    is_labelled = forwarded("sum_plan.is_labelled")
+    is_pure = forwarded("sum_plan.is_pure")
+    can_be_voided = forwarded("sum_plan.can_be_voided")
+    noise = forwarded("sum_plan.noise")
+    bits_per_message = forwarded("sum_plan.bits_per_message")
+    alphabet_size = forwarded("sum_plan.alphabet_size")
+    messages_per_user_mean = forwarded("sum_plan.messages_per_user_mean")
+    messages_per_user_max = forwarded("sum_plan.messages_per_user_max")
+    mean_messages = forwarded("sum_plan.mean_messages")
+    local_epsilon = forwarded("sum_plan.local_epsilon")
+    local_delta = forwarded("sum_plan.local_delta")
+    pair = forwarded("sum_plan.pair")
+    delta_terms = forwarded("sum_plan.delta_terms")
+    dominates_because = forwarded("sum_plan.dominates_because")
+    _paper_epsilon_with = forwarded("sum_plan._paper_epsilon_with")
+    check_values = forwarded("sum_plan.check_values")
+    clip_values = forwarded("sum_plan.clip_values")
+    randomize = forwarded("sum_plan.randomize")
+    tally = forwarded("sum_plan.tally")
+    parts = forwarded("sum_plan.parts")
+    neighbours = forwarded("sum_plan.neighbours")
+    summaries = forwarded("sum_plan.summaries")
+    audited_messages = forwarded("sum_plan.audited_messages")
+    audited_reports = forwarded("sum_plan.audited_reports")
+    views = forwarded("sum_plan.views")
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         return self.answer(self.sum_plan.estimate(tally, simulated=simulated))
@@ -111,10 +103,7 @@ class DerivedPlan(RoundPlan):
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         return self.answer(self.sum_plan.sample_estimate(values, bits=bits))
 
-    @property
-    def domain(self) -> Domain:
-        found: Domain = self.sum_plan.domain
-        return found
+    domain = forwarded("sum_plan.domain")
 
     @property
     def influence(self) -> float | None:

@@ -14,11 +14,12 @@ from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_m
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import first_codes
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
-from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.error_bounds import CONFIDENCE, rounding_deviation, with_errors
 from shuffledp.protocols.family import CATEGORIES, Family
-from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
@@ -106,14 +107,10 @@ class Parities(RoundPlan):
 
     # --- numbers -----------------------------------------------------------------------------
 
-    @property
-    def bins(self) -> int:
-        """How many categories there are."""
-        return self.categories.size
+    bins: ClassVar[int] = forwarded("categories.size")
+    """How many categories there are."""
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @property
     def message_influence(self) -> float:
@@ -224,10 +221,7 @@ class Parities(RoundPlan):
 
     # --- the audit ---------------------------------------------------------------------------
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The parities of the first two categories: all that is left of the shares but for the transport term."""

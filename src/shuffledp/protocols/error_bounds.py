@@ -34,6 +34,12 @@ def noise_and_rounding_bound(noise: IntegerLaw, users: int, coordinates: int = 1
     )
 
 
+@lru_cache(maxsize=256)
+def _errors(plan: Any) -> tuple[float, float]:
+    """The standard error and the error bound, which every estimate repeats."""
+    return plan.standard_error, plan.error_bound
+
+
 def with_errors(plan: Any, value: Any, *, dropped: int = 0, simulated: bool = False) -> Any:
     """A number or a vector as the estimate of a plan whose errors are known before there are any data.
 
@@ -44,10 +50,11 @@ def with_errors(plan: Any, value: Any, *, dropped: int = 0, simulated: bool = Fa
         simulated: whether seeded bits made it.
     """
     kind: Any = VectorEstimate if np.ndim(value) else Estimate
+    standard_error, bound = _errors(plan)
     return kind(
         value=value,
-        standard_error=plan.standard_error,
-        bound=plan.error_bound + dropped * plan.message_influence,
+        standard_error=standard_error,
+        bound=bound + dropped * plan.message_influence,
         confidence=CONFIDENCE,
         dropped=dropped,
         simulated=simulated,

@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.fields import AGAIN, Constants
+from shuffledp.protocols.fields import AGAIN
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import Request
 
@@ -69,6 +68,7 @@ class Family(Generic[P]):
         domain: what must be said about the users' values.
         error: what the best method has the least of.
         error_name: the same in words.
+        reads: how a table's column is read before there is a plan whose domain could say it.
 
     >>> from shuffledp.protocols.binary_sum import BinarySum
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
@@ -81,6 +81,7 @@ class Family(Generic[P]):
     domain: tuple[DomainParameter, ...] = ()
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
+    reads: Literal["numbers", "words"] = "numbers"
     comparisons: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict)
     """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
 
@@ -93,27 +94,13 @@ class Family(Generic[P]):
         """The family with one more method."""
         return replace(self, methods=MappingProxyType({**self.methods, method.method: method}))
 
-    def plan(
-        self,
-        *,
-        users: int,
-        privacy: Privacy,
-        method: str = "auto",
-        honest_fraction: float = 1.0,
-        max_messages: int | None = None,
-        constants: Constants = "exact",
-        **domain: Any,
-    ) -> P:
+    def plan(self, *, method: str = "auto", **asked: Any) -> P:
         """The plan of the named method, or of the best one for these limits.
 
         Args:
-            users: how many people report.
-            privacy: the (epsilon, delta) that must hold.
             method: the name of a method, or auto.
-            honest_fraction: the users assumed to follow the protocol.
-            max_messages: messages that a user may send at most; None for no limit.
-            constants: exact noise, or the paper's own.
-            **domain: what the family must be told about the users' values; see `domain`.
+            **asked: the fields of a `Request`, of which users and privacy must be given, and what the family must be
+                told about the users' values; see `domain`.
 
         Returns:
             A frozen plan whose noise reaches the target.
@@ -122,20 +109,12 @@ class Family(Generic[P]):
             ParameterError: a value outside what it may be.
             InfeasibleError: no method meets the limits.
         """
-        request = Request(
-            users=users,
-            privacy=privacy,
-            honest_fraction=honest_fraction,
-            max_messages=max_messages,
-            constants=constants,
-        )
-        return self.choice(request, method=method, **domain).plan
+        return self.choose(method=method, **asked).plan
 
     def choose(self, *, method: str = "auto", **asked: Any) -> Choice[P]:
         """As `plan`, with the reason for the choice and what became of the other methods."""
-        names = Request.__dataclass_fields__
-        request = Request(**{name: value for name, value in asked.items() if name in names})
-        return self.choice(request, method=method, **{k: value for k, value in asked.items() if k not in names})
+        request, domain = Request.split(asked)
+        return self.choice(request, method=method, **domain)
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[P]:
         """The least error among the methods that keep to the limits, and why."""

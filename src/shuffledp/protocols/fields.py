@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Literal
 
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
@@ -73,27 +74,34 @@ class Saved:
     interval: Interval | None = None
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], Any] | None = None
+    way_out: str = AGAIN
 
 
-def _parsed(interval: str | None) -> Interval | None:
-    return None if interval is None else Interval.parse(interval)
+def _saved(
+    where: Literal["noise", "domain"],
+    interval: str | None,
+    read: Callable[[Any], Any] | None = None,
+    write: Callable[[Any], Any] | None = None,
+    way_out: str = AGAIN,
+    **more: Any,
+) -> Any:
+    limits = None if interval is None else Interval.parse(interval)
+    return dataclasses.field(metadata={Saved: Saved(where, limits, read, write, way_out)}, **more)
 
 
 def noise(interval: str | None = None, **more: Any) -> Any:
     """A parameter of a plan's noise: a number in this interval, a list of such, or None where its type allows that."""
-    return dataclasses.field(metadata={Saved: Saved("noise", _parsed(interval))}, **more)
+    return _saved("noise", interval, **more)
 
 
-def domain(
-    interval: str | None = None,
-    *,
-    read: Callable[[Any], Any] | None = None,
-    write: Callable[[Any], Any] | None = None,
-    **more: Any,
-) -> Any:
+def domain(interval: str | None = None, **more: Any) -> Any:
     """A field that says which values there are; `read` makes it from what is given or saved, `write` makes it JSON."""
-    saved = Saved("domain", _parsed(interval), read, write)
-    return dataclasses.field(metadata={Saved: saved}, **more)
+    return _saved("domain", interval, **more)
+
+
+def forwarded(path: str) -> Any:
+    """A member of a plan that is one of its parts', as in `forwarded("batch.messages_max")`."""
+    return property(attrgetter(path), doc=f"The plan's {path}.")
 
 
 def saved_fields(kind: Any, where: str) -> tuple[tuple[str, Any, Saved], ...]:
@@ -118,16 +126,12 @@ def check_fields(plan: Any) -> None:
             if saved.interval is None or (value is None and type(None) in typing.get_args(given)):
                 continue
             for number in value if isinstance(value, tuple) else (value,):
-                _check_kind(given, number, name)
+                whole = int in (given, *typing.get_args(given))
+                kind: Any = numbers.Integral if whole else numbers.Real
+                if isinstance(number, bool) or not isinstance(number, kind):
+                    raise ParameterError(name, number, f"must be a {'whole ' * whole}number", saved.way_out)
                 if not saved.interval.holds(number):
-                    raise ParameterError(name, number, saved.interval.problem, AGAIN)
-
-
-def _check_kind(given: Any, number: Any, name: str) -> None:
-    """Refuse what is no number, and in a field of whole numbers what is none of these."""
-    whole = int in (given, *typing.get_args(given))
-    if isinstance(number, bool) or not isinstance(number, numbers.Integral if whole else numbers.Real):
-        raise ParameterError(name, number, f"must be a {'whole ' if whole else ''}number", AGAIN)
+                    raise ParameterError(name, number, saved.interval.problem, saved.way_out)
 
 
 def written(plan: Any, where: str) -> dict[str, Any]:
@@ -165,16 +169,6 @@ def _read(given: Any, value: Any, name: str) -> Any:
 def whole_number(noise: Mapping[str, Any], name: str) -> int:
     """A parameter of a plan's noise that must be a whole number."""
     return int(_read(int, noise.get(name), f"noise.{name}"))
-
-
-def real_number(noise: Mapping[str, Any], name: str) -> float:
-    """A parameter of a plan's noise that must be a number."""
-    return float(_read(float, noise.get(name), f"noise.{name}"))
-
-
-def optional_whole_number(noise: Mapping[str, Any], name: str) -> int | None:
-    """A parameter of a plan's noise that may be left out."""
-    return None if noise.get(name) is None else whole_number(noise, name)
 
 
 def only_exact(constants: Constants) -> None:

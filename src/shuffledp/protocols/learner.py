@@ -190,9 +190,7 @@ class Learner(ABC, Generic[S]):
             problem = "must have states that can be saved"
             raise ParameterError("learner", type(self).__name__, problem, "run it in one process")
         state: Any = self.states.from_document(document)
-        if state.fingerprint != self.fingerprint:
-            belongs = f"must belong to the plan {self.fingerprint[:12]}"
-            raise ParameterError("state", state.fingerprint[:12], belongs, "use its own plan")
+        state.belongs_to(self.fingerprint, "plan")
         self.ask(state)  # refuses what this learner cannot come to
         return state  # type: ignore[no-any-return]
 
@@ -217,3 +215,17 @@ class Learner(ABC, Generic[S]):
             void: whether it was spoiled, so that `stand_in` counts instead.
         """
         return 0.0
+
+
+class PlanLearner(Learner[S]):
+    """A learner that runs one plan: what decides it and what it promises are the plan's."""
+
+    __slots__ = ()
+    plan: Any
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.plan.fingerprint)
+
+    def guarantee(self) -> Any:
+        return self.plan.guarantee()

@@ -4,35 +4,27 @@ A plan is frozen numbers, a client's side, a server's side and a guarantee. Nobo
 command line, the service, the audit, a simulation or a ledger needs is a member here.
 """
 
-import hashlib
 import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import epsilon_at
-from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.domain import Domain
-from shuffledp.protocols.fields import AGAIN, Constants, check_fields, read_noise, saved_fields, written
+from shuffledp.protocols.described import DescribedPlan
+from shuffledp.protocols.fields import AGAIN, check_fields, read_noise, saved_fields, written
 from shuffledp.protocols.learner import BatchMechanism, Learner
-from shuffledp.protocols.presentation import (
-    Listing,
-    Presentation,
-    View,
-    beside_others,
-    present_categories,
-    present_numbers,
-)
-from shuffledp.protocols.request import Request, check_constants, check_users
+from shuffledp.protocols.request import Common, Request
+from shuffledp.protocols.states import fingerprint_of
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
@@ -40,52 +32,15 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(ABC):
+class Plan(DescribedPlan):
     """A frozen spec that clients and servers read the same numbers from.
 
     A plan whose noise does not reach its own (epsilon, delta) cannot be made: the accountant is asked on construction,
     so a plan that was edited on disk is refused on loading.
-
-    Attributes:
-        users: how many people report.
-        privacy: the (epsilon, delta) that is claimed.
-        honest_fraction: the users assumed to follow the protocol, in every batch.
-        constants: exact noise, or the paper's own for comparison.
     """
 
-    protocol: ClassVar[str]
-    """The name of the family."""
-    method: ClassVar[str]
-    """The name of the method within its family."""
-    theory_page: ClassVar[str]
-    law: ClassVar[str] = ""
-    """The name of the noise in the plan's document."""
-    also_saved: ClassVar[tuple[str, ...]] = ()
-    """Derived numbers that the document's noise names, too, and fields that come among or after them."""
-    is_labelled: ClassVar[bool] = False
-    """Whether messages carry labels beside their payloads."""
-    is_unbiased: ClassVar[bool] = True
-    """Whether the estimate's mean is the truth; otherwise only its bound is claimed."""
-    is_pure: ClassVar[bool] = False
-    """Whether delta is 0."""
-    keeps_zero: ClassVar[bool] = False
-    """Whether a true 0 is always answered with 0."""
-    can_be_voided: ClassVar[bool] = False
-    """Whether one client that lies, or one lost message, makes a batch say nothing."""
-    lists_methods: ClassVar[bool] = False
-    """Whether a plan is shown beside all other methods of its family."""
-    file_command: ClassVar[str] = "simulate"
-    """The command that answers the question for a file's column."""
-
-    users: int
-    privacy: Privacy
-    honest_fraction: float = 1.0
-    constants: Constants = "exact"
-
     def __post_init__(self) -> None:
-        check_users(self.users)
-        check_honest_fraction(self.honest_fraction)
-        check_constants(self.constants)
+        Common.__post_init__(self)
         self._check_domain()
         self._check_noise()
         proved = self.guarantee().delta
@@ -117,173 +72,13 @@ class Plan(ABC):
         Raises:
             InfeasibleError: no noise of this method meets the request.
         """
-        names = {field.name for field in fields(Request)}
-        request = Request(**{name: value for name, value in asked.items() if name in names})
-        return cls.for_request(request, **{name: value for name, value in asked.items() if name not in names})
+        request, domain = Request.split(asked)
+        return cls.for_request(request, **domain)
 
     @classmethod
     def for_request(cls, request: Request, *args: Any, **domain: Any) -> Self:
         """The least noise with which the request is met: a method's own calibration."""
         raise InfeasibleError("method", cls.protocol, "cannot be planned by itself", "ask its family")
-
-    # --- words -------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def question(self) -> str:
-        """What is asked, in words."""
-
-    @property
-    def title(self) -> str:
-        """What is made, in words."""
-        return "A private sum"
-
-    @property
-    def unit(self) -> str:
-        """What an error is counted in, with a blank before it; empty where the values have no unit."""
-        return ""
-
-    @property
-    def sends(self) -> str:
-        """What a user sends, in words: messages and their size."""
-        most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
-        size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
-        if mean == most:
-            return f"{most:,} messages {size}"
-        return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
-
-    @property
-    def options(self) -> str:
-        """The options of the command line that say the same about users' values; empty where nothing is to be said."""
-        return self.domain.options
-
-    def facts(self) -> list[tuple[str, str]]:
-        """The plan's messages, errors and noise in words, with a name each."""
-        return [
-            ("each user sends", self.sends),
-            ("standard error", f"{self.standard_error:.4g}{self.unit}"),
-            ("noise", ", ".join(f"{name} {value}" for name, value in self.noise.items() if value is not None)),
-            ("one lying client", self.lying_client),
-        ]
-
-    def beside(self) -> dict[str, Any]:
-        """Figures of others that stand beside a new plan as JSON and are not in its document."""
-        return {}
-
-    def methods_compared(self, rows: Sequence[Mapping[str, Any]]) -> Listing:
-        """The family's methods side by side, where `lists_methods` says that a plan is shown so.
-
-        Args:
-            rows: for each method its name, whether it is available, why it is not, and its errors and messages.
-        """
-        return self.compared()
-
-    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
-        """How an answer is shown and drawn, as data.
-
-        Args:
-            estimate: an answer of this plan.
-            truth: what `true_value` says, where it may be shown.
-            view: which part to show; the largest categories and the quartiles if left out.
-        """
-        named = self.domain.named
-        if named is None or np.ndim(estimate.value) == 0:
-            return present_numbers(estimate, truth)
-        users = self.users if view is None or view.users is None else view.users
-        title = f"{self.title} of {users:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
-        return present_categories(named, estimate, users=users, chart_title=title, truth=truth, view=view)
-
-    def off_by(self, estimate: Any, truth: Any) -> float | None:
-        """How far an answer is from the truth, in root mean square over its numbers; None where it is no number."""
-        value = getattr(estimate, "value", None)
-        return None if value is None else float(np.sqrt(np.mean(np.square(value - truth))))
-
-    def compared(self) -> Listing:
-        """The plan's error beside a trusted curator's, the paper's constants' and the local model's."""
-        reference = self.reference()
-        laplace = reference.get("central_laplace_standard_error")
-        curators = [("trusted curator", reference.get("central_standard_error"))]
-        if laplace is not None:
-            curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
-        rows = [
-            *((name, error, "one party sees all") for name, error in curators),
-            (f"this plan ({self.method})", self.standard_error, "nobody sees any"),
-            ("the paper's own constants", reference.get("paper_standard_error"), "as this plan"),
-            ("local model", reference.get("local_standard_error"), "no shuffler"),
-        ]
-        heading = ("who adds it", "standard error")
-        return beside_others("Noise beside three references", heading, self.standard_error, rows)
-
-    # --- numbers -----------------------------------------------------------------------------
-
-    @property
-    def honest_users(self) -> int:
-        """The users assumed to follow the protocol, in every batch."""
-        return honest_users(self.users, self.honest_fraction)
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        """The noise's parameters: with users, privacy, honest fraction and domain they make the plan again."""
-        found = written(self, "noise")
-        first = {name: value for name, value in found.items() if name not in self.also_saved}
-        later = {name: found[name] if name in found else getattr(self, name) for name in self.also_saved}
-        return {"law": self.law, **first, **later}
-
-    @property
-    @abstractmethod
-    def standard_error(self) -> float:
-        """The standard error of each number of the estimate when all users follow the protocol, at most."""
-
-    def standard_errors_for(self, values: ArrayLike) -> Any:
-        """The standard error of each number of the estimate, exactly, with these values."""
-        return self.standard_error
-
-    @property
-    @abstractmethod
-    def error_bound(self) -> float:
-        """All numbers of the estimate are off by at most this, with the estimate's confidence, whatever the data."""
-
-    @property
-    def messages_per_user_mean(self) -> float:
-        """Messages a user sends on average: always as many as at most, unless a plan says otherwise."""
-        return float(self.messages_per_user_max)
-
-    def mean_messages(self, values: ArrayLike) -> float:
-        """Messages a user sends on average with these values."""
-        return self.messages_per_user_mean
-
-    @property
-    @abstractmethod
-    def messages_per_user_max(self) -> int:
-        """Messages a user sends at most."""
-
-    @property
-    @abstractmethod
-    def bits_per_message(self) -> int:
-        """The size of one message before encryption."""
-
-    @property
-    def alphabet_size(self) -> int:
-        """Messages are integers in 0..alphabet_size-1."""
-        return int(2**self.bits_per_message)
-
-    @property
-    def local_epsilon(self) -> float | None:
-        """What a user's own messages satisfy alone; None where nothing."""
-        return None
-
-    @property
-    def local_delta(self) -> float | None:
-        """Goes with local_epsilon."""
-        return None
-
-    def further_numbers(self) -> dict[str, Any]:
-        """Derived numbers beside the standard error, for the plan's document."""
-        return {}
-
-    def reference(self) -> dict[str, float | None]:
-        """Errors of the paper's constants, of a trusted curator and of the local model; None where none is known."""
-        return dict.fromkeys(("paper_standard_error", "central_standard_error", "local_standard_error"))
 
     # --- privacy -----------------------------------------------------------------------------
 
@@ -321,7 +116,7 @@ class Plan(ABC):
 
     def epsilon_among(self, honest: int) -> float:
         """The epsilon that is left, at the plan's delta, when this many users are honest; inf if none."""
-        return epsilon_at(_CurveWith(self, honest), self.privacy.delta)
+        return epsilon_at(TermsCurve(lambda epsilon: self.delta_terms(epsilon, honest)), self.privacy.delta)
 
     def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
         """What the paper claims for this fraction; None where it claims nothing."""
@@ -331,61 +126,21 @@ class Plan(ABC):
         """Who learns what together with whom, in figures."""
         delta = self.privacy.delta
         rows = [Collusion("analyzer alone", self.privacy.epsilon, delta, "sees the permuted messages of a full batch")]
-        for fraction in sorted({self.honest_fraction, 0.9, 0.5, 1 / 3}, reverse=True):
-            if fraction == 1:
-                continue
-            epsilon = self.epsilon_with(fraction)
-            rows.append(
-                Collusion(
-                    f"analyzer + {1 - fraction:.3g} of the users",
-                    epsilon if math.isfinite(epsilon) else None,
-                    delta if math.isfinite(epsilon) else None,
-                    f"the other {honest_users(self.users, fraction):,} users' noise is left"
-                    if math.isfinite(epsilon)
-                    else "too little is left to say anything at this delta",
-                    self._paper_epsilon_with(fraction),
-                )
-            )
-        rows.append(
-            Collusion(
-                "analyzer + shuffler",
-                self.local_epsilon,
-                self.local_delta,
-                "see whose messages are whose: "
-                + ("a user's own randomness is left" if self.local_epsilon is not None else "nothing protects a user"),
-            )
-        )
+        for fraction in sorted({self.honest_fraction, 0.9, 0.5, 1 / 3} - {1}, reverse=True):
+            who, epsilon = f"analyzer + {1 - fraction:.3g} of the users", self.epsilon_with(fraction)
+            paper = self._paper_epsilon_with(fraction)
+            if math.isfinite(epsilon):
+                words = f"the other {honest_users(self.users, fraction):,} users' noise is left"
+                rows.append(Collusion(who, epsilon, delta, words, paper))
+            else:
+                words = "too little is left to say anything at this delta"
+                rows.append(Collusion(who, None, None, words, paper))
+        left = "nothing protects a user" if self.local_epsilon is None else "a user's own randomness is left"
+        words = f"see whose messages are whose: {left}"
+        rows.append(Collusion("analyzer + shuffler", self.local_epsilon, self.local_delta, words))
         return tuple(rows)
 
-    # --- clients that lie --------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def influence(self) -> float | None:
-        """How far one client that lies can move a number of the estimate; None if as far as it likes."""
-
-    @property
-    def message_influence(self) -> float:
-        """How far one message that is missing or malformed moves a number of the estimate, at most."""
-        return 1.0
-
-    @property
-    @abstractmethod
-    def lying_client(self) -> str:
-        """What one client that does not follow the protocol can do to the estimate: a clause after "it"."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What an operator must ask for against advice: that one client can spoil the answer of all, for one."""
-        can_spoil = self.influence is None or self.can_be_voided
-        return (f"One client that lies {self.lying_client}.",) if can_spoil else ()
-
     # --- values ------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def domain(self) -> Domain:
-        """The set of values that a user may have."""
 
     def encode(self, values: ArrayLike) -> NDArray[Any]:
         """People's own values as `check_values` takes them, on their own devices."""
@@ -526,7 +281,13 @@ class Plan(ABC):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of what decides the plan: two plans with one fingerprint are the same."""
-        decides = [
+        if not hasattr(self, "_fingerprint"):
+            object.__setattr__(self, "_fingerprint", fingerprint_of(self._decides()))
+        return self._fingerprint
+
+    def _decides(self) -> Any:
+        """All that the plan's behaviour and its claim depend on, as JSON."""
+        return [
             SCHEMA,
             self.protocol,
             self.method,
@@ -538,7 +299,6 @@ class Plan(ABC):
             self.noise,
             *([self.domain_document] if self.domain_document else []),
         ]
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 
 P = TypeVar("P", bound=Plan)
@@ -546,18 +306,23 @@ P = TypeVar("P", bound=Plan)
 
 def changed(plan: P, **changes: Any) -> P:
     """A copy of a plan with other fields, built past the accountant: it may claim what is not true."""
-    twin = object.__new__(type(plan))
-    for field in fields(plan):
-        object.__setattr__(twin, field.name, changes.get(field.name, getattr(plan, field.name)))
-    return twin
+    return unchecked(type(plan), **{field.name: getattr(plan, field.name) for field in fields(plan)} | changes)
+
+
+def unchecked(kind: type[P], **given: Any) -> P:
+    """A plan with these fields, all that it has, built past the accountant: its guarantee may not hold."""
+    plan = object.__new__(kind)
+    for name, value in given.items():
+        object.__setattr__(plan, name, value)
+    return plan
 
 
 @dataclass(frozen=True, slots=True)
-class _CurveWith:
-    """A plan's whole delta as a function of epsilon, with a given number of honest users."""
+class TermsCurve:
+    """All terms of a plan's delta together, as a function of epsilon."""
 
-    plan: Plan
-    honest: int
+    terms: Callable[[float], tuple[DeltaTerm, ...]]
 
     def delta(self, epsilon: float) -> float:
-        return sum(term.value for term in self.plan.delta_terms(epsilon, self.honest))
+        """The sum of the terms at this epsilon."""
+        return sum(term.value for term in self.terms(epsilon))

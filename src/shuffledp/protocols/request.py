@@ -1,7 +1,8 @@
 """What is asked of a plan, whatever it counts: how many users, how private, and within which limits."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.errors import ParameterError
@@ -26,15 +27,50 @@ def check_constants(constants: Any) -> None:
         raise ParameterError("constants", constants, "must be exact or paper", "exact is the default")
 
 
+class Remembering:
+    """Room for a fingerprint that is computed once; it is no field, so that a changed copy begins without one."""
+
+    __slots__ = ("_fingerprint",)
+    _fingerprint: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What every method is asked for.
+class Common(Remembering):
+    """What every plan has, and every request for one.
 
     Attributes:
         users: how many people report.
-        privacy: the (epsilon, delta) that must hold.
+        privacy: the (epsilon, delta) that is claimed or must hold.
         honest_fraction: the users assumed to follow the protocol, in every batch.
         constants: exact noise, or the paper's own for comparison.
+    """
+
+    users: int
+    privacy: Privacy
+    honest_fraction: float = 1.0
+    constants: Constants = "exact"
+
+    def __post_init__(self) -> None:
+        check_users(self.users)
+        check_honest_fraction(self.honest_fraction)
+        check_constants(self.constants)
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """These fields, by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(Common)}
+
+    @property
+    def honest_users(self) -> int:
+        """The users assumed to follow the protocol, in every batch."""
+        return honest_users(self.users, self.honest_fraction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Common):
+    """What every method is asked for, beside what every plan has.
+
+    Attributes:
         max_messages: messages that a user may send at most; None for no limit.
 
     >>> request = Request(users=1000, privacy=Privacy(1, 1e-6), honest_fraction=0.9)
@@ -42,26 +78,21 @@ class Request:
     (900, ['constants', 'honest_fraction', 'privacy', 'users'])
     """
 
-    users: int
-    privacy: Privacy
-    honest_fraction: float = 1.0
-    constants: Constants = "exact"
     max_messages: int | None = None
 
     def __post_init__(self) -> None:
-        check_users(self.users)
-        check_honest_fraction(self.honest_fraction)
-        check_constants(self.constants)
+        Common.__post_init__(self)
         if self.max_messages is not None and self.max_messages < 1:
             raise ParameterError("max_messages", self.max_messages, "must be >= 1", "leave it out for no limit")
 
     @property
     def honest(self) -> int:
         """The users assumed to follow the protocol."""
-        return honest_users(self.users, self.honest_fraction)
+        return self.honest_users
 
-    @property
-    def common(self) -> dict[str, Any]:
-        """The fields that every plan has."""
-        names = ("users", "privacy", "honest_fraction", "constants")
-        return {name: getattr(self, name) for name in names}
+    @classmethod
+    def split(cls, asked: Mapping[str, Any]) -> tuple[Self, dict[str, Any]]:
+        """The request among these arguments, and the others, which say what values there are."""
+        names = {field.name for field in fields(cls)}
+        request = cls(**{name: value for name, value in asked.items() if name in names})
+        return request, {name: value for name, value in asked.items() if name not in names}

@@ -3,39 +3,22 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.guarantee import Guarantee
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part
+from shuffledp.protocols.fields import forwarded
+from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.states import State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
-
-S = TypeVar("S")
-
-
-@dataclass(frozen=True, slots=True)
-class PlanLearner(Learner[S]):
-    """A learner that runs one plan: its states are the plan's, and so is what it promises."""
-
-    plan: Any
-
-    @property
-    def fingerprint(self) -> str:
-        found: str = self.plan.fingerprint
-        return found
-
-    def guarantee(self) -> Guarantee:
-        found: Guarantee = self.plan.guarantee()
-        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,19 +138,28 @@ class RoundPlan(Plan):
         return self.summaries(self.audited_reports(repeated, bits=bits), trials)
 
 
+class ExactRound(RoundPlan):
+    """A round whose noise is drawn exactly: the curve of its pair is all of delta."""
+
+    __slots__ = ()
+    curve: ClassVar[str]
+    """What the noise term of delta is, in words."""
+    drawn: ClassVar[str] = "coins are drawn exactly"
+    """Why sampling costs nothing, in words."""
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), self.curve)
+        return noise, DeltaTerm("sampling", 0.0, self.drawn)
+
+
 @dataclass(frozen=True, slots=True)
 class WholeRound(BatchMechanism):
     """The one batch of a plan of one round."""
 
     plan: RoundPlan
 
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return self.plan.users
-
-    @property
-    def messages_max(self) -> int:
-        return self.plan.messages_per_user_max
+    users = forwarded("plan.users")
+    messages_max = forwarded("plan.messages_per_user_max")
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         return self.plan.randomize(prepared, bits=bits)
@@ -204,6 +196,8 @@ class OneRound(PlanLearner[RoundState]):
     """One batch of everybody, asked once."""
 
     states: ClassVar[type[State] | None] = RoundState
+
+    plan: RoundPlan
 
     def start(self) -> RoundState:
         return RoundState(self.fingerprint, 0)

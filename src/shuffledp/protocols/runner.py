@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from shuffledp.protocols.learner import Cohort, Learner, OpenBatch
 from shuffledp.protocols.tallies import Tally
@@ -13,6 +13,18 @@ from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
 Progress = Callable[[int], None]
 """Called with the number of users who have reported so far."""
 
+
+class CountsUsers(Protocol):
+    """A learner's state that says how many users have come."""
+
+    @property
+    def users(self) -> int:
+        """How many users have come."""
+        ...
+
+
+S = TypeVar("S", bound=CountsUsers)
+
 # Users randomized at a time: their messages stay in the cache.
 _AT_A_TIME = 1 << 16
 # Messages that a shuffler of a streamed simulation holds at a time, and messages randomized at a time then.
@@ -20,14 +32,14 @@ _MESSAGES_AT_A_TIME, _STREAMED = 1 << 20, 1 << 18
 
 
 def ask_and_tell(
-    learner: Learner[Any],
+    learner: Learner[S],
     shufflers: int,
     prepared: Callable[[Cohort, int, int, RandomBits], Any],
     users: int,
     *,
     bits: RandomBits,
     progress: Progress | None = None,
-) -> Iterator[Any]:
+) -> Iterator[S]:
     """Run a learner in one process, with every message made, permuted and read.
 
     Args:

@@ -54,18 +54,19 @@ def is_real(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
-def _checked(value: Any, allowed: bool) -> Any:
+def checked(value: Any, allowed: bool) -> Any:
+    """The value, or a ValueError where it is not allowed."""
     if not allowed:
         raise ValueError(value)
     return value
 
 
 def _whole(most: float) -> Callable[[Any], int]:
-    return lambda value: int(_checked(value, is_whole(value) and abs(value) <= most))
+    return lambda value: int(checked(value, is_whole(value) and abs(value) <= most))
 
 
 def _list(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    return lambda values: [read(each) for each in _checked(values, isinstance(values, list))]
+    return lambda values: [read(each) for each in checked(values, isinstance(values, list))]
 
 
 def whole(wanted: str = "whole numbers", *, most: float = math.inf, **more: Any) -> Any:
@@ -80,7 +81,7 @@ def whole_numbers(wanted: str = "lists of whole numbers", *, most: float = math.
 
 
 def _reals(most: float) -> Callable[[Any], list[float]]:
-    return _list(lambda value: float(_checked(value, is_real(value) and abs(value) <= most)))
+    return _list(lambda value: float(checked(value, is_real(value) and abs(value) <= most)))
 
 
 def numbers(wanted: str = "lists of finite numbers", *, most: float = math.inf, **more: Any) -> Any:
@@ -104,6 +105,31 @@ def inner(wanted: str, read: Callable[[Any], Any], **more: Any) -> Any:
     return kept(wanted, lambda document: None if document is None else read(document), _written, **more)
 
 
+def written_fields(kept: Any) -> dict[str, Any]:
+    """The fields of frozen data as JSON."""
+    return {field.name: field.metadata[Kept].write(getattr(kept, field.name)) for field in dataclasses.fields(kept)}
+
+
+def read_fields(kind: Any, document: Mapping[str, Any], name: str, way_out: str) -> dict[str, Any]:
+    """The fields of frozen data of this kind from JSON.
+
+    Raises:
+        DataError: the document, by this name, lacks a field, or has one that cannot be.
+    """
+    found = {}
+    for field in dataclasses.fields(kind):
+        if field.name not in document:
+            raise DataError(name, f"no {field.name}", "must have all its fields", way_out)
+        form: Kept = field.metadata[Kept]
+        try:
+            found[field.name] = form.read(document[field.name])
+        except DataError:
+            raise
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
+            raise DataError(name, f"other {field.name}", f"must have {form.wanted}", way_out) from None
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
     """Where a learner stands: all that it needs to go on, and whose it is.
@@ -111,7 +137,7 @@ class State:
     Two states are equal if their documents are.
     """
 
-    fingerprint: str = kept("a fingerprint", lambda text: _checked(text, isinstance(text, str)))
+    fingerprint: str = kept("a fingerprint", lambda text: checked(text, isinstance(text, str)))
     """SHA-256 of what decides the learner: a state of another one is refused."""
 
     def __eq__(self, other: object) -> bool:
@@ -122,10 +148,7 @@ class State:
 
     def document(self) -> dict[str, Any]:
         """The state as JSON."""
-        fields = dataclasses.fields(self)
-        return {"schema": SCHEMA} | {
-            field.name: field.metadata[Kept].write(getattr(self, field.name)) for field in fields
-        }
+        return {"schema": SCHEMA} | written_fields(self)
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
@@ -136,18 +159,7 @@ class State:
         """
         if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
             raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", RESTORE)
-        found = {}
-        for field in dataclasses.fields(cls):
-            if field.name not in document:
-                raise DataError("state", f"no {field.name}", "must have all its fields", RESTORE)
-            form: Kept = field.metadata[Kept]
-            try:
-                found[field.name] = form.read(document[field.name])
-            except DataError:
-                raise
-            except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
-                raise DataError("state", f"other {field.name}", f"must have {form.wanted}", RESTORE) from None
-        return cls(**found)
+        return cls(**read_fields(cls, document, "state", RESTORE))
 
     def belongs_to(self, fingerprint: str, kind: str) -> None:
         """Refuse a state that began under another spec than that with this fingerprint."""

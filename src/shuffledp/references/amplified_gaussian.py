@@ -4,16 +4,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from shuffledp.accounting.amplification import local_delta_distance, stronger_clones
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import delta_of_distance
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import ParameterError
 from shuffledp.privacy import LARGEST_EPSILON, Privacy
-from shuffledp.references.curator_gaussian import gaussian_bound
-from shuffledp.references.local_vector import check_ball, into_ball
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -86,7 +81,11 @@ class AmplifiedGaussian:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        check_ball(self.users, self.dimension, self.radius)
+        for name, count in (("users", self.users), ("dimension", self.dimension)):
+            if count < 1:
+                raise ParameterError(name, count, "must be >= 1", "count them")
+        if not (self.radius > 0 and math.isfinite(self.radius)):
+            raise ParameterError("radius", self.radius, "must be > 0 and finite", "1 suits unit vectors")
 
     @property
     def local_privacy(self) -> Privacy:
@@ -111,16 +110,3 @@ class AmplifiedGaussian:
             return None
         logs = math.log(2.5 * self.users / delta) * math.log(2 / delta)
         return self.radius * 4 * math.sqrt(2 * logs) / epsilon
-
-    def sample_estimate(self, values: ArrayLike, *, generator: np.random.Generator) -> VectorEstimate:
-        """Let every user add noise, and add up."""
-        rows, clipped = into_ball(values, self.users, self.dimension, self.radius)
-        messages = rows + self.noise_standard_deviation * generator.standard_normal(rows.shape)
-        return VectorEstimate(
-            value=messages.sum(axis=0),
-            standard_error=self.standard_error,
-            bound=gaussian_bound(self.standard_error, self.dimension),
-            confidence=0.95,
-            clipped=clipped,
-            simulated=True,
-        )

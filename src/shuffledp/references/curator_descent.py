@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.errors import ParameterError
+from shuffledp.learn.optimize.sets import L2Ball
 from shuffledp.privacy import Privacy
 
 Floats = NDArray[np.float64]
-
-
-def into_radius(theta: Floats, radius: float) -> Floats:
-    """The nearest point of the ball around 0."""
-    return np.asarray(theta * min(1.0, radius / max(float(np.linalg.norm(theta)), radius)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +27,8 @@ class CuratorDescent:
     >>> descent = CuratorDescent(users=1000, privacy=Privacy(1, 1e-6), clip=1, radius=1, rounds=4, step_size=0.5)
     >>> round(descent.standard_error, 3)
     16.899
-    >>> model = descent.fit(lambda theta: 1000 * (theta - 0.5), dimension=1, generator=np.random.default_rng(1))
+    >>> noise = descent.standard_error * np.random.default_rng(1).standard_normal((4, 1))
+    >>> model = descent.fit(lambda theta: 1000 * (theta - 0.5), noise)
     >>> bool(0.2 < model[0] < 0.5)
     True
     """
@@ -53,11 +50,16 @@ class CuratorDescent:
         """Of a coordinate of one round's sum."""
         return math.sqrt(self.rounds) * gaussian_standard_deviation(self.privacy, 2 * self.clip)
 
-    def fit(self, sums: Callable[[Floats], Floats], *, dimension: int, generator: np.random.Generator) -> Floats:
-        """The mean of the points after each step, from 0; `sums` gives all users' clipped gradients' sum at a point."""
-        point = average = np.zeros(dimension)
-        for time in range(1, self.rounds + 1):
-            noisy = sums(point) + self.standard_error * generator.standard_normal(dimension)
-            point = into_radius(point - self.step_size / self.users * noisy, self.radius)
+    def fit(self, sums: Callable[[Floats], Floats], noise: Floats) -> Floats:
+        """The mean of the points after each step, from 0.
+
+        Args:
+            sums: all users' clipped gradients' sum at a point.
+            noise: what is added to each round's sum, a row a round: Gaussian of `standard_error`.
+        """
+        ball = L2Ball(dimension=noise.shape[1], radius=self.radius)
+        point = average = np.zeros(noise.shape[1])
+        for time, drawn in enumerate(noise, start=1):
+            point = ball.project(point - self.step_size / self.users * (sums(point) + drawn))
             average = average + (point - average) / time
         return average

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,24 +33,18 @@ def _smallest_ratio(privacy: Privacy) -> float:
 class CuratorHistogram:
     """A curator's counts with independent discrete Laplace noise: the error to come close to.
 
-    >>> curator = CuratorHistogram.plan(privacy=Privacy(1, 1e-6), bins=1000)
+    >>> curator = CuratorHistogram(privacy=Privacy(1, 1e-6), bins=1000)
     >>> round(curator.standard_error, 2), curator.l_inf_error
     (2.8, 20.0)
     """
 
     privacy: Privacy
     bins: int
-    ratio: float
-
-    @classmethod
-    def plan(cls, *, privacy: Privacy, bins: int) -> Self:
-        """The least noise for this privacy."""
-        return cls(privacy=privacy, bins=bins, ratio=_smallest_ratio(privacy))
 
     @property
     def noise(self) -> DiscreteLaplace:
-        """The law of a bin's error."""
-        return DiscreteLaplace(self.ratio)
+        """The law of a bin's error: the least noise for this privacy."""
+        return DiscreteLaplace(_smallest_ratio(self.privacy))
 
     @property
     def standard_error(self) -> float:
@@ -63,12 +56,7 @@ class CuratorHistogram:
         """All bins are within this with probability 95%: they are independent."""
         return float(self.noise.deviation_quantile(-math.expm1(math.log(CONFIDENCE) / self.bins)))
 
-    @property
-    def l2_error(self) -> float:
-        """The root of the mean squared length of the error."""
-        return math.sqrt(self.bins) * self.standard_error
-
     def sample_estimate(self, counts: NDArray[np.int64], *, generator: np.random.Generator) -> NDArray[np.int64]:
         """The counts plus differences of geometric variables."""
-        stop = 1 - self.ratio
+        stop = 1 - self.noise.p
         return np.asarray(counts + generator.geometric(stop, counts.size) - generator.geometric(stop, counts.size))

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from shuffledp.schedules.interval_trees import IntervalTree, TreeSquares, balanc
 _LOOKED_AT = 4000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class ReferenceTree:
     """A tree whose counts all have one variance, made consistent by least squares; the root is known."""
 
@@ -25,35 +25,31 @@ class ReferenceTree:
     branching: int
     noise: str
     node_variance: float
-    value_error: float
-    prefix_error: float
 
-    @classmethod
-    def of(cls, size: int, branching: int, noise: str, node_variance: float) -> "ReferenceTree":
-        """With the standard errors of its worst value and its worst prefix."""
-        tree = IntervalTree(size, branching)
-        squares = TreeSquares(tree, (node_variance,) * tree.depth)
-        at = np.unique(np.linspace(0, size - 1, min(size, _LOOKED_AT)).astype(np.int64))
-        value = math.sqrt(squares.variance(np.eye(1, size, 0)[0]))
-        prefix = math.sqrt(float(squares.prefixes(at)[0].max()))
-        return cls(
-            size=size,
-            branching=branching,
-            noise=noise,
-            node_variance=node_variance,
-            value_error=value,
-            prefix_error=prefix,
-        )
+    @cached_property
+    def squares(self) -> TreeSquares:
+        """How counts are made consistent, and the variances that they have then."""
+        tree = IntervalTree(self.size, self.branching)
+        return TreeSquares(tree, (self.node_variance,) * tree.depth)
+
+    @cached_property
+    def value_error(self) -> float:
+        """The standard error of the worst value."""
+        return math.sqrt(self.squares.variance(np.eye(1, self.size, 0)[0]))
+
+    @cached_property
+    def prefix_error(self) -> float:
+        """The standard error of the worst prefix."""
+        at = np.unique(np.linspace(0, self.size - 1, min(self.size, _LOOKED_AT)).astype(np.int64))
+        return math.sqrt(float(self.squares.prefixes(at)[0].max()))
 
     def sample_leaves(self, counts: NDArray[np.int64], *, generator: np.random.Generator) -> NDArray[np.float64]:
         """The values' estimates with Gaussian noise of the nodes' variance."""
-        tree = IntervalTree(self.size, self.branching)
-        squares = TreeSquares(tree, (self.node_variance,) * tree.depth)
-        levels = []
+        tree, levels = self.squares.tree, []
         for level in range(1, tree.depth + 1):
             exact = np.add.reduceat(counts, np.arange(tree.nodes(level)) * tree.width(level))
             levels.append(exact + math.sqrt(self.node_variance) * generator.standard_normal(exact.size))
-        return squares.leaves(levels, float(counts.sum()))
+        return self.squares.leaves(levels, float(counts.sum()))
 
 
 @lru_cache(maxsize=64)
@@ -69,7 +65,7 @@ def best_curator_tree(privacy: Privacy, size: int) -> ReferenceTree:
         gaussian = gaussian_standard_deviation(privacy, math.sqrt(moved)) ** 2
         laplace = DiscreteLaplace(math.exp(-privacy.epsilon / moved)).variance
         noise, variance = min((("gaussian", gaussian), ("laplace", laplace)), key=lambda each: each[1])
-        found.append(ReferenceTree.of(size, branching, noise, variance))
+        found.append(ReferenceTree(size, branching, noise, variance))
     return min(found, key=lambda tree: tree.prefix_error)
 
 
@@ -88,5 +84,5 @@ def best_local_tree(users: int, privacy: Privacy, size: int) -> ReferenceTree:
         worst = max(
             best_local_histogram(users=group, privacy=privacy, bins=nodes).standard_error for nodes in set(tree.sizes)
         )
-        found.append(ReferenceTree.of(size, branching, "local", (tree.depth * worst) ** 2))
+        found.append(ReferenceTree(size, branching, "local", (tree.depth * worst) ** 2))
     return min(found, key=lambda each: each.prefix_error)

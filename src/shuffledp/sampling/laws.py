@@ -18,7 +18,8 @@ Rational = Fraction | float | int
 _LARGEST_POISSON = 1 << 28
 
 
-def _ratio_parameter(p: Probability) -> Fraction:
+def ratio_parameter(p: Probability) -> Fraction:
+    """The ratio of a law's masses, exactly: a probability that is neither 0 nor 1."""
     ratio = exact_probability(p)
     if not 0 < ratio < 1:
         raise ParameterError("p", p, "must lie strictly between 0 and 1", "pass for instance exp(-epsilon)")
@@ -57,7 +58,7 @@ def negative_binomial(shape: Rational, p: Probability) -> TableLaw:
     With shape 1/n it is a Polya share: n of them add up to a geometric law.
     """
     size = _positive("shape", shape)
-    ratio = _ratio_parameter(p)
+    ratio = ratio_parameter(p)
     mode = int((size - 1) * ratio / (1 - ratio)) if size > 1 else 0
     top, bottom = ratio.numerator, ratio.denominator
     shape_top, shape_bottom = size.numerator, size.denominator
@@ -81,7 +82,7 @@ def geometric(p: Probability) -> TableLaw:
 @lru_cache(maxsize=256)
 def discrete_laplace(p: Probability) -> TableLaw:
     """Discrete Laplace: P[k] proportional to p^|k|, on all integers; p = exp(-epsilon) for a count."""
-    ratio = _ratio_parameter(p)
+    ratio = ratio_parameter(p)
 
     def step(j: int) -> tuple[int, int]:
         return ratio.numerator, ratio.denominator
@@ -118,7 +119,7 @@ def sample_skellam(variance: Rational, count: int, *, bits: RandomBits) -> NDArr
 @lru_cache(maxsize=256)
 def truncated_discrete_laplace(bits: int, p: Probability) -> TableLaw:
     """P[k] proportional to p^|k - bits/2| on 0..bits, for an odd number of bits."""
-    ratio = _ratio_parameter(p)
+    ratio = ratio_parameter(p)
     if bits < 1 or bits % 2 == 0:
         raise ParameterError("bits", bits, "must be odd", "add one")
     mode = (bits + 1) // 2

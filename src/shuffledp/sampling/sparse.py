@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import Probability, exact_probability
-from shuffledp.sampling.laws import Rational, poisson
+from shuffledp.sampling.laws import Rational, poisson, ratio_parameter
 from shuffledp.sampling.table import TableLaw
 from shuffledp.sampling.uniform import uniform_below
 
@@ -31,14 +30,10 @@ def logarithmic(p: Probability) -> TableLaw:
     >>> logarithmic(0.5).low, logarithmic(0.5).distance < 1e-35
     (1, True)
     """
-    ratio = exact_probability(p)
-    if not 0 < ratio < 1:
-        raise ParameterError("p", p, "must lie strictly between 0 and 1", "pass for instance exp(-epsilon)")
+    ratio = ratio_parameter(p)
     top, bottom = ratio.numerator, ratio.denominator
     # P[k] / P[k-1] = p (k-1) / k, with k = 1 + j.
-    return TableLaw.from_ratios(
-        1, up=lambda j: (top * j, bottom * (j + 1)), down=lambda j: (0, 1), up_limit=Fraction(ratio)
-    )
+    return TableLaw.from_ratios(1, up=lambda j: (top * j, bottom * (j + 1)), down=lambda j: (0, 1), up_limit=ratio)
 
 
 def _minus_log_of_rest(p: Probability) -> Fraction:

@@ -29,15 +29,6 @@ def slots(budget: int, shufflers: int) -> int:
     return math.comb(budget + shufflers, shufflers)
 
 
-def prefixes_of(batches: int, shufflers: int) -> int:
-    """How many prefixes are made of exactly so many batches.
-
-    >>> [prefixes_of(j, 2) for j in range(4)]
-    [1, 2, 3, 4]
-    """
-    return math.comb(batches + shufflers - 1, shufflers - 1)
-
-
 def batch_counts(budget: int, shufflers: int) -> list[dict[int, int]]:
     """For each level from 1 on: how many batches hold slots(left, level - 1) slots, by what is left of the budget.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BatchLayout:
     """Batches along a schedule: one batch of everybody is the schedule with one slot.
 

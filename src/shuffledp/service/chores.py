@@ -4,8 +4,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from shuffledp.service.http import log
 from shuffledp.service.problems import RefusedError
+from shuffledp.service.telemetry import log
 
 # Between tries: doubled up to the second. A wake-up must not turn a server that is down into a busy loop.
 _FIRST_WAIT, _LONGEST_WAIT, _PAUSE = 0.2, 10.0, 1.0

@@ -7,7 +7,7 @@ batch does not open. One encapsulation for several messages would link them, so 
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -25,8 +25,33 @@ def binding(task_id: str, batch_id: str, hop: int = 0) -> bytes:
     return f"shuffledp v{VERSION} task {task_id} hop {hop} batch {batch_id}".encode()
 
 
+@dataclass(frozen=True, repr=False)
+class Key:
+    """A key of 32 bytes, and its text in files: base64url."""
+
+    name: ClassVar[str]
+    raw: bytes
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The key that a file has."""
+        try:
+            raw = base64.b64decode(text, altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError, TypeError):
+            raw = b""
+        if len(raw) != 32:
+            way_out = "make keys with `shuffledp keys`"
+            raise DataError(cls.name, "something else", "must be 32 bytes in base64url", way_out)
+        return cls(raw)
+
+    @property
+    def text(self) -> str:
+        """The key in base64url."""
+        return base64.urlsafe_b64encode(self.raw).decode("ascii")
+
+
 @dataclass(frozen=True)
-class PublicKey:
+class PublicKey(Key):
     """What clients encrypt to.
 
     >>> key = PrivateKey.generate()
@@ -35,17 +60,7 @@ class PublicKey:
     (77, True, None)
     """
 
-    raw: bytes
-
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        """A key as task files have it."""
-        return cls(_decode("public_key", text))
-
-    @property
-    def text(self) -> str:
-        """The key in base64url."""
-        return _encode(self.raw)
+    name: ClassVar[str] = "public_key"
 
     def seal(self, messages: list[bytes], info: bytes) -> list[bytes]:
         """A ciphertext for each message, all of one length."""
@@ -54,10 +69,10 @@ class PublicKey:
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateKey:
-    """What the analyzer opens messages with."""
+class PrivateKey(Key):
+    """What the analyzer opens messages with; its text is a secret."""
 
-    raw: bytes
+    name: ClassVar[str] = "private_key"
 
     def __repr__(self) -> str:
         return f"PrivateKey(of {self.public.text})"
@@ -66,16 +81,6 @@ class PrivateKey:
     def generate(cls) -> Self:
         """A new key."""
         return cls(X25519PrivateKey.generate().private_bytes_raw())
-
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        """A key as key files have it."""
-        return cls(_decode("private_key", text))
-
-    @property
-    def text(self) -> str:
-        """The key in base64url: a secret."""
-        return _encode(self.raw)
 
     @property
     def public(self) -> PublicKey:
@@ -98,17 +103,3 @@ def open_all(private_raw: bytes, ciphertexts: list[bytes], info: bytes) -> list[
             message = b""
         opened.append(message if len(message) == MESSAGE_BYTES else None)
     return opened
-
-
-def _encode(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode("ascii")
-
-
-def _decode(name: str, text: str) -> bytes:
-    try:
-        raw = base64.b64decode(text, altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError, TypeError):
-        raw = b""
-    if len(raw) != 32:
-        raise DataError(name, "something else", "must be 32 bytes in base64url", "make keys with `shuffledp keys`")
-    return raw

@@ -1,16 +1,13 @@
-"""What both servers' HTTP sides share: problems, roles, bodies of limited size, metrics, logs without addresses."""
+"""What both servers' HTTP sides share: problems, roles, bodies of limited size, and the endpoints of every server."""
 
 import asyncio
-import json
-import logging
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +16,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.openapi import COMMON, Operation, Query, openapi_document
+from shuffledp.service.openapi import JSON, TEXT, Operation, Query, openapi_document, operation, operations_of
 from shuffledp.service.problems import (
     BAD_REQUEST,
     BROKEN,
@@ -30,10 +27,12 @@ from shuffledp.service.problems import (
     TOO_SLOW,
     WRONG_TYPE,
     RefusedError,
-    refusal_from,
 )
-from shuffledp.service.tokens import Tokens
+from shuffledp.service.server import TaskServer
+from shuffledp.service.telemetry import LOG, Metrics
+from shuffledp.service.tokens import ADMIN, Tokens
 
+S = TypeVar("S", bound=TaskServer[Any, Any])
 Handler = Callable[[Request], Awaitable[Response]]
 
 # Whoever sends slower than this holds one of few connections: so long for a beginning, and then so many bytes a second.
@@ -42,76 +41,6 @@ _LEAST_BYTES_A_SECOND = 16 << 10
 
 _LARGEST_TASK = 1 << 20
 _BEFORE_THE_BODY = (401, 403, 408, 413, 415)
-
-_LOG = logging.getLogger("shuffledp.service")
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line: what happened, never who from."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        said: dict[str, Any] = {"time": round(record.created, 3), "level": record.levelname.lower()}
-        said["event"] = record.getMessage()
-        said |= getattr(record, "facts", {})
-        if record.exc_info and record.exc_info[0] is not None:
-            said["error"] = record.exc_info[0].__name__
-        return json.dumps(said)
-
-
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Send the service's log to standard error, a JSON object a line."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    # What uvicorn has to say goes the same way; it knows addresses, so only its warnings do.
-    for logger, least in ((_LOG, level), (logging.getLogger("uvicorn"), logging.WARNING)):
-        logger.handlers[:] = [handler]
-        logger.setLevel(least)
-        logger.propagate = False
-
-
-def log(event: str, *, level: int = logging.INFO, **facts: Any) -> None:
-    """Write one line about what happened; no address, no header, no body may be among the facts."""
-    _LOG.log(level, event, extra={"facts": facts})
-
-
-class Metrics:
-    """What Prometheus reads of one server.
-
-    Args:
-        role: the server's, which all names begin with.
-    """
-
-    def __init__(self, role: str) -> None:
-        self.role, self.registry = role, CollectorRegistry()
-        self.requests = self.counter("requests", "Requests answered.", "route", "status")
-        name = f"shuffledp_{role}_request_seconds"
-        self.seconds = Histogram(name, "Time to answer.", ["route"], buckets=_BUCKETS, registry=self.registry)
-
-    def counter(self, name: str, words: str, *labels: str) -> Counter:
-        """A number that only grows."""
-        return Counter(f"shuffledp_{self.role}_{name}", words, labels, registry=self.registry)
-
-    def gauge(self, name: str, words: str, *labels: str) -> Gauge:
-        """A number that comes and goes."""
-        return Gauge(f"shuffledp_{self.role}_{name}", words, labels, registry=self.registry)
-
-
-class Server(Protocol):
-    """What every server behind HTTP can do."""
-
-    metrics: Metrics
-
-    def start(self) -> None:
-        """Begin to work in the background."""
-
-    def stop(self) -> None:
-        """End the work in the background, and let go of the store."""
-
-    def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task from now on; answers its id and whether it is new."""
-        ...
 
 
 def problem(refused: RefusedError) -> Response:
@@ -194,11 +123,11 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
         except RefusedError as refused:
             return problem(refused)
         except ParameterError as bad:
-            return problem(refusal_from(bad))
+            return problem(RefusedError(BAD_REQUEST, str(bad)))
         except ClientDisconnect:
             return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
         except Exception:
-            _LOG.exception("failed", extra={"facts": {"route": route}})
+            LOG.exception("failed", extra={"facts": {"route": route}})
             return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
 
     return answer
@@ -216,35 +145,48 @@ async def _other(request: Request, error: Exception) -> Response:
     return problem(RefusedError(BAD_REQUEST if status < 500 else BROKEN, "the request cannot be answered."))
 
 
-def build_app(
-    server: Server, operations: tuple[Operation, ...], handlers: dict[str, Handler], tokens: Tokens
-) -> Starlette:
-    """The application: a server's operations, and what every server has besides.
+class Endpoints(Generic[S]):
+    """What every server answers; a server's own class of endpoints adds its operations.
 
     Args:
         server: starts and stops with the application.
-        operations: what it answers.
-        handlers: what does each operation, by its name; how a task is added and the common ones are known here.
-        tokens: whom it lets in.
     """
-    openapi, metrics = openapi_document(server.metrics.role, operations), server.metrics
 
-    async def create_task(request: Request) -> Response:
+    def __init__(self, server: S) -> None:
+        self.server = server
+
+    @operation("POST /v1/tasks", {201: "It is served now.", 200: "It was served before."}, ADMIN, takes=JSON)
+    async def create_task(self, request: Request) -> Response:
+        """Serve a task."""
         body = await read_body(request, _LARGEST_TASK)
-        task_id, new = await asyncio.to_thread(server.add_task, text_of(body))
+        task_id, new = await asyncio.to_thread(self.server.add_task, text_of(body))
         return JSONResponse({"task_id": task_id}, 201 if new else 200)
 
-    async def health(request: Request) -> Response:
+    @operation("GET /healthz", {200: "It is."}, gives=(TEXT,))
+    async def health(self, request: Request) -> Response:
+        """Is the process alive?"""  # noqa: D400
         return PlainTextResponse("ok\n")
 
-    async def readiness(request: Request) -> Response:
+    @operation("GET /readyz", {200: "It does.", 503: "Not now."}, gives=(TEXT,))
+    async def readiness(self, request: Request) -> Response:
+        """Does it take requests?"""  # noqa: D400
         return PlainTextResponse("ready\n")
 
-    async def show_metrics(request: Request) -> Response:
-        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+    @operation("GET /metrics", {200: "Metrics."}, gives=(TEXT,))
+    async def metrics(self, request: Request) -> Response:
+        """For Prometheus."""
+        figures = generate_latest(self.server.metrics.registry)
+        return Response(figures, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def show_openapi(request: Request) -> Response:
-        return JSONResponse(openapi)
+    @operation("GET /openapi.json", {200: "OpenAPI 3.1."})
+    async def openapi(self, request: Request) -> Response:
+        """This document."""  # noqa: D404
+        return JSONResponse(openapi_document(self.server.metrics.role, operations_of(type(self)).values()))
+
+
+def build_app(endpoints: Endpoints[Any], tokens: Tokens) -> Starlette:
+    """The application that answers what these endpoints declare, to whoever has a token for it."""
+    server = endpoints.server
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -252,9 +194,10 @@ def build_app(
         yield
         await asyncio.to_thread(server.stop)
 
-    common = {"health": health, "readiness": readiness, "metrics": show_metrics, "openapi": show_openapi}
-    every: dict[str, Handler] = {"createTask": create_task, **common, **handlers}
-    guarded = [(each, _guarded(each, every[each.name], tokens, metrics)) for each in (*operations, *COMMON)]
+    guarded = [
+        (each, _guarded(each, getattr(endpoints, name), tokens, server.metrics))
+        for name, each in operations_of(type(endpoints)).items()
+    ]
     # One route a path, so that another method on it is 405 and not 404.
     routes = [Route(each.path, handler, methods=[each.method]) for each, handler in guarded]
     app = _Direct(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)

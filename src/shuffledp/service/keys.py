@@ -100,9 +100,7 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 def load_private_key(path: Path) -> PrivateKey:
     """The analyzer's key from its folder or file; refused if anybody but its owner may read it."""
-    file = _file(path, PRIVATE)
-    check_private(file, "keys")
-    return PrivateKey.from_text(_field(file, "private_key"))
+    return PrivateKey.from_text(_field(_file(path, PRIVATE), "private_key"))
 
 
 def load_public_key(path: Path) -> PublicKey:
@@ -112,9 +110,8 @@ def load_public_key(path: Path) -> PublicKey:
 
 def load_tokens(path: Path) -> Tokens:
     """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
-    file = _file(path, TOKENS)
-    check_private(file, "keys")
-    return Tokens.from_document({name: value for name, value in _document(file).items() if name != "version"})
+    document = _document(_file(path, TOKENS))
+    return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
 def load_token(path: Path) -> str:
@@ -154,7 +151,11 @@ def check_private(file: Path, parameter: str) -> None:
 
 
 def _file(path: Path, name: str) -> Path:
-    return path / name if path.is_dir() else path
+    """The file of this name, where the path is its folder; refused if it holds a secret that others may read."""
+    file = path / name if path.is_dir() else path
+    if name != PUBLIC:
+        check_private(file, "keys")
+    return file
 
 
 def _field(file: Path, name: str) -> str:

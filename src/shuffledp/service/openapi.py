@@ -1,15 +1,24 @@
-"""What both servers answer, as data: routes, roles, bodies and refusals, and the OpenAPI documents made of them."""
+"""What a server answers, declared on its handlers: routes, roles, bodies, refusals; and the OpenAPI document of it."""
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from shuffledp.service.problems import MEDIA_TYPE
-from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ
-from shuffledp.service.wire import MOST_REPORTS_AN_UPLOAD
 
 BINARY, JSON, TEXT = "application/octet-stream", "application/json", "text/plain"
 ARROW = "application/vnd.apache.arrow.stream"
+
+# What a body of each type is.
+_SCHEMAS = {
+    JSON: {"type": "object"},
+    TEXT: {"type": "string"},
+    BINARY: {"type": "string", "format": "binary"},
+    ARROW: {"type": "string", "format": "binary"},
+}
+_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}
 
 # The parameters of paths: what they are, and the pattern that they must have.
 _PATH_PARAMETERS = {
@@ -41,21 +50,21 @@ class Operation:
 
     Attributes:
         name: what clients that are generated call it.
-        route: the HTTP method and the path, with parameters in braces.
         words: what it does.
+        route: the HTTP method and the path, with parameters in braces.
         answers: what each status of success means.
         roles: whose tokens are taken; none are asked for if it is empty.
         takes: the media type of its body.
-        refuses: the statuses of its refusals, beside those that tokens and bodies have.
+        refuses: the statuses of its own refusals, beside those that follow from the other attributes.
         query: what may be in the query.
         gives: the media types of its answer.
     """
 
     name: str
-    route: str
     words: str
+    route: str
     answers: dict[int, str]
-    roles: tuple[str, ...] = ()
+    roles: tuple[str, ...]
     takes: str | None = None
     refuses: tuple[int, ...] = ()
     query: tuple[Query, ...] = ()
@@ -71,35 +80,46 @@ class Operation:
         """The path, with parameters in braces."""
         return self.route.partition(" ")[2]
 
+    @property
+    def refusals(self) -> list[int]:
+        """The statuses of all refusals, in their order: most follow from what is asked for, read and written."""
+        due = {
+            (400,): self.takes or self.query,
+            (401, 403): self.roles,
+            (404,): "{task_id}" in self.path,
+            (408, 413, 415): self.takes,
+            (503,): not self.route.startswith("GET "),
+        }
+        return sorted({*self.refuses, *(status for statuses, is_due in due.items() if is_due for status in statuses)})
+
     def document(self) -> dict[str, Any]:
         """The operation in OpenAPI; what it may refuse with is a problem document each."""
-        schemas = {media: {"schema": {"type": "object" if media == JSON else "string"}} for media in self.gives}
-        if ARROW in schemas:
-            schemas[ARROW]["schema"]["format"] = "binary"
-        problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-        refused = {*self.refuses, *((401, 403) if self.roles else ()), *((408, 413, 415) if self.takes else ())}
-        operation: dict[str, Any] = {
+        refused = {"description": "Refused; nothing was changed.", "content": _PROBLEM}
+        described: dict[str, Any] = {
             "operationId": self.name,
             "summary": self.words,
             "responses": {
-                **{str(status): {"description": words, "content": schemas} for status, words in self.answers.items()},
                 **{
-                    str(status): {"description": "Refused; nothing was changed.", "content": problem}
-                    for status in sorted(refused)
+                    str(s): {"description": words, "content": _content(*self.gives)}
+                    for s, words in self.answers.items()
                 },
+                **{str(status): refused for status in self.refusals},
             },
         }
         parameters = [_path_parameter(name) for name in re.findall(r"{(\w+)}", self.path)]
         parameters += [query.document() for query in self.query]
         if parameters:
-            operation["parameters"] = parameters
+            described["parameters"] = parameters
         if self.roles:
-            operation["security"] = [{"bearer": []}]
-            operation["description"] = f"Needs a token for {' or '.join(self.roles)}."
+            described["security"] = [{"bearer": []}]
+            described["description"] = f"Needs a token for {' or '.join(self.roles)}."
         if self.takes:
-            schema = {"type": "object"} if self.takes == JSON else {"type": "string", "format": "binary"}
-            operation["requestBody"] = {"required": True, "content": {self.takes: {"schema": schema}}}
-        return operation
+            described["requestBody"] = {"required": True, "content": _content(self.takes)}
+        return described
+
+
+def _content(*media: str) -> dict[str, Any]:
+    return {each: {"schema": _SCHEMAS[each]} for each in media}
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
@@ -108,106 +128,36 @@ def _path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "description": words, "schema": schema}
 
 
-_ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}
-_CREATE = Operation(
-    "createTask",
-    "POST /v1/tasks",
-    "Serve a task.",
-    {201: "It is served now.", 200: "It was served before."},
-    (ADMIN,),
-    takes=JSON,
-    refuses=(400, 503),
-)
-COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
-AFTER = Query("after", "Only later times.", 0, 0, 10**12)
-LIMIT = Query("limit", "At most so many.", 1000, 1, 100_000)
-
-COMMON = (
-    Operation("health", "GET /healthz", "Is the process alive?", {200: "It is."}, gives=(TEXT,)),
-    Operation("readiness", "GET /readyz", "Does it take requests?", {200: "It does.", 503: "Not now."}, gives=(TEXT,)),
-    Operation("metrics", "GET /metrics", "For Prometheus.", {200: "Metrics."}, gives=(TEXT,)),
-    Operation("openapi", "GET /openapi.json", "This document.", {200: "OpenAPI 3.1."}),
-)
-SHUFFLER = (
-    _CREATE,
-    Operation(
-        "showTask",
-        "GET /v1/tasks/{task_id}",
-        "Its routing and how far it is.",
-        {200: "The task."},
-        (ENROL, READ),
-        refuses=(404,),
-    ),
-    Operation(
-        "takeSeats",
-        "POST /v1/tasks/{task_id}/seats",
-        "A place in one batch of every level, for a while.",
-        {201: "Seats."},
-        (ENROL,),
-        refuses=(400, 404, 409, 429, 503),
-        query=(COUNT,),
-    ),
-    Operation(
-        "putReport",
-        "PUT /v1/tasks/{task_id}/reports/{report_id}",
-        "One report: its seat, 16 bytes, then its ciphertexts. Repeat it unchanged until it is answered.",
-        _ON_DISK,
-        (ENROL,),
-        BINARY,
-        (400, 404, 410, 422, 429, 503),
-    ),
-    Operation(
-        "postReports",
-        "POST /v1/tasks/{task_id}/reports",
-        "Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts.",
-        {200: "A status for each."},
-        (ENROL,),
-        BINARY,
-        (400, 404, 503),
-    ),
-)
-ANALYZER = (
-    _CREATE,
-    Operation(
-        "showTask",
-        "GET /v1/tasks/{task_id}",
-        "Its document and how far it is.",
-        {200: "The task."},
-        (READ,),
-        refuses=(404,),
-    ),
-    Operation(
-        "takeBatch",
-        "POST /v1/tasks/{task_id}/batches/{batch_id}",
-        "A full batch in random order. Repeat it unchanged until it is answered.",
-        _ON_DISK,
-        (HOP,),
-        BINARY,
-        (400, 404, 409, 422, 503),
-    ),
-    Operation(
-        "showEstimate",
-        "GET /v1/tasks/{task_id}/estimate",
-        "The newest estimate with its bound.",
-        {200: "The estimate, null before the first release."},
-        (READ,),
-        refuses=(404,),
-    ),
-    Operation(
-        "showHistory",
-        "GET /v1/tasks/{task_id}/history",
-        "Every estimate, oldest first; Arrow if it is accepted.",
-        {200: "Releases, oldest first."},
-        (READ,),
-        refuses=(400, 404),
-        query=(AFTER, LIMIT),
-        gives=(JSON, ARROW),
-    ),
-)
+Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
-def openapi_document(role: str, operations: tuple[Operation, ...]) -> dict[str, Any]:
-    """The OpenAPI document of a server with these operations and the common ones."""
+def operation(route: str, answers: dict[int, str], *roles: str, **more: Any) -> Callable[[Declared], Declared]:
+    """Declare a method of a server's endpoints an operation: its name and docstring are the operation's, too.
+
+    Args:
+        route: the HTTP method and the path, with parameters in braces.
+        answers: what each status of success means.
+        roles: whose tokens are taken.
+        more: other attributes of `Operation`.
+    """
+
+    def declare(handler: Declared) -> Declared:
+        first, *others = handler.__name__.split("_")
+        name = first + "".join(map(str.capitalize, others))
+        vars(handler)["operation"] = Operation(name, handler.__doc__ or "", route, answers, roles, **more)
+        return handler
+
+    return declare
+
+
+def operations_of(endpoints: type) -> dict[str, Operation]:
+    """The operations of a class of endpoints, by the names of its methods; its own come before those it inherits."""
+    members = [member for kind in endpoints.__mro__ for member in vars(kind).items()]
+    return {name: vars(method)["operation"] for name, method in members if hasattr(method, "operation")}
+
+
+def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, Any]:
+    """The OpenAPI document of a server with these operations."""
     words = ("type", "title", "status", "detail")
     problem = {
         "type": "object",
@@ -217,7 +167,7 @@ def openapi_document(role: str, operations: tuple[Operation, ...]) -> dict[str, 
     return {
         "openapi": "3.1.0",
         "info": {"title": f"ShuffleDP {role}", "version": "1"},
-        "paths": {each.path: {each.method.lower(): each.document()} for each in (*operations, *COMMON)},
+        "paths": {each.path: {each.method.lower(): each.document()} for each in operations},
         "components": {
             "schemas": {"Problem": problem},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.errors import ShuffleDPError
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -59,8 +59,3 @@ BROKEN = ProblemKind("internal", 500, "A bug")
 NO_ROOM = ProblemKind("no-room", 503, "The store cannot be written")
 
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, ProblemKind))
-
-
-def refusal_from(error: ParameterError) -> RefusedError:
-    """Bad input as a refusal."""
-    return RefusedError(BAD_REQUEST, str(error))

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Self
 
@@ -41,6 +41,8 @@ class SeatInBatch:
 
 
 _OF_BATCH = fields(SeatInBatch)
+# What a document says of the batches beside their messages.
+_SHAPE = ("users", "budget", "shufflers", "slot_users", "every_slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +95,10 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Routing:
+class Routing(BatchLayout):
     """Who goes into which batch: position t of the task's users, one batch a level.
 
-    A one-round task is the schedule with one batch.
-
-    Attributes:
-        users: how many people report in all.
-        budget: batches that an estimate is made of at most.
-        shufflers: batches that are open at once, one a level.
-        slot_users: people in the smallest batch.
-        every_slot: whether every slot has a batch of its own, even where a larger one closes with it.
-        messages: messages that each report sends to a batch of this size.
+    A one-round task is the schedule with one batch. The fields are those of the plan's layout.
 
     >>> messages = {10: 3, 20: 2, 30: 2}
     >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
@@ -113,13 +107,6 @@ class Routing:
     >>> routing.report_bytes(12) == (3 + 2) * 77
     True
     """
-
-    users: int
-    budget: int
-    shufflers: int
-    slot_users: int
-    every_slot: bool
-    messages: Mapping[int, int]
 
     @classmethod
     def of(cls, layout: BatchLayout) -> Self:
@@ -131,7 +118,7 @@ class Routing:
         Raises:
             ParameterError: a batch is too large to travel.
         """
-        return cls(**{field.name: getattr(layout, field.name) for field in fields(cls)})
+        return cls(**vars(layout))
 
     def __post_init__(self) -> None:
         for name in ("users", "budget", "shufflers", "slot_users"):
@@ -176,24 +163,19 @@ class Routing:
             sizes[0].add(self.slot_users)
         return sizes
 
-    def slot(self, number: int) -> Slot:
-        """The batches of a slot's people; slots are remembered for a while, as people sit side by side."""
-        found = self._slots.get(number)
-        if found is None:
-            if len(self._slots) >= _MOST_REMEMBERED:
-                self._slots.clear()
-            batches = []
-            for level, first, end in self._joined(number):
-                size, seat = (end - first) * self.slot_users, (number - first) * self.slot_users
-                batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
-            ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
-            columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
-            found = self._slots[number] = Slot(tuple(batches), columns, ends[-1])
-        return found
-
     @cached_property
-    def _slots(self) -> dict[int, Slot]:
-        return {}
+    def slot(self) -> Callable[[int], Slot]:
+        """The batches of a slot's people, by its number; remembered for a while, as people sit side by side."""
+        return lru_cache(_MOST_REMEMBERED)(self._slot)
+
+    def _slot(self, number: int) -> Slot:
+        batches = []
+        for level, first, end in self._joined(number):
+            size, seat = (end - first) * self.slot_users, (number - first) * self.slot_users
+            batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
+        ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
+        columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
+        return Slot(tuple(batches), columns, ends[-1])
 
     def batches_of(self, position: int) -> tuple[SeatInBatch, ...]:
         """The batches of the user who takes this position, lowest level first."""
@@ -233,16 +215,9 @@ class Routing:
 
     def document(self) -> dict[str, Any]:
         """The routing as JSON."""
-        return {
-            "version": VERSION,
-            "users": self.users,
-            "budget": self.budget,
-            "shufflers": self.shufflers,
-            "slot_users": self.slot_users,
-            "every_slot": self.every_slot,
-            "messages": {str(size): count for size, count in sorted(self.messages.items())},
-            "ciphertext_bytes": CIPHERTEXT_BYTES,
-        }
+        shape = {name: getattr(self, name) for name in _SHAPE}
+        messages = {str(size): count for size, count in sorted(self.messages.items())}
+        return {"version": VERSION, **shape, "messages": messages, "ciphertext_bytes": CIPHERTEXT_BYTES}
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
@@ -255,11 +230,10 @@ class Routing:
             problem = f"must be {CIPHERTEXT_BYTES}"
             raise DataError("routing.ciphertext_bytes", document.get("ciphertext_bytes"), problem, again)
         try:
-            names = ("users", "budget", "shufflers", "slot_users", "every_slot")
             messages = {int(size): count for size, count in document["messages"].items()}
             if [str(size) for size in messages] != list(document["messages"]):
                 raise ValueError("messages must be by plain sizes")
-            return cls(**{name: document[name] for name in names}, messages=messages)
+            return cls(**{name: document[name] for name in _SHAPE}, messages=messages)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
 from shuffledp.messages import Payloads
@@ -25,7 +24,8 @@ from shuffledp.randomness import RandomBits
 
 VERSION = 1
 ID_BYTES = 16
-MESSAGE_BYTES = ID_BYTES + 1 + 4 + 8
+_MESSAGE = np.dtype([("id", f"V{ID_BYTES}"), ("counts", "u1"), ("label", ">u4"), ("payload", ">u8")])
+MESSAGE_BYTES = _MESSAGE.itemsize
 OVERHEAD_BYTES = 48
 CIPHERTEXT_BYTES = MESSAGE_BYTES + OVERHEAD_BYTES
 MOST_REPORTS_AN_UPLOAD = 1000
@@ -69,17 +69,15 @@ def pack_messages(payloads: Payloads, labels: Payloads | None, total: int, *, bi
     """
     if payloads.size > total:
         raise DataError("messages", payloads.size, f"must be at most {total}", "the plan and the routing disagree")
-    rows = np.zeros((total, MESSAGE_BYTES), dtype=np.uint8)
-    rows[:, :ID_BYTES] = bits.unsigned(total * ID_BYTES, 8).reshape(total, ID_BYTES)
-    rows[: payloads.size, ID_BYTES] = 1
+    rows = np.zeros(total, dtype=_MESSAGE)
+    rows["id"] = bits.unsigned(total * ID_BYTES, 8).view(f"V{ID_BYTES}")
+    counted = rows[: payloads.size]
+    counted["counts"] = 1
     if labels is not None:
-        rows[: payloads.size, ID_BYTES + 1 : ID_BYTES + 5] = _as_bytes(labels, ">u4")
-    rows[: payloads.size, ID_BYTES + 5 :] = _as_bytes(payloads, ">u8")
-    return [row.tobytes() for row in rows]
-
-
-def _as_bytes(numbers: Payloads, kind: str) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(numbers.astype(kind)).view(np.uint8).reshape(numbers.size, np.dtype(kind).itemsize)
+        counted["label"] = labels
+    counted["payload"] = payloads
+    packed: list[bytes] = rows.view(f"V{MESSAGE_BYTES}").tolist()
+    return packed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,17 +92,13 @@ class Unpacked:
 
 def unpack_messages(plain: bytes) -> Unpacked:
     """Messages end to end, in any order."""
-    rows = np.frombuffer(plain, dtype=np.uint8).reshape(-1, MESSAGE_BYTES)
+    rows = np.frombuffer(plain, dtype=_MESSAGE)
     # A copy has its original's id: the first of each id stays.
-    ids = np.ascontiguousarray(rows[:, :ID_BYTES]).view(f"V{ID_BYTES}").reshape(-1)
-    _, first = np.unique(ids, return_index=True)
+    _, first = np.unique(rows["id"], return_index=True)
     kept = rows[np.sort(first)]
-    kinds = kept[:, ID_BYTES]
-    counted = kept[kinds == 1]
-    labels = np.ascontiguousarray(counted[:, ID_BYTES + 1 : ID_BYTES + 5]).view(">u4").reshape(-1)
-    payloads = np.ascontiguousarray(counted[:, ID_BYTES + 5 :]).view(">u8").reshape(-1)
-    fillers = int(np.count_nonzero(kinds == 0))
-    return Unpacked(payloads.astype(np.uint64), labels.astype(np.uint32), fillers, len(rows) - len(counted) - fillers)
+    counted, fillers = kept[kept["counts"] == 1], int(np.count_nonzero(kept["counts"] == 0))
+    payloads, labels = counted["payload"].astype(np.uint64), counted["label"].astype(np.uint32)
+    return Unpacked(payloads, labels, fillers, len(rows) - len(counted) - fillers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,11 @@
 """A whole search for frequent strings in one process: groups drawn at random, a histogram a level."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shuffledp.estimates import VectorEstimate
-from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
@@ -19,7 +17,7 @@ def search_heavy_hitters(
     bits: RandomBits,
     fast: bool = False,
     progress: Callable[[Any], None] | None = None,
-) -> tuple[Any, ...]:
+) -> Any:
     """The frequent strings, most frequent first.
 
     >>> from shuffledp import Privacy
@@ -30,10 +28,5 @@ def search_heavy_hitters(
     ['ab', 'c']
     """
     splitting, reporting = bits.spawn(2)
-
-    def run(plan: Plan, codes: NDArray[np.int64]) -> VectorEstimate:
-        estimate: VectorEstimate = simulate(plan, codes, bits=reporting, fast=fast)
-        return estimate
-
-    found: tuple[Any, ...] = search.searched(strings, run, bits=splitting, progress=progress).found or ()
-    return found
+    run = partial(simulate, bits=reporting, fast=fast)
+    return search.searched(strings, run, bits=splitting, progress=progress).found or ()

@@ -1,7 +1,7 @@
-"""Running estimates at any times, and the true running sums beside them."""
+"""Running estimates (`plan.learner().run`) at any times, and the true running sums beside them."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,26 +10,7 @@ from numpy.typing import NDArray
 _AT_A_TIME = 1 << 20
 
 
-class Running(Protocol):
-    """Estimates of a running sum: those of the first slots, in steps, and the plan that they follow."""
-
-    @property
-    def plan(self) -> Any:
-        """The plan, which knows its domain and its slots."""
-        ...
-
-    @property
-    def prefixes(self) -> NDArray[Any]:
-        """An entry or a row for the first 0, 1, 2, ... slots."""
-        ...
-
-
-def closing_times(estimates: Running) -> NDArray[np.int64]:
-    """When slots closed, from 0 on."""
-    return np.asarray(np.arange(len(estimates.prefixes)) * estimates.plan.slot_users, dtype=np.int64)
-
-
-def estimates_at(estimates: Running, times: NDArray[np.int64]) -> NDArray[np.float64]:
+def estimates_at(estimates: Any, times: NDArray[np.int64]) -> NDArray[np.float64]:
     """The estimates after so many users, in the values' own unit, a row a time.
 
     >>> from shuffledp import Counter, Privacy, RandomBits
@@ -53,7 +34,7 @@ class RunningTruth:
     largest_error: float
 
     @classmethod
-    def of(cls, estimates: Running, values: NDArray[Any]) -> Self:
+    def of(cls, estimates: Any, values: NDArray[Any]) -> Self:
         """Beside these estimates, of values that were checked."""
         plan = estimates.plan
         domain = plan.domain

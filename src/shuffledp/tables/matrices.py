@@ -5,67 +5,32 @@ missing. Whether a value is in range is the protocol's to say. Rows are counted 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import DataError
 from shuffledp.tables.opening import (
-    blaming_csv,
-    blaming_parquet,
-    by_format,
-    check_file,
+    OpenTable,
     choose_column,
-    first_text,
-    is_number,
-    is_numeric,
+    is_npy,
+    joined,
     missing,
     no_matrix,
     no_rows,
-    open_csv,
     open_npy,
-    open_parquet,
-    read_csv_schema,
-    rechunk,
     wrong_kind,
 )
 
 Matrix = NDArray[np.float64]
 
-_VALUES_IN_A_CHUNK = 1 << 20
-
-
-def stream_matrix(path: Path, columns: Sequence[str] | None = None, *, rows: int | None = None) -> Iterator[Matrix]:
-    r"""Read the named columns, or all, in chunks of `rows` rows (the last may be shorter), holding few at once.
-
-    Without `rows` a chunk has about a million values, however many columns there are. A .npy file has no names
-    to choose by; one dimension in it is one column. The file and its columns are checked at the call, the values
-    as they are read.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "steps.csv"
-    ...     _ = file.write_text("user,monday,tuesday\na,1,0.5\nb,0,0.25\nc,1,1\n")
-    ...     [chunk.tolist() for chunk in stream_matrix(file, ["tuesday", "monday"], rows=2)]
-    [[[0.5, 1.0], [0.25, 0.0]], [[1.0, 1.0]]]
-    """
-    if rows is not None and rows < 1:
-        raise ParameterError("rows", rows, "must be >= 1", "leave it out for a good size")
-    check_file(path)
-    _check_distinct(columns)
-    return by_format(
-        path,
-        npy=lambda: _open_npy(path, columns, rows),
-        parquet=lambda: _open_parquet(path, columns, rows),
-        csv=lambda: _open_csv(path, columns, rows),
-    )
+_VALUES_AT_A_TIME = 1 << 20
 
 
 def read_matrix(path: Path, columns: Sequence[str] | None = None) -> Matrix:
-    """Read a matrix whole: the chunks of `stream_matrix` put together.
+    """Read the named columns, or all. A .npy file has no names to choose by; one dimension in it is one column.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +39,9 @@ def read_matrix(path: Path, columns: Sequence[str] | None = None) -> Matrix:
     array([[1., 0.],
            [1., 1.]])
     """
-    return np.concatenate(list(stream_matrix(path, columns)))
+    is_array = is_npy(path)
+    _check_distinct(columns)
+    return joined([_npy_matrix(path, columns)] if is_array else _table_matrices(path, columns), path)
 
 
 def _check_distinct(columns: Sequence[str] | None) -> None:
@@ -97,11 +64,7 @@ def _choose(names: Sequence[str], columns: Sequence[str] | None, path: Path) -> 
     return [name if times[name] == 1 else choose_column(names, name, path) for name in columns or names]
 
 
-def _rows_or_default(rows: int | None, width: int) -> int:
-    return rows or max(1, _VALUES_IN_A_CHUNK // width)
-
-
-def _open_npy(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
+def _npy_matrix(path: Path, columns: Sequence[str] | None) -> Matrix:
     if columns is not None:
         way_out = "its columns have no names, so all of them are read"
         raise DataError("columns", ", ".join(columns), f"must be left out for {path.name}", way_out)
@@ -116,71 +79,31 @@ def _open_npy(path: Path, columns: Sequence[str] | None, rows: int | None) -> It
     if not len(values):
         raise no_rows(path)
     names = [None] if values.ndim == 1 else [str(place + 1) for place in range(values.shape[1])]
-    return _npy_chunks(values.reshape(len(values), -1), names, _rows_or_default(rows, len(names)), path)
+    matrix = np.array(values.reshape(len(values), -1), dtype=np.float64, order="C", subok=False)
+    _check_complete(matrix, names, 0, path)
+    return matrix
 
 
-def _npy_chunks(values: NDArray[Any], names: Sequence[str | None], rows: int, path: Path) -> Iterator[Matrix]:
-    for start in range(0, len(values), rows):
-        chunk = np.array(values[start : start + rows], dtype=np.float64, order="C", subok=False)
-        _check_complete(chunk, names, start, path)
-        yield chunk
-
-
-def _open_parquet(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
-    file = open_parquet(path)
-    with blaming_parquet(path):
-        schema = file.schema_arrow
-        chosen = _choose(schema.names, columns, path)
-        kinds = [schema.field(name).type for name in chosen]
-    for name, kind in zip(chosen, kinds, strict=True):
-        if not is_numeric(kind):
-            raise wrong_kind(name, path, str(kind))
-    rows = _rows_or_default(rows, len(chosen))
-    return rechunk(_parquet_pieces(file, chosen, rows, path), rows, path)
-
-
-def _parquet_pieces(file: Any, chosen: list[str], rows: int, path: Path) -> Iterator[Matrix]:
-    with blaming_parquet(path):
-        yield from _arrow_pieces(file.iter_batches(batch_size=rows, columns=chosen), chosen, path)
-
-
-def _open_csv(path: Path, columns: Sequence[str] | None, rows: int | None) -> Iterator[Matrix]:
+def _table_matrices(path: Path, columns: Sequence[str] | None) -> list[Matrix]:
     import pyarrow as pa
 
-    names, kinds = read_csv_schema(path)
-    if columns is None and (numbers := [name for name in names if is_number(name)]):
-        # Taken for names, a first row without a header above it would be lost in silence.
-        problem = f"{path.name} must have its columns' names in the first line"
-        raise DataError("file", numbers[0], problem, "add a line above the values, or give those columns' names")
-    chosen = _choose(names, columns, path)
-    kind_of = dict(zip(names, kinds, strict=True))
-    # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
-    skip_blank = len(names) > 1
-    with blaming_csv(path, names):
-        for name in chosen:
-            if not is_numeric(kind_of[name]):
-                raise wrong_kind(name, path, str(kind_of[name]), *first_text(path, name, skip_blank=skip_blank))
-        # A column may begin with integers and go on with fractions; only "true" is no float.
-        types = {name: pa.bool_() if pa.types.is_boolean(kind_of[name]) else pa.float64() for name in chosen}
-        reader = open_csv(path, skip_blank=skip_blank, include_columns=chosen, column_types=types)
-    return rechunk(_csv_pieces(reader, chosen, names, path), _rows_or_default(rows, len(chosen)), path)
-
-
-def _csv_pieces(reader: Any, chosen: list[str], names: list[str], path: Path) -> Iterator[Matrix]:
-    with blaming_csv(path, names):
-        yield from _arrow_pieces(reader, chosen, path)
-
-
-def _arrow_pieces(batches: Any, chosen: list[str], path: Path) -> Iterator[Matrix]:
-    row = 0
-    for batch in batches:
-        piece = np.empty((batch.num_rows, len(chosen)))
-        for place, name in enumerate(chosen):
-            # A null of any type becomes NaN here, so one check finds all that is missing.
-            piece[:, place] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
-        _check_complete(piece, chosen, row, path)
-        yield piece
-        row += len(piece)
+    table = OpenTable.open(path)
+    if columns is None:
+        table.check_header(table.names, "columns' names", "those columns' names")
+    chosen = _choose(table.names, columns, path)
+    table.check_numbers(chosen)
+    # A column may begin with integers and go on with fractions; only "true" is no float.
+    types = {name: pa.bool_() if pa.types.is_boolean(table.kinds[name]) else pa.float64() for name in chosen}
+    pieces: list[Matrix] = []
+    with table.blaming():
+        for batch in table.batches(chosen, rows=max(1, _VALUES_AT_A_TIME // len(chosen)), column_types=types):
+            piece = np.empty((batch.num_rows, len(chosen)))
+            for place, name in enumerate(chosen):
+                # A null of any type becomes NaN here, so one check finds all that is missing.
+                piece[:, place] = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
+            _check_complete(piece, chosen, sum(map(len, pieces)), path)
+            pieces.append(piece)
+    return pieces
 
 
 def _check_complete(piece: Matrix, names: Sequence[str | None], rows_before: int, path: Path) -> None:

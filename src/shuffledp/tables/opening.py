@@ -6,17 +6,16 @@ told as a `DataError` that names the file, the column or the row. Rows are count
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
-
-T = TypeVar("T")
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
 _MOST_LISTED = 10
@@ -51,11 +50,10 @@ def check_file(path: Path) -> None:
         raise DataError("file", str(path), "must not be empty", "write a row for each user")
 
 
-def by_format(path: Path, *, npy: Callable[[], T], parquet: Callable[[], T], csv: Callable[[], T]) -> T:
-    """What the reader of this file's format gives, once the file was checked."""
+def is_npy(path: Path) -> bool:
+    """Whether a file is an array of NumPy's own, and not a table; any other must be one that can be read."""
     check_file(path)
-    name = path.name.lower()
-    return npy() if name.endswith(".npy") else parquet() if name.endswith(".parquet") else csv()
+    return path.name.lower().endswith(".npy")
 
 
 def choose_column(names: Sequence[str], column: str | None, path: Path) -> str:
@@ -83,27 +81,11 @@ def choose_column(names: Sequence[str], column: str | None, path: Path) -> str:
     return column
 
 
-def rechunk(pieces: Iterator[NDArray[Any]], rows: int, path: Path) -> Iterator[NDArray[Any]]:
-    """Cut pieces of any length into copies of `rows` rows each, the last perhaps shorter.
-
-    >>> [chunk.tolist() for chunk in rechunk(iter([np.arange(3), np.arange(3, 5)]), 2, Path("ages.csv"))]
-    [[0, 1], [2, 3], [4]]
-    """
-    held: list[NDArray[Any]] = []
-    room = rows
-    empty = True
-    for piece in pieces:
-        empty = empty and not len(piece)
-        while len(piece) >= room:
-            yield np.concatenate([*held, piece[:room]])
-            held, piece, room = [], piece[room:], rows
-        if len(piece):
-            held.append(piece)
-            room -= len(piece)
-    if held:
-        yield np.concatenate(held)
-    if empty:
+def joined(pieces: Sequence[NDArray[Any]], path: Path) -> NDArray[Any]:
+    """A copy of a file's pieces, one after the other; a file without a row is refused."""
+    if not any(map(len, pieces)):
         raise no_rows(path)
+    return np.concatenate(pieces)
 
 
 def open_npy(path: Path, column: str | None = None) -> NDArray[Any]:
@@ -129,37 +111,105 @@ def npy_column(path: Path, column: str | None) -> tuple[NDArray[Any], str | None
     return values, column
 
 
-def parquet_column(path: Path, column: str | None) -> tuple[Any, str, Any]:
-    """An open Parquet file, the name of the one column meant, and its type."""
-    file = open_parquet(path)
-    with blaming_parquet(path):
-        schema = file.schema_arrow
-        name = choose_column(schema.names, column, path)
-        return file, name, schema.field(name).type
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A CSV or Parquet file that is open: the names and types of its columns, and batches of some of them.
+
+    Attributes:
+        path: the file, to be named in errors.
+        names: of the columns, in order; a name may be there twice.
+        kinds: pyarrow's type of each column; of a CSV file, as its first block tells.
+        parquet: the open Parquet file; None for CSV.
+    """
+
+    path: Path
+    names: list[str]
+    kinds: dict[str, Any]
+    parquet: Any = None
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read the names and types of a file that was checked.
+
+        Raises:
+            DataError: the file is damaged, or of another format than its name says.
+        """
+        with cls(path, [], {}).blaming():
+            parquet = _open_parquet(path) if _is_parquet(path) else None
+            schema = _open_csv(path).schema if parquet is None else parquet.schema_arrow
+            return cls(path, list(schema.names), dict(zip(schema.names, schema.types, strict=True)), parquet)
+
+    @contextmanager
+    def blaming(self) -> Iterator[None]:
+        """Tell a failure of pyarrow on this file as a `DataError`."""
+        from pyarrow import ArrowException
+
+        try:
+            yield
+        except (ArrowException, OSError, UnicodeDecodeError) as broken:
+            if _is_parquet(self.path):
+                raise _unreadable(self.path, "Parquet", "write it again") from broken
+            raise _csv_error(self.path, self.names, broken) from broken
+
+    def batches(self, columns: list[str], *, rows: int = 1 << 18, **convert: Any) -> Any:
+        """Batches of some columns, in this order; `rows` are those of a batch of Parquet, `convert` how CSV is read."""
+        with self.blaming():
+            if self.parquet is not None:
+                return self.parquet.iter_batches(batch_size=rows, columns=columns)
+            return _open_csv(self.path, skip_blank=self._skips_blank, include_columns=columns, **convert)
+
+    @property
+    def _skips_blank(self) -> bool:
+        # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
+        return len(self.names) > 1
+
+    def check_numbers(self, columns: Sequence[str]) -> None:
+        """Refuse columns that hold anything but numbers; of a CSV file, the first text is named."""
+        for name in columns:
+            if not is_numeric(self.kinds[name]):
+                with self.blaming():
+                    first = () if self.parquet is not None else self._first_text(name)
+                raise wrong_kind(name, self.path, str(self.kinds[name]), *first)
+
+    def _first_text(self, name: str) -> tuple[str, int]:
+        """The first value of a CSV file's first block that is not a number, and its row."""
+        import pyarrow as pa
+
+        # As bytes, since the text need not be UTF-8.
+        block = next(iter(self.batches([name], column_types={name: pa.binary()}, strings_can_be_null=True)))
+        texts = ["" if cell is None else cell.decode(errors="replace") for cell in block.column(0).to_pylist()]
+        rows = (i for i, text in enumerate(texts) if text and not is_number(text))
+        first = next(rows, 0)
+        return texts[first], first + 1
+
+    def check_header(self, names: Sequence[str], whose: str, which: str) -> None:
+        """Refuse a first line of numbers: taken for names, a row without a header above it would be lost in silence.
+
+        Args:
+            names: the columns that nobody has named.
+            whose: whose name is missing, in words.
+            which: what may be named instead, in words.
+        """
+        numbers = [name for name in names if self.parquet is None and is_number(name)]
+        if numbers:
+            problem = f"{self.path.name} must have its {whose} in the first line"
+            raise DataError("file", numbers[0], problem, f"add a line above the values, or give {which}")
 
 
-def open_parquet(path: Path) -> Any:
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(".parquet")
+
+
+def _open_parquet(path: Path) -> Any:
     """Open a Parquet file such that reading it in batches holds little more than a batch."""
     from pyarrow import parquet
 
-    with blaming_parquet(path):
-        # A buffer for each page, and none ahead: left to itself, pyarrow holds the whole column.
-        memory = {"pre_buffer": False, "buffer_size": 1 << 20}
-        return parquet.ParquetFile(path, page_checksum_verification=True, **memory)
+    # A buffer for each page, and none ahead: left to itself, pyarrow holds the whole column.
+    memory = {"pre_buffer": False, "buffer_size": 1 << 20}
+    return parquet.ParquetFile(path, page_checksum_verification=True, **memory)
 
 
-@contextmanager
-def blaming_parquet(path: Path) -> Iterator[None]:
-    """Tell a failure of pyarrow on a Parquet file as a `DataError`."""
-    from pyarrow import ArrowException
-
-    try:
-        yield
-    except (ArrowException, OSError, UnicodeDecodeError) as broken:
-        raise _unreadable(path, "Parquet", "write it again") from broken
-
-
-def open_csv(path: Path, *, skip_blank: bool = True, **convert: Any) -> Any:
+def _open_csv(path: Path, *, skip_blank: bool = True, **convert: Any) -> Any:
     """Open a CSV file, packed or not, as a reader of batches with types inferred from its first block."""
     import pyarrow as pa
     from pyarrow import csv
@@ -174,27 +224,10 @@ def open_csv(path: Path, *, skip_blank: bool = True, **convert: Any) -> Any:
     )
 
 
-def read_csv_schema(path: Path) -> tuple[list[str], list[Any]]:
-    """Read the names in a CSV file's header, and the types inferred for them."""
-    with blaming_csv(path):
-        schema = open_csv(path).schema
-        return list(schema.names), list(schema.types)
-
-
-@contextmanager
-def blaming_csv(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Tell a failure of pyarrow on a CSV file with these columns as a `DataError`."""
-    from pyarrow import ArrowException
-
-    try:
-        yield
-    except UnicodeDecodeError as broken:
-        raise DataError("file", str(path), "must be UTF-8 text", "save it with that encoding") from broken
-    except (ArrowException, OSError) as broken:
-        raise _csv_error(path, names, str(broken)) from broken
-
-
-def _csv_error(path: Path, names: Sequence[str], message: str) -> DataError:
+def _csv_error(path: Path, names: Sequence[str], broken: Exception) -> DataError:
+    if isinstance(broken, UnicodeDecodeError):
+        return DataError("file", str(path), "must be UTF-8 text", "save it with that encoding")
+    message = str(broken)
     if "Empty CSV" in message:
         return no_rows(path)
     if ragged := _RAGGED.search(message):
@@ -233,19 +266,6 @@ def is_numeric(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def first_text(path: Path, name: str, *, skip_blank: bool) -> tuple[str, int]:
-    """Find the first value of a CSV file's first block that is not a number, and its row."""
-    import pyarrow as pa
-
-    # As bytes, since the text need not be UTF-8.
-    convert = {"include_columns": [name], "column_types": {name: pa.binary()}, "strings_can_be_null": True}
-    block = next(iter(open_csv(path, skip_blank=skip_blank, **convert)))
-    texts = ["" if cell is None else cell.decode(errors="replace") for cell in block.column(0).to_pylist()]
-    rows = (i for i, text in enumerate(texts) if text and not is_number(text))
-    first = next(rows, 0)
-    return texts[first], first + 1
-
-
 def missing(column: str | None, path: Path, row: int) -> DataError:
     """Blame a row for the value it lacks.
 
@@ -256,15 +276,20 @@ def missing(column: str | None, path: Path, row: int) -> DataError:
     return DataError("column", f"none in row {row}", problem, "fill or remove the rows without one")
 
 
-def wrong_kind(column: str | None, path: Path, kind: str, text: str = "", row: int = 0) -> DataError:
-    """Blame a column that holds no numbers, and the first text in it if that is known.
+def wrong_kind(
+    column: str | None, path: Path, kind: str, text: str = "", row: int = 0, *, names: bool = False
+) -> DataError:
+    """Blame a column that holds no numbers, and the first text in it if that is known; or one that holds no `names`.
 
     >>> wrong_kind("age", Path("people.csv"), "string", "old", 2).value
     "string, first 'old' in row 2"
+    >>> print(wrong_kind("length", Path("people.parquet"), "double", names=True))
+    column length of people.parquet must hold names, whole numbers or dates, got double: choose another column.
     """
-    problem = f"{_named(column, path)} must hold integers, floats or booleans"
+    held = "names, whole numbers or dates" if names else "integers, floats or booleans"
     value = f"{_shown(kind)}, first {_quoted(text)} in row {row}" if row else _shown(kind)
-    return DataError("column", value, problem, "choose another column or convert this one to numbers")
+    way_out = "choose another column" if names else "choose another column or convert this one to numbers"
+    return DataError("column", value, f"{_named(column, path)} must hold {held}", way_out)
 
 
 def no_rows(path: Path) -> DataError:

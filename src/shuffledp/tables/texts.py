@@ -1,6 +1,5 @@
 """A column of words: each different text once, and which of them every row has."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,19 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
-from shuffledp.tables.opening import (
-    blaming_csv,
-    blaming_parquet,
-    by_format,
-    choose_column,
-    missing,
-    no_rows,
-    npy_column,
-    open_csv,
-    parquet_column,
-    read_csv_schema,
-    wrong_kind,
-)
+from shuffledp.tables.opening import OpenTable, choose_column, is_npy, missing, no_rows, npy_column, wrong_kind
 
 LONGEST_TEXT = 1000
 
@@ -53,13 +40,7 @@ def read_texts(path: Path, column: str | None = None, *, blank: str | None = Non
     import pyarrow as pa
     from pyarrow import compute
 
-    asked = column
-    cells, column = by_format(
-        path,
-        npy=lambda: _npy_cells(path, asked),
-        parquet=lambda: _parquet_cells(path, asked),
-        csv=lambda: _csv_cells(path, asked),
-    )
+    cells, column = _npy_cells(path, column) if is_npy(path) else _table_cells(path, column)
     if not len(cells):
         raise no_rows(path)
     if cells.null_count:
@@ -78,32 +59,22 @@ def read_texts(path: Path, column: str | None = None, *, blank: str | None = Non
     return Texts(np.array(words, dtype=np.str_), where)
 
 
-def _csv_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
-    import pyarrow as pa
-
-    names, _ = read_csv_schema(path)
-    name = choose_column(names, column, path)
-    # Empty is missing; NA, null and the like are names as good as any.
-    convert = {"include_columns": [name], "column_types": {name: pa.large_string()}}
-    nulls = {"null_values": [""], "strings_can_be_null": True}
-    with blaming_csv(path, names):
-        # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
-        reader = open_csv(path, skip_blank=len(names) > 1, **convert, **nulls)
-        return _joined(batch.column(0) for batch in reader), name
-
-
-def _parquet_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
+def _table_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
     import pyarrow as pa
     from pyarrow import types
 
-    file, name, kind = parquet_column(path, column)
+    table = OpenTable.open(path)
+    name = choose_column(table.names, column, path)
+    kind = pa.large_string() if table.parquet is None else table.kinds[name]
     kind = kind.value_type if types.is_dictionary(kind) else kind
     tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_temporal)
     if not (any(test(kind) for test in tests) or types.is_null(kind)):
-        raise wrong_words(name, path, str(kind))
-    with blaming_parquet(path):
-        batches = file.iter_batches(columns=[name])
-        return _joined(batch.column(0).cast(kind).cast(pa.large_string()) for batch in batches), name
+        raise wrong_kind(name, path, str(kind), names=True)
+    # Empty is missing; NA, null and the like are names as good as any.
+    batches = table.batches([name], column_types={name: kind}, null_values=[""], strings_can_be_null=True)
+    with table.blaming():
+        pieces = [batch.column(0).cast(kind).cast(pa.large_string()) for batch in batches]
+        return pa.chunked_array(pieces, type=pa.large_string()).combine_chunks(), name
 
 
 def _npy_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
@@ -111,22 +82,5 @@ def _npy_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
 
     values, column = npy_column(path, column)
     if values.dtype.kind not in "biuUM":
-        raise wrong_words(column, path, str(values.dtype))
+        raise wrong_kind(column, path, str(values.dtype), names=True)
     return pa.array(np.asarray(values).astype(np.str_)).cast(pa.large_string()), column
-
-
-def _joined(pieces: Iterator[Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.chunked_array(list(pieces), type=pa.large_string()).combine_chunks()
-
-
-def wrong_words(column: str | None, path: Path, kind: str) -> DataError:
-    """Blame a column that holds no names.
-
-    >>> print(wrong_words("length", Path("people.parquet"), "double"))
-    column length of people.parquet must hold names, whole numbers or dates, got double: choose another column.
-    """
-    blamed = wrong_kind(column, path, kind)
-    problem = blamed.problem.replace("integers, floats or booleans", "names, whole numbers or dates")
-    return DataError("column", blamed.value, problem, "choose another column")

@@ -8,7 +8,8 @@ from shuffledp.errors import ParameterError
 from shuffledp.experiments.survey import table5
 from shuffledp.experiments.survey.comparison import TABLES, compare, measure_row
 from shuffledp.experiments.survey.measuring import Effort, Setting
-from shuffledp.experiments.survey.page import page, panels
+from shuffledp.experiments.survey.page import page
+from shuffledp.experiments.survey.picture import panels
 from shuffledp.privacy import Privacy
 
 TARGET = Privacy(1, 1e-6)

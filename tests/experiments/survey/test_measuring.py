@@ -10,14 +10,11 @@ from shuffledp.experiments.survey.measuring import (
     Effort,
     Setting,
     fewest_users,
-    fitted,
-    line_of,
     mean_of,
-    quantile_of,
     root_mean_square,
     shares_of,
 )
-from shuffledp.experiments.survey.results import Measured
+from shuffledp.experiments.survey.results import Line, Measured
 from shuffledp.privacy import Privacy
 
 SETTING = Setting(privacy=Privacy(1, 1e-6), effort=Effort.quick, seed=3)
@@ -33,7 +30,6 @@ def _covered(make, truth: float, draws: int = 400) -> float:
     [
         (lambda g: root_mean_square(g.normal(0, 3, 300)), 3.0),
         (lambda g: mean_of(g.exponential(2, 200)), 2.0),
-        (lambda g: quantile_of(g.random(200), 0.9), 0.9),
     ],
 )
 def test_intervals_cover_what_they_say(make, truth: float) -> None:
@@ -70,11 +66,12 @@ def test_nobody_is_needed_where_one_cannot_fail() -> None:
 
 def test_exponents() -> None:
     points = [Measured(value=5 * x**0.75, low=1, high=1, runs=1) for x in (10.0, 100.0, 1000.0)]
-    found = fitted([10, 100, 1000], points, 0.75)
-    assert (found.value, found.low, found.high) == (pytest.approx(0.75),) * 3 and found.claimed == 0.75
-    assert line_of("local", "a", "users", [1, 2], points[:2]).exponent is None
-    with pytest.raises(ParameterError, match="points"):
-        fitted([1, 2], points[:2])
+    found = Line("local", "a", "users", [10, 100, 1000], points, claimed=0.75).exponent
+    assert found is not None and found.claimed == 0.75
+    assert (found.value, found.low, found.high) == (pytest.approx(0.75),) * 3
+    assert Line("local", "a", "users", [1, 2], points[:2]).exponent is None
+    at_zero = Measured(value=0.0, low=0, high=0, runs=1)
+    assert Line("local", "a", "users", [10, 100, 1000], [at_zero, *points[:2]]).exponent is None
 
 
 def test_a_purpose_has_its_own_randomness_and_keeps_it() -> None:

@@ -13,6 +13,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
 from shuffledp.protocols.distribution_test import UniformityTest
 from shuffledp.protocols.ledger_entries import entry_of
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 from shuffledp.testing.statistics import assert_same_law
@@ -64,7 +65,7 @@ def test_any_way_to_cut_a_batch_gives_the_same_verdict(method: str, size: int) -
     reports = plan.randomize(np.arange(300) % size, bits=RandomBits.seeded(1))
     labels = [None] * 3 if reports.labels is None else np.array_split(reports.labels, 3)
     pieces = zip(np.array_split(reports.payloads, 3), (300, 0, 0), labels, strict=True)
-    merged = plan.merge([plan.tally(Batch(*piece)) for piece in pieces])
+    merged = Tally.merge([plan.tally(Batch(*piece)) for piece in pieces])
     assert plan.estimate(merged) == plan.analyze(Batch(reports.payloads, 300, reports.labels))
 
 
@@ -79,7 +80,9 @@ def test_an_audit_stands_and_refutes_a_twin(method: str) -> None:
 def test_privacy_is_data(method: str) -> None:
     plan = UniformityTest.plan(**ASKED, method=method, honest_fraction=0.9)
     guarantee = plan.guarantee()
-    assert guarantee.delta == plan.document()["delta_proved"] <= TARGET.delta and guarantee.pair.describe().startswith("P")
+    assert guarantee.delta == plan.document()["delta_proved"] <= TARGET.delta and guarantee.pair.describe().startswith(
+        "P"
+    )
     everybody, fewer = (plan.epsilon_with(fraction) for fraction in (0.9, 0.5))
     assert everybody <= TARGET.epsilon < fewer
     assert entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC)).fingerprint == plan.fingerprint
@@ -118,3 +121,29 @@ def test_the_family_is_in_the_catalogue_and_keeps_to_limits() -> None:
         UniformityTest.plan(**ASKED, constants="paper")
     with pytest.raises(ParameterError, match="distance"):
         UniformityTest.plan(users=300, privacy=TARGET, categories=6)
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "value"),
+    [
+        ("decoys", "against", 0),
+        ("decoys", "against", "many"),
+        ("compressed", "group_count", 4.0),
+        ("compressed", "group_count", "4"),
+        ("compressed", "public_seed", 1.5),
+        ("rows", "distance", [0.4]),
+        ("rows", "false_alarm", "rarely"),
+        ("rows", "certificate", ["proved"]),
+    ],
+)
+def test_a_document_with_a_value_of_another_kind_is_refused_in_one_sentence(method: str, key: str, value) -> None:
+    document = json.loads(json.dumps(UniformityTest.plan(**ASKED, method=method).document()))
+    with pytest.raises(ParameterError, match=f"^{key} must .*[.]$"):
+        plan_from_document({**document, "domain": {**document["domain"], key: value}})
+
+
+def test_noise_for_other_bins_is_refused() -> None:
+    document = UniformityTest.plan(**ASKED, method="decoys").document()
+    for bins in (5, 7, "six", None):
+        with pytest.raises(ParameterError):
+            plan_from_document({**document, "noise": {**document["noise"], "bins": bins}})

@@ -13,8 +13,10 @@ from shuffledp.accounting.differences import negative_binomial_masses
 from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError
+from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.histogram.correlated import HistogramCorrelated
+from shuffledp.protocols.plan import changed
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 from shuffledp.testing.protocols import check_protocol
@@ -124,3 +126,36 @@ def test_many_users_message_by_message() -> None:
     values = np.arange(100_000) % 900
     estimate = simulate(plan, values, bits=RandomBits.seeded(1))
     assert np.abs(estimate.value - plan.true_value(values)).max() <= 1.5 * estimate.bound
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+def test_a_client_that_sends_all_its_messages_to_one_bin_moves_that_bin_as_said(sign: int) -> None:
+    """A category's plus one is the message 2 c + 1 and its minus one 2 c; all others of the client's bins stay.
+
+    Only minus ones are the worst: its own plus one is gone, and as many minus ones as are taken from one user came.
+    """
+    plan = HistogramCorrelated.plan(users=200, privacy=TARGET, categories=3)
+    honest = np.full(200, 2 * 1 + 1, dtype=np.uint8)
+    lied = np.concatenate((honest[1:], np.full(plan.messages_per_user_max, 2 * 1 + sign, dtype=np.uint8)))
+    moved = plan.analyze(Batch(lied, 200)).value - plan.analyze(Batch(honest, 200)).value
+    assert moved[0] == moved[2] == 0
+    assert abs(moved[1]) <= plan.influence == plan.messages_per_user_max + 1
+    assert moved[1] == (plan.messages_per_user_max - 1 if sign else -plan.influence)
+    assert f"at most {plan.influence:,.0f}" in plan.lying_client and not plan.warnings
+
+
+def test_no_client_reports_more_than_its_lie_is_bounded_by() -> None:
+    """What is taken from one user is what honest ones may send: reports are cut, and their cut costs delta."""
+    plan = HistogramCorrelated.plan(users=30, privacy=Privacy(2, 1e-3), categories=4)
+    sizes = plan.randomize(np.arange(300) % 4, bits=RandomBits.seeded(1)).sizes
+    assert sizes.max() <= plan.messages_per_user_max
+    short = changed(plan, most_noise=1, most_pairs=1)
+    assert short.randomize(np.arange(300) % 4, bits=RandomBits.seeded(1)).sizes.max() == short.messages_per_user_max
+    assert short.delta_terms(2.0, 30)[1].value > plan.delta_terms(2.0, 30)[1].value
+
+
+def test_a_message_of_no_category_is_dropped_and_widens_the_bound() -> None:
+    plan = HistogramCorrelated.plan(users=200, privacy=TARGET, categories=3)
+    found = plan.analyze(Batch(np.append(np.ones(200, dtype=np.uint8), np.uint8(plan.alphabet_size)), 200))
+    assert found.dropped == 1 and found.bound == plan.error_bound + plan.message_influence
+    assert found.value.tolist() == [200.0, 0.0, 0.0]

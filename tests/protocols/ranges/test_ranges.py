@@ -16,7 +16,7 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import plan_from_document
-from shuffledp.protocols.domains.axes import Axis, as_axes
+from shuffledp.protocols.domains.axes import Axes, Axis, as_axes
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.ranges.bounds import DecoyWeights, every_sum_bound, one_sum_bound
@@ -277,7 +277,7 @@ def test_rectangles() -> None:
 def test_domains() -> None:
     assert as_axes((0, 9)) == (Axis(0, 9),)
     assert Axis(0.0, 10.0, 5).encode([0.0, 1.99, 2.0, 10.0]).tolist() == [0, 0, 1, 4]
-    assert Axis(-3, 3).clip([-5, 0, 9])[1] == 2
+    assert Axes((Axis(-3, 3),)).clip_own_values([-5, 0, 9])[1] == 2
     for bad in ((5, 5), (0.5, 3), (0, 1, 1), (0, float("nan"))):
         with pytest.raises(ParameterError):
             as_axes(bad)

@@ -2,18 +2,18 @@
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.common import fitted_slope
-from shuffledp.experiments.survey.results import FittedPower, Line, Measured, Model
+from shuffledp.experiments.survey.results import Line, Measured, Model
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 
@@ -88,56 +88,22 @@ def mean_of(values: ArrayLike) -> Measured:
     return Measured(value=value, low=value - width, high=value + width, runs=array.size)
 
 
-def quantile_of(values: ArrayLike, level: float) -> Measured:
-    """A quantile between the order statistics that enclose it with probability 95%, or the extremes if none do.
-
-    >>> quantile_of(range(1, 101), 0.5).value
-    50.5
-    """
-    array = np.sort(np.asarray(values, dtype=np.float64))
-    low, high = (int(stats.binom.ppf(part, array.size, level)) for part in (0.025, 0.975))
-    return Measured(
-        value=float(np.quantile(array, level)),
-        low=float(array[max(0, low - 1)]),
-        high=float(array[min(array.size - 1, high)]),
-        runs=array.size,
-    )
+def sampled_error(plan: Any, values: ArrayLike, truth: float, runs: int, **coins: Any) -> Measured:
+    """The root mean square error of so many estimates that are drawn from a plan's own law, with these coins."""
+    return root_mean_square([plan.sample_estimate(values, **coins).value - truth for _ in range(runs)])
 
 
-def fitted(x: Sequence[float], points: Sequence[Measured], claimed: float | None = None) -> FittedPower:
-    """Least squares on logarithms.
-
-    >>> fitted([1, 10, 100], [Measured(value=v, low=v, high=v, runs=1) for v in (2.0, 20.0, 200.0)]).value.__round__(6)
-    1.0
-    """
-    if len(x) < 3 or any(point.value <= 0 for point in points):
-        raise ParameterError("points", len(x), "must be three or more, above 0", "measure more")
-    fit = fitted_slope(x, [point.value for point in points])
-    return FittedPower(value=fit.slope, low=fit.low, high=fit.high, claimed=claimed)
+Arm = tuple[Model, str, float | None]
+"""What a line is drawn of: the model, the protocol's name, and the survey's exponent."""
 
 
-def line_of(
-    model: Model,
-    name: str,
-    against: str,
-    x: Sequence[float],
-    points: Sequence[Measured],
-    *,
-    claimed: float | None = None,
-    measures: str = "error",
-    bounds: Sequence[float] = (),
-) -> Line:
-    """A line with its exponent; none where there are too few points, or one that is not above 0."""
-    fits = len(x) >= 3 and all(point.value > 0 for point in points)
-    return Line(
-        model=model,
-        name=name,
-        against=against,
-        x=tuple(float(each) for each in x),
-        points=tuple(points),
-        exponent=fitted(x, points, claimed) if fits else None,
-        measures=measures,
-        bounds=tuple(bounds),
+def lines_of(
+    against: str, x: Sequence[float], found: Iterable[Iterable[Measured]], arms: Sequence[Arm], measures: str = "error"
+) -> tuple[Line, ...]:
+    """A line an arm, from what was found at each x: a number an arm, in the arms' order."""
+    return tuple(
+        Line(model, name, against, x, points, measures, claimed=claimed)
+        for (model, name, claimed), points in zip(arms, zip(*found, strict=True), strict=True)
     )
 
 
@@ -158,35 +124,43 @@ def fewest_users(
     """
     known: dict[int, float] = {}
 
-    def users_at(step: int) -> int:
+    def size_at(step: int) -> int:
         return max(smallest, round(start * 2 ** (step / steps)))
 
     def rate(step: int) -> float:
         if step not in known:
-            if users_at(step) > most:
-                raise ParameterError("users", users_at(step), f"must be at most {most:,}", "ask for less")
-            known[step] = successes(users_at(step)) / runs
+            if size_at(step) > most:
+                raise ParameterError("users", size_at(step), f"must be at most {most:,}", "ask for less")
+            known[step] = successes(size_at(step)) / runs
         return known[step]
 
     # Doubling, up or down, until the rate crosses; then bisection on the grid.
     low = high = 0
     while rate(high) < target:
         low, high = high, high + steps
-    while rate(low) >= target and users_at(low) > smallest:
+    while rate(low) >= target and size_at(low) > smallest:
         low, high = low - steps, min(low, high)
     if rate(low) >= target:
-        return Measured(value=float(users_at(low)), low=float(smallest), high=float(users_at(low)), runs=runs)
+        return Measured(value=float(size_at(low)), low=float(smallest), high=float(size_at(low)), runs=runs)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if rate(middle) < target else (low, middle)
     part = (target - rate(low)) / (rate(high) - rate(low))
-    value = users_at(low) * (users_at(high) / users_at(low)) ** part
+    value = size_at(low) * (size_at(high) / size_at(low)) ** part
     below, above = low, high
-    while _wilson(rate(below), runs)[1] >= target and low - below < _WIDEST * steps and users_at(below) > smallest:
+    while _wilson(rate(below), runs)[1] >= target and low - below < _WIDEST * steps and size_at(below) > smallest:
         below -= 1
     while _wilson(rate(above), runs)[0] <= target and above - high < _WIDEST * steps:
         above += 1
-    return Measured(value=value, low=float(users_at(below)), high=float(users_at(above)), runs=runs)
+    return Measured(value=value, low=float(size_at(below)), high=float(size_at(above)), runs=runs)
+
+
+def users_at(
+    setting: Setting, places: Iterable[int], successes: Callable[..., int], runs: int, target: float
+) -> list[Measured]:
+    """The fewest users at each place, where `successes(place, users, runs)` counts the runs that end right."""
+    asked: dict[str, Any] = {"target": target, "start": 50, "steps": setting.steps}
+    return [fewest_users(partial(successes, place, runs=runs), runs, **asked) for place in places]
 
 
 def _wilson(rate: float, runs: int) -> tuple[float, float]:

@@ -5,21 +5,14 @@ at 1. One round: nobody knows where to look in the second permutation before the
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shuffledp.errors import InfeasibleError
-from shuffledp.experiments.pointer_chasing import PointerChasing, universe_size
-from shuffledp.experiments.pointers import measured_success
+from shuffledp.experiments.pointer_chasing import fullest, universe_size
+from shuffledp.experiments.pointers import measured_shuffle_success
 from shuffledp.experiments.survey.measuring import Setting
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 TARGET = 0.9
-
-
-def _both_found(estimates: NDArray[np.float64], first: int, second: int) -> bool:
-    half = estimates.size // 2
-    return int(np.argmax(estimates[:half])) == first and int(np.argmax(estimates[half:])) == second
 
 
 def shuffle_successes(setting: Setting, method: str, length: int, users: int, runs: int) -> int:
@@ -27,26 +20,22 @@ def shuffle_successes(setting: Setting, method: str, length: int, users: int, ru
 
     Reference: [004] Theorem 18 (Balcer, Cheu 2020).
     """
-    try:
-        plan = PointerChasing.plan(users=users, privacy=setting.privacy, length=length, method=method)
-    except InfeasibleError:
-        return 0  # too few to be private by this method
-    return measured_success(plan, runs=runs, seed=setting.number("pointers", method, length, users))
+    seed = setting.number("pointers", method, length, users)
+    return measured_shuffle_success(length, users, setting.privacy, method, runs=runs, seed=seed)[0]
 
 
 def central_successes(setting: Setting, length: int, users: int, runs: int) -> int:
     """By a curator's histogram over all permutations."""
     size = universe_size(length)
-    curator = CuratorHistogram.plan(privacy=setting.privacy, bins=size)
+    curator = CuratorHistogram(privacy=setting.privacy, bins=size)
     generator = setting.generator("central pointers", length, users)
     found = 0
     for _ in range(runs):
-        first, second = (int(generator.integers(size // 2)) for _ in range(2))
+        first, second = (part * size // 2 + int(generator.integers(size // 2)) for part in range(2))
         holds_first = int(generator.binomial(users, 0.5))
         counts = np.zeros(size, dtype=np.int64)
-        counts[first], counts[size // 2 + second] = holds_first, users - holds_first
-        noisy = curator.sample_estimate(counts, generator=generator).astype(np.float64)
-        found += _both_found(noisy, first, second)
+        counts[first], counts[second] = holds_first, users - holds_first
+        found += fullest(curator.sample_estimate(counts, generator=generator)) == (first, second)
     return found
 
 
@@ -70,7 +59,7 @@ def _plurality(setting: Setting, length: int, users: int, generator: np.random.G
     if users == 0:
         return int(generator.integers(length)) == 0
     # Bits of a unary encoding are independent, so that each bin's law is that of all of them together.
-    local = OptimizedUnary(users=users, privacy=setting.privacy, bins=length)
+    local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=length)
     counts = np.zeros(length, dtype=np.int64)
     counts[0] = users
     return int(np.argmax(local.sample_estimate(counts, generator=generator))) == 0

@@ -1,7 +1,10 @@
 """What a table's measurement is: numbers with intervals, lines with fitted exponents, rows as data."""
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import InitVar, asdict, dataclass, field
 from typing import Any, Literal
+
+from shuffledp.experiments.common import fitted_slope
 
 Model = Literal["local", "shuffle", "central"]
 MODELS: tuple[Model, ...] = ("local", "shuffle", "central")
@@ -54,19 +57,34 @@ class FittedPower:
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Line:
-    """One protocol's error or sample size against one quantity."""
+    """One protocol's error or sample size against one quantity, with its exponent by least squares on logarithms.
+
+    >>> points = [Measured(value=v, low=v, high=v, runs=1) for v in (2.0, 20.0, 200.0)]
+    >>> Line("local", "noise", "users", (1, 10, 100), points, claimed=1.0).power
+    '1.00'
+    """
 
     model: Model
     name: str
     against: str
-    x: tuple[float, ...]
-    points: tuple[Measured, ...]
-    exponent: FittedPower | None = None
+    x: Sequence[float]
+    points: Sequence[Measured]
+    exponent: FittedPower | None = field(init=False, default=None)
+    """None where there are too few points, or one that is not above 0."""
     measures: str = "error"
-    bounds: tuple[float, ...] = ()
+    bounds: Sequence[float] = ()
     """What is proved of each point; empty where nothing is."""
+    claimed: InitVar[float | None] = None
+    """The survey's exponent, if it gives a power."""
+
+    def __post_init__(self, claimed: float | None) -> None:
+        object.__setattr__(self, "x", tuple(map(float, self.x)))
+        if len(self.x) >= 3 and all(point.value > 0 for point in self.points):
+            fit = fitted_slope(self.x, [point.value for point in self.points])
+            power = FittedPower(value=fit.slope, low=fit.low, high=fit.high, claimed=claimed)
+            object.__setattr__(self, "exponent", power)
 
     @property
     def power(self) -> str:
@@ -79,6 +97,11 @@ class Line:
 
 
 Cell = Measured | float | int | str | None
+
+
+def number(cell: Cell) -> float:
+    """What was measured, or what is claimed, without its interval."""
+    return cell.value if isinstance(cell, Measured) else float(cell)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

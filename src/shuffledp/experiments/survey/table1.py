@@ -1,7 +1,8 @@
 """Table 1: what local protocols must have, and what shuffle protocols do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -9,21 +10,22 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.experiments.pointer_chasing import universe_size
 from shuffledp.experiments.survey import pointers, uniformity
 from shuffledp.experiments.survey.measuring import (
+    Arm,
     Effort,
     Setting,
-    fewest_users,
-    line_of,
+    lines_of,
     mean_of,
-    root_mean_square,
+    sampled_error,
     shares_of,
+    users_at,
 )
-from shuffledp.experiments.survey.results import Line, Measured, Row, Table, figure
+from shuffledp.experiments.survey.results import Line, Measured, Model, Row, Table, figure
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local import LocalRandomizedResponse
-from shuffledp.references.local_histograms import OptimizedUnary
+from shuffledp.references.local_histograms import LocalHistogram
 
 NUMBER = 1
 TITLE = "Local and shuffle: four problems that part the two models"
@@ -39,36 +41,29 @@ def binary_sums(setting: Setting) -> Row:
     """The error of a count against the number of users."""
     sizes = setting.pick([30, 100, 300], [100, 1000, 10_000, 100_000], [100, 1000, 10_000, 100_000, 1_000_000])
     runs = setting.pick(60, 300, 1000)
-    points: dict[str, list[Measured]] = {"local": [], "rr": [], "shares": [], "central": []}
-    for users in sizes:
+
+    def errors(users: int) -> Iterator[Measured]:
         values = (np.arange(users) % 3 == 0).astype(np.uint8)
-        truth = float(values.sum())
-        generator = setting.generator("sums", users)
+        truth, generator = float(values.sum()), setting.generator("sums", users)
         local = LocalRandomizedResponse(users=users, privacy=setting.privacy)
-        curator = CuratorDiscreteLaplace(privacy=setting.privacy)
-        points["local"].append(
-            root_mean_square([local.sample_estimate(values, generator=generator).value - truth for _ in range(runs)])
-        )
-        points["central"].append(
-            root_mean_square([curator.sample_estimate(values, generator=generator).value - truth for _ in range(runs)])
-        )
+        yield sampled_error(local, values, truth, runs, generator=generator)
         for method in ("rr", "shares"):
             plan = BinarySum.plan(users=users, privacy=setting.privacy, method=method)
-            bits = setting.bits("sums", method, users)
-            points[method].append(
-                root_mean_square([plan.sample_estimate(values, bits=bits).value - truth for _ in range(runs)])
-            )
-    lines = (
-        line_of("local", "randomized response", "users", sizes, points["local"], claimed=0.5),
-        line_of("shuffle", "randomized response, shuffled", "users", sizes, points["rr"], claimed=0.0),
-        line_of("shuffle", "shares of discrete Laplace noise", "users", sizes, points["shares"], claimed=0.0),
-        line_of("central", "discrete Laplace", "users", sizes, points["central"]),
-    )
+            yield sampled_error(plan, values, truth, runs, bits=setting.bits("sums", method, users))
+        curator = CuratorDiscreteLaplace(privacy=setting.privacy)
+        yield sampled_error(curator, values, truth, runs, generator=generator)
+
+    arms: list[Arm] = [
+        ("local", "randomized response", 0.5),
+        ("shuffle", "randomized response, shuffled", 0.0),
+        ("shuffle", "shares of discrete Laplace noise", 0.0),
+        ("central", "discrete Laplace", None),
+    ]
     return Row(
         name="Binary sums: error",
         survey={"Local": "Ω(√n / ε)", "Shuffle": "O(1/ε)"},
         source="[15, 19] and [9, 27]; randomized response: Theorem 10",
-        lines=lines,
+        lines=lines_of("users", sizes, map(errors, sizes), arms),
     )
 
 
@@ -80,26 +75,17 @@ def histograms(setting: Setting) -> Row:
     # Chosen once, in the middle: choosing asks every method for a plan.
     best = Histogram.plan(users=users_fixed, privacy=setting.privacy, categories=bins_fixed).method
     lines: list[Line] = []
-    for against, grid in (
-        ("users", [(users, bins_fixed) for users in users_tried]),
-        ("bins", [(users_fixed, bins) for bins in bins_tried]),
+    for against, x, grid, claimed in (
+        ("users", users_tried, [(users, bins_fixed) for users in users_tried], 0.5),
+        ("bins", bins_tried, [(users_fixed, bins) for bins in bins_tried], None),
     ):
-        x = [users if against == "users" else bins for users, bins in grid]
-        found = [_worst_bins(setting, best, users, bins) for users, bins in grid]
-        claims = {"local": 0.5 if against == "users" else None, "shuffle": 0.0, "central": None}
-        methods = list(dict.fromkeys(method for _, method in found))
-        names = {
-            "local": "optimized unary encoding",
-            "shuffle": f"{' and '.join(methods)}, the best here",
-            "central": "discrete Laplace",
-        }
-        for model in ("local", "shuffle", "central"):
-            points = [each[model] for each, _ in found]
-            lines.append(
-                line_of(
-                    model, names[model], against, x, points, claimed=claims[model], measures="error of the worst bin"
-                )
-            )
+        found, methods = zip(*(_worst_bins(setting, best, users, bins) for users, bins in grid), strict=True)
+        arms: list[Arm] = [
+            ("local", "optimized unary encoding", claimed),
+            ("shuffle", f"{' and '.join(dict.fromkeys(methods))}, the best here", 0.0),
+            ("central", "discrete Laplace", None),
+        ]
+        lines += lines_of(against, x, found, arms, "error of the worst bin")
     return Row(
         name="d-bin histograms: ℓ∞ error",
         survey={"Local": "Ω(√(n log d) / ε)", "Shuffle": "O(log(1/δ) / ε²)"},
@@ -113,53 +99,43 @@ def histograms(setting: Setting) -> Row:
     )
 
 
-def _worst_bins(setting: Setting, method: str, users: int, bins: int) -> tuple[dict[str, Measured], str]:
+def _worst_bins(setting: Setting, method: str, users: int, bins: int) -> tuple[list[Measured], str]:
+    """The local, the shuffle and the central model's error of the worst bin, and the shuffle's method."""
     counts = shares_of(users, 1 / np.arange(1.0, bins + 1))
     values = np.repeat(np.arange(bins), counts)
     generator, bits = setting.generator("worst", users, bins), setting.bits("worst", users, bins)
+    asked: dict[str, Any] = {"users": users, "privacy": setting.privacy, "categories": bins}
     try:
-        plan = Histogram.plan(users=users, privacy=setting.privacy, categories=bins, method=method)
+        plan = Histogram.plan(**asked, method=method)
     except InfeasibleError:
-        plan = Histogram.plan(users=users, privacy=setting.privacy, categories=bins)
-    curator = CuratorHistogram.plan(privacy=setting.privacy, bins=bins)
-    local = OptimizedUnary(users=users, privacy=setting.privacy, bins=bins)
-    drawn: dict[str, list[float]] = {"local": [], "shuffle": [], "central": []}
-    for _ in range(setting.pick(10, 20, 100)):
-        for model, estimate in (
-            ("local", local.sample_estimate(counts, generator=generator)),
-            ("shuffle", plan.sample_estimate(values, bits=bits).value),
-            ("central", curator.sample_estimate(counts, generator=generator)),
-        ):
-            drawn[model].append(float(np.abs(estimate - counts).max()))
-    return {model: mean_of(errors) for model, errors in drawn.items()}, plan.method
+        plan = Histogram.plan(**asked)
+    curator = CuratorHistogram(privacy=setting.privacy, bins=bins)
+    local = LocalHistogram(encoding="optimized-unary", users=users, privacy=setting.privacy, bins=bins)
+    errors = [
+        [
+            float(np.abs(local.sample_estimate(counts, generator=generator) - counts).max()),
+            float(np.abs(plan.sample_estimate(values, bits=bits).value - counts).max()),
+            float(np.abs(curator.sample_estimate(counts, generator=generator) - counts).max()),
+        ]
+        for _ in range(setting.pick(10, 20, 100))
+    ]
+    return [mean_of(each) for each in zip(*errors, strict=True)], plan.method
 
 
 def uniformity_tests(setting: Setting) -> Row:
     """The users that a uniformity test needs, against the bins."""
-    bins_tried = setting.pick([4, 8, 16], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
-    runs = setting.pick(20, 60, 300)
-    lines = []
-    for model, name, claimed in (
-        ("local", "a noisy bit about a random half of the bins", 1.0),
-        ("shuffle", "", 2 / 3),
-        ("central", "a curator's distance from uniform", 0.5),
-    ):
-        points = []
-        for bins in bins_tried:
-            method = uniformity.Contest(setting, bins).shuffle_method()
-            name = f"squares of the histogram by {method}" if model == "shuffle" else name
-            points.append(uniformity.users_needed(setting, bins, model, runs))
-        lines.append(line_of(model, name, "bins", bins_tried, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
+    lines = uniformity.contest_lines(setting, "local", "shuffle", "central")
     if setting.effort is not Effort.quick:
+        bins_tried, runs = uniformity.sizes_and_runs(setting)
         fewer = bins_tried[:3] if setting.effort is Effort.normal else bins_tried
-        points = [uniformity.declared_users_needed(setting, bins, runs) for bins in fewer]
-        name = "collisions, with declared errors"
-        lines.append(line_of("shuffle", name, "bins", fewer, points, claimed=2 / 3, measures="users needed"))
+        found = ([uniformity.declared_users_needed(setting, bins, runs)] for bins in fewer)
+        arm: Arm = ("shuffle", "collisions, with declared errors", 2 / 3)
+        lines += lines_of("bins", fewer, found, [arm], "users needed")
     return Row(
         name="α-uniformity testing: sample complexity",
         survey={"Local": "Ω(d / α²ε²)", "Shuffle": "O(d^(2/3)/α^(4/3)ε^(2/3) + √d/αε + √d/α²)"},
         source="[1] and [27]",
-        lines=tuple(lines),
+        lines=lines,
         notes=(
             f"α = {uniformity.DISTANCE}. Measured is the core tester, whose exponent is 3/4 where noise dominates and "
             "1/2 where chance does; the survey's 2/3 needs its domain compression on top, which the test with declared "
@@ -175,25 +151,18 @@ def pointer_chasing(setting: Setting) -> Row:
     further = setting.pick([6], [16, 32, 64], [16, 32, 64, 128])
     runs = setting.pick(20, 80, 300)
     method = Histogram.plan(users=100, privacy=setting.privacy, categories=universe_size(lengths[-1])).method
-    counts: dict[str, Callable[[int, int], int]] = {
-        "local": lambda length, users: pointers.local_successes(setting, length, users, runs),
-        "shuffle": lambda length, users: pointers.shuffle_successes(setting, method, length, users, runs),
-        "zsum": lambda length, users: pointers.shuffle_successes(setting, "zsum", length, users, runs),
-        "central": lambda length, users: pointers.central_successes(setting, length, users, runs),
-    }
+    by = partial(pointers.shuffle_successes, setting)
+    arms: list[tuple[Model, str, float | None, Callable[..., int]]] = [
+        ("local", "one round of unary encodings", 1.0, partial(pointers.local_successes, setting)),
+        ("shuffle", f"the histogram of all permutations by {method}", 0.0, partial(by, method)),
+        ("shuffle", "the survey's histogram, by zsum", 0.0, partial(by, "zsum")),
+        ("central", "a curator's histogram of all permutations", None, partial(pointers.central_successes, setting)),
+    ]
     lines = []
-    for model, asked, name, claimed in (
-        ("local", "local", "one round of unary encodings", 1.0),
-        ("shuffle", "shuffle", f"the histogram of all permutations by {method}", 0.0),
-        ("shuffle", "zsum", "the survey's histogram, by zsum", 0.0),
-        ("central", "central", "a curator's histogram of all permutations", None),
-    ):
+    for model, name, claimed, successes in arms:
         x = [*lengths, *further] if model == "local" else lengths
-        points = [
-            fewest_users(partial(counts[asked], length), runs, target=pointers.TARGET, start=50, steps=setting.steps)
-            for length in x
-        ]
-        lines.append(line_of(model, name, "length", x, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
+        points = users_at(setting, x, successes, runs, pointers.TARGET)
+        lines.append(Line(model, name, "length", x, points, claimed=claimed, measures="users needed"))
     return Row(
         name="(2, ℓ)-pointer chasing: sample complexity",
         survey={"Local": "Ω(ℓ)", "Shuffle": "O(log(1/δ) / ε²)"},

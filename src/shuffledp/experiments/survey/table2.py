@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import InfeasibleError
-from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of, root_mean_square
-from shuffledp.experiments.survey.results import Cell, Line, Measured, Row, Table, figure
+from shuffledp.experiments.survey.measuring import Setting, mean_of, sampled_error
+from shuffledp.experiments.survey.results import Cell, Line, Measured, Row, Table, figure, number
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
@@ -20,6 +20,7 @@ HOW = (
     "means that a sum of 0 was answered by exactly 0 in every run. The exponent is of 1/ε, down to a quarter of ε, δ "
     "and users as they are."
 )
+_COLUMNS = ("Error", "Messages per user", "Advantage over RR")
 _CLAIMS: dict[str, tuple[str, str, str, str, float | None]] = {
     "rr": ("O(√log(1/δ) / ε)", "1", "one message", "[25], Theorem 10", 1.0),
     "zsum": ("O(log(1/δ) / ε²)", "2", "if the sum is 0, the estimate is 0 with probability 1", "[7]", 2.0),
@@ -40,7 +41,7 @@ _CLAIMS: dict[str, tuple[str, str, str, str, float | None]] = {
 def method_row(setting: Setting, method: str) -> Row:
     """One method at three epsilons."""
     users, runs = setting.pick(100, 1000, 1000), setting.pick(60, 400, 4000)
-    error, messages, advantage, source, claimed = _CLAIMS.get(method, ("", "", "not in the survey", "", None))
+    *said, source, claimed = _CLAIMS.get(method, ("", "", "not in the survey", "", None))
     # Two thirds: a count that is kept at 0 where it is small must be large enough at every epsilon.
     values = (np.arange(users) % 3 > 0).astype(np.uint8)
     truth = float(values.sum())
@@ -55,26 +56,22 @@ def method_row(setting: Setting, method: str) -> Row:
         except InfeasibleError as refusal:
             notes.append(f"Refuses ε = {epsilon:g}: {refusal}")
             continue
-        bits = setting.bits("method", method, factor)
-        measured = root_mean_square([plan.sample_estimate(values, bits=bits).value - truth for _ in range(runs)])
         x.append(1 / epsilon)
-        points.append(measured)
+        points.append(sampled_error(plan, values, truth, runs, bits=setting.bits("method", method, factor)))
         bounds.append(plan.standard_error)
-        if factor == 1 and plan.keeps_zero:
-            notes.append(
-                "A small sum is answered 0: the error claimed is of sums that are large enough to be told from it."
-            )
         if factor == 1:
-            cells = _cells(setting, plan, measured, values)
-    lines: tuple[Line, ...] = ()
-    if len(x) >= 3:
-        lines = (line_of("shuffle", method, "1/ε", x, points, claimed=claimed, bounds=bounds),)
+            cells = _cells(setting, plan, points[-1], values)
+            if plan.keeps_zero:
+                notes.append(
+                    "A small sum is answered 0: the error claimed is of sums that are large enough to be told from it."
+                )
+    line = Line("shuffle", method, "1/ε", x, points, claimed=claimed, bounds=bounds)
     return Row(
         name=method,
-        survey={"Error": error, "Messages per user": messages, "Advantage over RR": advantage},
+        survey=dict(zip(_COLUMNS, said, strict=True)),
         source=source,
         cells=cells,
-        lines=lines,
+        lines=(line,) if len(x) >= 3 else (),
         notes=tuple(notes),
     )
 
@@ -104,27 +101,19 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     """The table, and what one sees in it."""
     unseen = Row(
         name="Cheu-Yan",
-        survey={
-            "Error": "O(1/ε)",
-            "Messages per user": "Õ(poly(n, 1/ε))",
-            "Advantage over RR": "δ = 0 and optimal error",
-        },
+        survey=dict(zip(_COLUMNS, ("O(1/ε)", "Õ(poly(n, 1/ε))", "δ = 0 and optimal error"), strict=True)),
         source="[27]",
         notes=("Not measured: its messages, of the order of n^2.5 a user, are too many to be sent.",),
     )
     found = {row.name: row.cells for row in rows if row.cells}
-    best = min(found, key=lambda name: _value(found[name]["error"]))
-    worst = max(found, key=lambda name: _value(found[name]["error"]))
+    errors = {name: number(cells["error"]) for name, cells in found.items()}
+    best, worst = (chosen(errors, key=lambda name: errors[name]) for chosen in (min, max))
     keeps = [name for name, cells in found.items() if cells["zero kept"] == "yes"]
     pure = [name for name, cells in found.items() if cells["δ"] == 0]
     sees = (
-        f"The least error is that of {best}, {figure(_value(found[best]['error']))}, the largest that of {worst}, "
-        f"{figure(_value(found[worst]['error']))}. An empty count stays 0 by {' and '.join(keeps) or 'none'}; δ is 0 "
+        f"The least error is that of {best}, {figure(errors[best])}, the largest that of {worst}, "
+        f"{figure(errors[worst])}. An empty count stays 0 by {' and '.join(keeps) or 'none'}; δ is 0 "
         f"by {' and '.join(pure) or 'none'}."
     )
     bars = (("error of a count", "error", "claimed error"), ("messages a user", "messages a user", "claimed messages"))
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=(*rows, unseen), sees=sees, bars=bars)
-
-
-def _value(cell: Cell) -> float:
-    return cell.value if isinstance(cell, Measured) else float(cell)  # type: ignore[arg-type]

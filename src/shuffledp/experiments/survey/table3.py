@@ -1,13 +1,14 @@
 """Table 3: what robust shuffle protocols must pay beyond a curator."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from shuffledp.experiments.survey import parities, uniformity
-from shuffledp.experiments.survey.measuring import Setting, fewest_users, line_of, root_mean_square
-from shuffledp.experiments.survey.results import Row, Table, figure
+from shuffledp.experiments.survey.measuring import Setting, sampled_error, users_at
+from shuffledp.experiments.survey.results import Line, Model, Row, Table, figure
 from shuffledp.protocols.distinct_elements import DistinctElements
 from shuffledp.references.curator import CuratorDiscreteLaplace
 
@@ -26,40 +27,27 @@ def distinct_elements(setting: Setting) -> Row:
     bins_tried = setting.pick([10, 30, 100], [10, 100, 1000, 10_000], [10, 100, 1000, 10_000, 100_000])
     runs = setting.pick(60, 300, 2000)
     shuffle, central, bounds = [], [], []
-    messages = 0
     for bins in bins_tried:
         # Half of the categories have somebody, and there are twice as many users as categories, as the theorem asks.
         values = np.arange(2 * bins) % math.ceil(bins / 2)
         truth = float(math.ceil(bins / 2))
         plan = DistinctElements.plan(users=values.size, privacy=setting.privacy, categories=bins, honest_fraction=0.5)
-        bits = setting.bits("distinct", bins)
-        shuffle.append(root_mean_square([plan.sample_estimate(values, bits=bits).value - truth for _ in range(runs)]))
+        shuffle.append(sampled_error(plan, values, truth, runs, bits=setting.bits("distinct", bins)))
         bounds.append(plan.standard_error)
-        messages = plan.messages_per_user_max
-        generator, curator = setting.generator("distinct", bins), CuratorDiscreteLaplace(privacy=setting.privacy)
         # Leaving one category and joining another moves the number by at most 1.
-        drawn = [curator.sample_estimate([truth], generator=generator).value - truth for _ in range(runs)]
-        central.append(root_mean_square(drawn))
+        curator = CuratorDiscreteLaplace(privacy=setting.privacy)
+        central.append(sampled_error(curator, [truth], truth, runs, generator=setting.generator("distinct", bins)))
+    line = partial(Line, against="categories", x=bins_tried)
     return Row(
         name="Distinct elements: additive error",
         survey={"Robust shuffle": "Ω(√(d/ε) + 1/ε), n ≥ 2d", "Central": "O(1/ε)"},
         source="[8] and [30]",
         lines=(
-            line_of(
-                "shuffle",
-                "parities of rare ones, γ = 1/2",
-                "categories",
-                bins_tried,
-                shuffle,
-                claimed=0.5,
-                bounds=bounds,
-            ),
-            line_of(
-                "central", "the number plus discrete Laplace noise", "categories", bins_tried, central, claimed=0.0
-            ),
+            line("shuffle", "parities of rare ones, γ = 1/2", points=shuffle, claimed=0.5, bounds=bounds),
+            line("central", "the number plus discrete Laplace noise", points=central, claimed=0.0),
         ),
         notes=(
-            f"Every user sends shares about every category: {messages:,} messages of one bit for "
+            f"Every user sends shares about every category: {plan.messages_per_user_max:,} messages of one bit for "
             f"{bins_tried[-1]:,} categories.",
             "Planned for half honest, an empty category's parity is nearer to a fair coin when all are: the "
             "error is that of all.",
@@ -69,17 +57,6 @@ def distinct_elements(setting: Setting) -> Row:
 
 def uniformity_tests(setting: Setting) -> Row:
     """The users that a test needs, beside a curator's two."""
-    bins_tried = setting.pick([4, 8, 16], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
-    runs = setting.pick(20, 60, 300)
-    lines = []
-    for model, draw, name, claimed in (
-        ("shuffle", "shuffle", "", 2 / 3),
-        ("central", "central_histogram", "the same, of a curator's histogram", None),
-        ("central", "central", "a curator's distance from uniform", 0.5),
-    ):
-        name = name or f"squares of the histogram by {uniformity.Contest(setting, bins_tried[-1]).shuffle_method()}"
-        points = [uniformity.users_needed(setting, bins, draw, runs) for bins in bins_tried]
-        lines.append(line_of(model, name, "bins", bins_tried, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
     return Row(
         name="Uniformity testing: sample complexity",
         survey={
@@ -87,7 +64,7 @@ def uniformity_tests(setting: Setting) -> Row:
             "Central": "O(√d/α² + √d/α√ε + d^(1/3)/α^(4/3)ε^(2/3) + 1/αε)",
         },
         source="[8] and [4]",
-        lines=tuple(lines),
+        lines=uniformity.contest_lines(setting, "shuffle", "central_histogram", "central"),
         notes=(f"α = {uniformity.DISTANCE}; planned for all users honest.",),
     )
 
@@ -96,20 +73,16 @@ def parity_learning(setting: Setting) -> Row:
     """The users that find a hidden parity, against the candidates."""
     bits_tried = setting.pick([2, 3, 4], [4, 5, 6, 8, 10], [4, 5, 6, 8, 10, 12])
     runs = setting.pick(10, 50, 200)
+    arms: list[tuple[Model, str, float | None, Callable[..., int]]] = [
+        ("local", "randomized response to one candidate", 1.0, parities.local_successes),
+        ("shuffle", "a vector sum of all agreements", 0.5, parities.shuffle_successes),
+        ("central", "exponential mechanism", None, parities.central_successes),
+    ]
     x = [len(parities.candidates(bits)) for bits in bits_tried]
     lines = []
-    for model, count, name, claimed in (
-        ("local", parities.local_successes, "randomized response to one candidate", 1.0),
-        ("shuffle", parities.shuffle_successes, "a vector sum of all agreements", 0.5),
-        ("central", parities.central_successes, "exponential mechanism", None),
-    ):
-        points = [
-            fewest_users(
-                partial(count, setting, bits, runs=runs), runs, target=parities.TARGET, start=50, steps=setting.steps
-            )
-            for bits in bits_tried
-        ]
-        lines.append(line_of(model, name, "candidates", x, points, claimed=claimed, measures="users needed"))  # type: ignore[arg-type]
+    for model, name, claimed, successes in arms:
+        points = users_at(setting, bits_tried, partial(successes, setting), runs, parities.TARGET)
+        lines.append(Line(model, name, "candidates", x, points, claimed=claimed, measures="users needed"))
     return Row(
         name="Parity learning: sample complexity",
         survey={"Robust shuffle": "Ω(√(d choose ≤k) / αε)", "Central": "O(log (d choose ≤k))"},

@@ -2,20 +2,20 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.experiments.convex import SETTINGS, ConvexTask, excess_at
-from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of
-from shuffledp.experiments.survey.results import Line, Measured, Model, Row, Table, figure
+from shuffledp.experiments.arms import extra_regret
+from shuffledp.experiments.convex import SETTINGS, ConvexTask
+from shuffledp.experiments.survey.measuring import Arm, Setting, lines_of, mean_of
+from shuffledp.experiments.survey.results import Line, Measured, Row, Table, figure
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import Elimination
 from shuffledp.privacy import Privacy
-from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination, NonPrivateElimination
-from shuffledp.references.curator_descent import CuratorDescent, into_radius
-from shuffledp.simulation.arms import simulate_arms
-from shuffledp.simulation.environments.arms import random_gaps
+from shuffledp.references.bandits.arms import CuratorElimination, LocalElimination
+from shuffledp.references.curator_descent import CuratorDescent
 from shuffledp.simulation.environments.convex import PROBABILITY, RADIUS, SignWorld
 
 NUMBER = 4
@@ -40,25 +40,17 @@ def bandits(setting: Setting) -> Row:
         "1/ε": [(arms, horizon, epsilon * f) for f in setting.pick((1.0, 2.0, 4.0), (0.5, 1, 2), (0.25, 0.5, 1, 2, 4))],
         "log T": [(arms, 10**p, epsilon) for p in setting.pick((3, 4, 5), (5, 6, 7, 8), (5, 6, 7, 8, 9, 10))],
     }
-    claims: dict[tuple[str, Model], float | None] = {
-        **{(against, "shuffle"): 1.0 for against in grids},
-        ("k - 1", "central"): 1.0,
-        ("1/ε", "central"): 1.0,
-        ("log T", "central"): 0.0,
-    }
     lines: list[Line] = []
     for against, grid in grids.items():
         x = [{"k - 1": k - 1.0, "1/ε": 1 / e, "log T": math.log(t)}[against] for k, t, e in grid]
-        for model, name in (
-            ("local", "elimination by randomized response"),
-            ("shuffle", "doubling batches by coins"),
-            ("shuffle", "doubling batches by shares"),
-            ("central", "elimination with discrete Laplace noise"),
-        ):
-            points = [_extra_regret(setting, name, k, t, e, instances) for k, t, e in grid]
-            lines.append(
-                line_of(model, name, against, x, points, claimed=claims.get((against, model)), measures="extra regret")  # type: ignore[arg-type]
-            )
+        arms_here: list[Arm] = [
+            ("local", "elimination by randomized response", None),
+            ("shuffle", "doubling batches by coins", 1.0),
+            ("shuffle", "doubling batches by shares", 1.0),
+            ("central", "elimination with discrete Laplace noise", 0.0 if against == "log T" else 1.0),
+        ]
+        found = ([_extra_regret(setting, name, k, t, e, instances) for _, name, _ in arms_here] for k, t, e in grid)
+        lines += lines_of(against, x, found, arms_here, "extra regret")
     return Row(
         name="k-arm bandit: regret",
         survey={"S.I. shuffle": "O(k √log(1/δ) log T / ε)", "Central": "O(k / ε)"},
@@ -75,19 +67,16 @@ def bandits(setting: Setting) -> Row:
 
 
 def _extra_regret(setting: Setting, name: str, arms: int, horizon: int, epsilon: float, instances: int) -> Measured:
-    world = random_gaps(instances, arms, smallest=0.3, largest=0.6, seed=setting.seed)
-    privacy = Privacy(epsilon, setting.privacy.delta)
-    twin = NonPrivateElimination(arms=arms, horizon=horizon, growth=2.0)
+    asked: dict[str, Any] = {"arms": arms, "horizon": horizon, "privacy": Privacy(epsilon, setting.privacy.delta)}
     policy: Elimination
     if name.startswith("doubling"):
-        policy = DoublingBatches(arms=arms, horizon=horizon, privacy=privacy, method=name.split()[-1])
+        policy = DoublingBatches(**asked, method=name.split()[-1])
     elif "Laplace" in name:
-        policy = CuratorElimination(arms=arms, horizon=horizon, privacy=privacy)
+        policy = CuratorElimination(**asked)
     else:
-        policy = LocalElimination(arms=arms, horizon=horizon, privacy=privacy, growth=2.0)
+        policy = LocalElimination(**asked, growth=2.0)
     bits = setting.bits("arms", name, arms, horizon, epsilon)
-    mine, other = (simulate_arms(each, world, bits=bits, seed=setting.seed).regret for each in (policy, twin))
-    return mean_of(mine - other)
+    return mean_of(extra_regret(policy, instances, bits=bits, seed=setting.seed))
 
 
 _CLAIMS = {
@@ -104,39 +93,30 @@ def convex(setting: Setting, solver: str) -> Row:
     name, claim = _CLAIMS[solver]
     sizes = setting.pick([200, 400, 800], [1000, 3162, 10_000, 31_623], [1000, 3162, 10_000, 31_623, 100_000, 316_228])
     instances = setting.pick(2, 6, 40)
-    tasks = [
-        ConvexTask(setting=kind.name, solver=solver, users=users, instances=instances, seed=setting.seed)
-        for users in sizes
-    ]
-    rows = [excess_at(kind, task, setting.privacy) for task in tasks]
-    shuffle = [_with_error(row.extra_mean, row.extra_standard_error, row.runs) for row in rows]
+    shuffle = []
+    for users in sizes:
+        task = ConvexTask(setting=kind.name, solver=solver, users=users, instances=instances, seed=setting.seed)
+        row = task.at(kind, setting.privacy)
+        width = 2 * row.extra_standard_error
+        mean = row.extra_mean
+        shuffle.append(Measured(value=mean, low=mean - width, high=mean + width, runs=row.runs))
     runs = setting.pick(5, 60, 400)
     central = [_curator_extra(setting, kind.world, users, runs) for users in sizes]
+    arms: list[Arm] = [
+        ("shuffle", solver, kind.theory),
+        ("central", f"a curator's gradient descent, {_ROUNDS} rounds", None),
+    ]
     return Row(
         name=f"SCO error: {name.lower()}",
         survey={"S.I. shuffle": claim, "Central": "O(√d / εn)"},
         source="[23] and [13]",
-        lines=(
-            line_of("shuffle", solver, "users", sizes, shuffle, claimed=kind.theory, measures="extra excess loss"),
-            line_of(
-                "central",
-                f"a curator's gradient descent, {_ROUNDS} rounds",
-                "users",
-                sizes,
-                central,
-                measures="extra excess loss",
-            ),
-        ),
+        lines=lines_of("users", sizes, zip(shuffle, central, strict=True), arms, "extra excess loss"),
         notes=(
             f"{kind.world.dimension} coordinates of all sizes. {kind.why[0].upper()}{kind.why[1:]}.",
             "The curator's rounds are as many for every n, so that its noise costs its variance, n^-2; O(√d/εn) is for "
             "the loss that is the worst at that n, and above.",
         ),
     )
-
-
-def _with_error(mean: float, error: float, runs: int) -> Measured:
-    return Measured(value=mean, low=mean - 2 * error, high=mean + 2 * error, runs=runs)
 
 
 def _curator_extra(setting: Setting, world: SignWorld, users: int, runs: int) -> Measured:
@@ -156,21 +136,14 @@ def _curator_extra(setting: Setting, world: SignWorld, users: int, runs: int) ->
         generator = setting.generator("curator", type(world).__name__, world.ridge, users, run)
         ones = generator.binomial(users, PROBABILITY, world.dimension)
         noise = generator.standard_normal((_ROUNDS, world.dimension)) * descent.standard_error
-        losses = [world.excess(_descend(world, descent, ones, scale * noise)) for scale in (0, 1, -1)]
+
+        def sums(point: Floats, ones: NDArray[np.int64] = ones) -> Floats:
+            rounded = None if world.smooth else _SMOOTHING
+            return np.asarray(world.gradient_sum(point, rounded, users, ones) + users * world.ridge * point)
+
+        losses = [world.excess(descent.fit(sums, scale * noise)) for scale in (0, 1, -1)]
         extras[run] = (losses[1] + losses[2]) / 2 - losses[0]
     return mean_of(extras)
-
-
-def _descend(world: SignWorld, descent: CuratorDescent, ones: NDArray[np.int64], noise: Floats) -> Floats:
-    """`CuratorDescent.fit` with noise that is given, so that it can be left out or mirrored."""
-    point = average = np.zeros(world.dimension)
-    for time, drawn in enumerate(noise, start=1):
-        rounded = None if world.smooth else _SMOOTHING
-        up, down = world.slopes(point - world.spread, rounded), world.slopes(point + world.spread, rounded)
-        total = ones * up + (descent.users - ones) * down + descent.users * world.ridge * point + drawn
-        point = into_radius(point - descent.step_size / descent.users * total, descent.radius)
-        average = average + (point - average) / time
-    return average
 
 
 ROWS = (bandits, *(partial(convex, solver=solver) for solver in _CLAIMS))
@@ -179,16 +152,14 @@ ROWS = (bandits, *(partial(convex, solver=solver) for solver in _CLAIMS))
 def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     """The table, and what one sees in it."""
     arms, problems = rows[0], rows[1:]
-    by = {(line.name.split()[-1], line.against): line for line in arms.lines}
-    arm = {name: by[name, "1/ε"].points[0].value for name in ("response", "coins", "shares", "noise")}
+    local, coins, shares, curator = (figure(line.points[0].value) for line in arms.lines if line.against == "1/ε")
     theory = {each.solver: each.theory for each in SETTINGS}
     slopes = ", ".join(
         f"{row.name.removeprefix('SCO error: ')} n^{row.lines[0].power} (theory {theory[row.lines[0].name]:.2f})"
         for row in problems
     )
     sees = (
-        f"At the smallest ε privacy costs a bandit {figure(arm['noise'])} of regret with a curator, "
-        f"{figure(arm['shares'])} in the shuffle model by shares, {figure(arm['coins'])} by coins and "
-        f"{figure(arm['response'])} in the local model. Extra loss falls like: {slopes}."
+        f"At the smallest ε privacy costs a bandit {curator} of regret with a curator, {shares} in the shuffle model "
+        f"by shares, {coins} by coins and {local} in the local model. Extra loss falls like: {slopes}."
     )
     return Table(number=NUMBER, title=TITLE, how=HOW, rows=rows, sees=sees)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.experiments.survey.measuring import Setting, line_of, mean_of, shares_of
-from shuffledp.experiments.survey.results import Cell, Measured, Model, Row, Table, figure
+from shuffledp.experiments.survey.measuring import Setting, mean_of, shares_of
+from shuffledp.experiments.survey.results import Cell, Line, Measured, Model, Row, Table, figure, number
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.ranges.base import RangesPlan
@@ -91,33 +91,30 @@ def hadamard(privacy: Privacy, users: int, side: int, axes: int) -> tuple[float,
     return error, items + mean, math.ceil(math.log2(users)) * math.ceil(math.log2(nodes + 1))
 
 
+_COLUMNS = ("Error", "Messages per user", "Bits per message")
 _TECHNIQUES = {
     "Count-Min": (
         count_min,
-        "O(log^(2d+3/2)(k^d) log(1/δ) / ε)",
-        "O(log^(3d+3)(k^d) log(1/δ) / ε²)",
-        "O(log n + log(d log k))",
+        ("O(log^(2d+3/2)(k^d) log(1/δ) / ε)", "O(log^(3d+3)(k^d) log(1/δ) / ε²)", "O(log n + log(d log k))"),
     ),
     "Hadamard": (
         hadamard,
-        "O(log^(2d+1/2)(k^d) log(1/εδ) / ε)",
-        "O(log^(2d)(k^d) log(1/εδ) / ε²)",
-        "O(log(n) d log k)",
+        ("O(log^(2d+1/2)(k^d) log(1/εδ) / ε)", "O(log^(2d)(k^d) log(1/εδ) / ε²)", "O(log(n) d log k)"),
     ),
 }
 
 
 def technique_row(setting: Setting, name: str) -> Row:
     """One of the survey's techniques, by formula."""
-    formula, error, messages, size = _TECHNIQUES[name]
+    formula, said = _TECHNIQUES[name]
     cells: dict[str, Cell] = {}
     for axes in (1, 2):
         side = sides(setting, axes)[-1]
-        numbers: tuple[Cell, ...] = (None, *formula(setting.privacy, users_of(setting), side, axes))
+        numbers = (None, *formula(setting.privacy, users_of(setting), side, axes))
         cells |= dict(zip(_names(axes, side), numbers, strict=True))
     return Row(
         name=name,
-        survey={"Error": error, "Messages per user": messages, "Bits per message": size},
+        survey=dict(zip(_COLUMNS, said, strict=True)),
         source="[36]",
         cells=cells,
         notes=("By formula: so many messages were not sent.",),
@@ -130,68 +127,70 @@ def _values(users: int, side: int, axes: int) -> NDArray[np.int64]:
     return near if axes == 1 else np.stack((near, near[::-1]), axis=1)
 
 
+def _mean_worst(setting: Setting, draw: Callable[[], Floats]) -> Measured:
+    """Of the errors of single values that a run draws, the worst range's, on average."""
+    return mean_of([worst_range(draw()) for _ in range(setting.pick(5, 12, 60))])
+
+
 def method_row(setting: Setting, method: str) -> Row:
     """One of the methods here, against the values of an axis."""
     axes = 2 if method == "grid" else 1
     users, tried = users_of(setting), sides(setting, axes)
-    points, bounds = [], []
-    plan: RangesPlan | None = None
-    for side in tried:
-        plan = Ranges.plan(users=users, privacy=setting.privacy, domain=[side] * axes, method=method)
-        values = _values(users, side, axes)
-        truth, bits = plan.true_value(values), setting.bits("ranges", method, side)
-        errors = (plan.sample_estimate(values, bits=bits).value - truth for _ in range(setting.pick(5, 12, 60)))
-        points.append(mean_of([worst_range(each.reshape((side,) * axes)) for each in errors]))
-        # A range is a difference of two prefixes, a rectangle a sum and difference of four corners.
-        bounds.append(2**axes * plan.errors.prefix_bound)
-    assert plan is not None
-    numbers: tuple[Cell, ...] = (points[-1], bounds[-1], plan.messages_per_user_mean, plan.bits_per_message)
+    plans: list[RangesPlan] = [
+        Ranges.plan(users=users, privacy=setting.privacy, domain=[side] * axes, method=method) for side in tried
+    ]
+
+    def worst(side: int, plan: RangesPlan) -> Measured:
+        values, bits = _values(users, side, axes), setting.bits("ranges", method, side)
+        truth, shape = plan.true_value(values), (side,) * axes
+        return _mean_worst(setting, lambda: (plan.sample_estimate(values, bits=bits).value - truth).reshape(shape))
+
+    points = list(map(worst, tried, plans))
+    # A range is a difference of two prefixes, a rectangle a sum and difference of four corners.
+    bounds = [2**axes * plan.errors.prefix_bound for plan in plans]
+    numbers = (points[-1], bounds[-1], plans[-1].messages_per_user_mean, plans[-1].bits_per_message)
     against = "values" if axes == 1 else "values of either axis"
     return Row(
         name=method,
         survey={},
         source="ours",
         cells=dict(zip(_names(axes, tried[-1]), numbers, strict=True)),
-        lines=(line_of("shuffle", method, against, tried, points, measures="error of the worst range", bounds=bounds),),
+        lines=(Line("shuffle", method, against, tried, points, measures="error of the worst range", bounds=bounds),),
     )
 
 
-def reference_row(setting: Setting, name: str) -> Row:
+def reference_row(setting: Setting, model: Model) -> Row:
     """A curator's tree, or one in the local model, on one axis."""
     users, tried = users_of(setting), sides(setting, 1)
-    points = []
-    for side in tried:
+    central = model == "central"
+
+    def worst(side: int) -> Measured:
         counts = np.bincount(_values(users, side, 1), minlength=side)
-        tree = (
-            best_curator_tree(setting.privacy, side)
-            if name == "central"
-            else best_local_tree(users, setting.privacy, side)
-        )
-        generator = setting.generator("reference ranges", name, side)
-        errors = (tree.sample_leaves(counts, generator=generator) - counts for _ in range(setting.pick(5, 12, 60)))
-        points.append(mean_of([worst_range(each) for each in errors]))
-    words = {"central": "trusted curator: the best tree", "local": "local model: the best tree"}
+        privacy, generator = setting.privacy, setting.generator("reference ranges", model, side)
+        tree = best_curator_tree(privacy, side) if central else best_local_tree(users, privacy, side)
+        return _mean_worst(setting, lambda: tree.sample_leaves(counts, generator=generator) - counts)
+
+    points = list(map(worst, tried))
+    name = "trusted curator: the best tree" if central else "local model: the best tree"
     why = (
         "Every level has the same noise; ours has more where there are fewer nodes to pay for, so that it can come out "
         "below."
     )
-    model: Model = "central" if name == "central" else "local"
-    line = line_of(model, words[name], "values", tried, points, measures="error of the worst range")
     return Row(
-        name=words[name],
+        name=name,
         survey={},
         source="for comparison",
         cells={_names(1, tried[-1])[0]: points[-1]},
-        lines=(line,),
-        notes=(why,) if name == "central" else (),
+        lines=(Line(model, name, "values", tried, points, measures="error of the worst range"),),
+        notes=(why,) if central else (),
     )
 
 
 ROWS: tuple[Callable[[Setting], Row], ...] = (
     *(partial(technique_row, name=name) for name in _TECHNIQUES),
     *(partial(method_row, method=method) for method in Ranges.methods),
-    partial(reference_row, name="central"),
-    partial(reference_row, name="local"),
+    partial(reference_row, model="central"),
+    partial(reference_row, model="local"),
 )
 
 
@@ -200,23 +199,20 @@ def assemble(setting: Setting, rows: tuple[Row, ...]) -> Table:
     side = sides(setting, 1)[-1]
     worst, claimed, sent, _ = _names(1, side)
     found = {row.name.split(":")[0]: row.cells for row in rows}
-    measured = {name: cells[worst].value for name, cells in found.items() if isinstance(cells.get(worst), Measured)}  # type: ignore[union-attr]
-    ours = {name: value for name, value in measured.items() if name in Ranges.methods}
-    best = min(ours, key=lambda name: ours[name])
+
+    def told(name: str, column: str) -> str:
+        return figure(number(found[name][column]))
+
+    ours = [row.name for row in rows if row.source == "ours" and worst in row.cells]
+    best = min(ours, key=lambda name: number(found[name][worst]))
     sees = (
-        f"Of all ranges of {side:,} values the worst is off by {figure(ours[best])} with {best}, which sends "
-        f"{figure(_number(found[best][sent]))} messages a user; by {figure(measured['trusted curator'])} with a "
-        f"curator and by {figure(measured['local model'])} in the local model. The survey's techniques would be within "
-        f"{figure(_number(found['Hadamard'][claimed]))} with {figure(_number(found['Hadamard'][sent]))} messages "
-        f"(Hadamard) and {figure(_number(found['Count-Min'][claimed]))} with "
-        f"{figure(_number(found['Count-Min'][sent]))} (Count-Min)."
+        f"Of all ranges of {side:,} values the worst is off by {told(best, worst)} with {best}, which sends "
+        f"{told(best, sent)} messages a user; by {told('trusted curator', worst)} with a curator and by "
+        f"{told('local model', worst)} in the local model. The survey's techniques would be within "
+        f"{told('Hadamard', claimed)} with {told('Hadamard', sent)} messages (Hadamard) and "
+        f"{told('Count-Min', claimed)} with {told('Count-Min', sent)} (Count-Min)."
     )
     largest = [_names(axes, sides(setting, axes)[-1]) for axes in (1, 2)]
     bars = tuple((f"error of the worst range, {names[0].split(':')[0]}", names[0], names[1]) for names in largest)
     title = f"{TITLE}, {users_of(setting):,} users"
     return Table(number=NUMBER, title=title, how=HOW, rows=rows, sees=sees, bars=bars)
-
-
-def _number(cell: Cell) -> float:
-    assert isinstance(cell, int | float)
-    return float(cell)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import InfeasibleError
-from shuffledp.experiments.survey.measuring import Setting, fewest_users
-from shuffledp.experiments.survey.results import Measured
+from shuffledp.experiments.survey.measuring import Arm, Setting, fewest_users, lines_of
+from shuffledp.experiments.survey.results import Line, Measured
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.distribution_test import UniformityTest
 from shuffledp.protocols.histogram import Histogram
@@ -29,6 +29,12 @@ DISTANCE = 0.25
 TARGET = 2 / 3
 """Of the runs, on either side, that must end with the right answer."""
 _LOCAL_GROUPS = 5
+_ARMS: dict[str, Arm] = {
+    "local": ("local", "a noisy bit about a random half of the bins", 1.0),
+    "shuffle": ("shuffle", "squares of the histogram by {}", 2 / 3),
+    "central": ("central", "a curator's distance from uniform", 0.5),
+    "central_histogram": ("central", "the same, of a curator's histogram", None),
+}
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +104,7 @@ class Contest:
 
     def central_histogram(self, users: int, runs: int, uniform: bool) -> Floats:
         """From a curator's histogram, by the statistic of the shuffle model."""
-        curator = CuratorHistogram.plan(privacy=self.setting.privacy, bins=self.bins)
+        curator = CuratorHistogram(privacy=self.setting.privacy, bins=self.bins)
         generator = self.setting.generator("central uniformity", self.bins, users, uniform)
 
         def score(counts: Any) -> float:
@@ -134,6 +140,21 @@ def users_needed(setting: Setting, bins: int, test: str, runs: int) -> Measured:
         return int(np.count_nonzero(draw(users, runs, False) > threshold))
 
     return _fewest(setting, rejected, runs, 30 * bins if test == "local" else 15 * bins**0.75)
+
+
+def sizes_and_runs(setting: Setting) -> tuple[list[int], int]:
+    """The numbers of bins that are tried, and how often."""
+    bins = setting.pick([4, 8, 16], [16, 64, 256, 1024], [16, 64, 256, 1024, 4096])
+    return bins, setting.pick(20, 60, 300)
+
+
+def contest_lines(setting: Setting, *tests: str) -> tuple[Line, ...]:
+    """The users that each of these tests of a contest needs, against the bins."""
+    bins_tried, runs = sizes_and_runs(setting)
+    method = Contest(setting, bins_tried[-1]).shuffle_method()
+    found = ([users_needed(setting, bins, test, runs) for test in tests] for bins in bins_tried)
+    arms: list[Arm] = [(model, name.format(method), claimed) for model, name, claimed in (_ARMS[t] for t in tests)]
+    return lines_of("bins", bins_tried, found, arms, "users needed")
 
 
 def _fewest(setting: Setting, rejected: Callable[[int], int], runs: int, guess: float) -> Measured:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.bandits.spec import as_floats, check_number, check_whole
+from shuffledp.learn.spec import as_floats, check_number, check_whole, refuse_first
 from shuffledp.randomness import RandomBits
 from shuffledp.tables.matrices import read_matrix
 
@@ -30,7 +30,7 @@ LEAST_PROPENSITY, LARGEST_REWARD = 1e-9, 1e100
 """Of one round with a smaller probability, or a larger reward, no estimate can be made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReplayEstimate:
     """A mean reward a round, its standard error, and from how many rounds."""
 
@@ -74,10 +74,14 @@ class LoggedRounds:
         if unknown.size:
             where = f"a number in row {int(unknown[0]) + 1} that is not"
             raise DataError("context", where, "must be finite", "leave that round out")
-        _refuse("arm", arm, (arm < 0) | (arm >= arms) | (arm != np.floor(arm)), f"must be one of 0..{arms - 1}")
-        _refuse("reward", reward, ~(np.abs(reward) <= LARGEST_REWARD), "must be finite, and no larger than 1e+100")
+        known = (arm >= 0) & (arm < arms) & (arm == np.floor(arm))
+        wanted = f"must be one of 0..{arms - 1}"
+        refuse_first("arm", arm, ~known, wanted, "name the number of arms, or mend the log")
+        small = np.abs(reward) <= LARGEST_REWARD
+        refuse_first("reward", reward, ~small, "must be finite, and no larger than 1e+100", "mend the log")
         likely = (propensity >= LEAST_PROPENSITY) & (propensity <= 1)
-        _refuse("propensity", propensity, ~likely, f"must lie in [{LEAST_PROPENSITY:g}, 1]")
+        limits = f"must lie in [{LEAST_PROPENSITY:g}, 1]"
+        refuse_first("propensity", propensity, ~likely, limits, "mend the log")
         return cls(rows, arm.astype(np.int64), reward, propensity, arms)
 
     @classmethod
@@ -141,15 +145,8 @@ class LoggedRounds:
         value = float(weights @ self.rewards / weights.sum())
         # By linearization: the ratio's error is the mean of weight * (reward - value), over the mean weight.
         errors = weights * (self.rewards - value) / weights.mean()
-        spread = float(errors.std(ddof=1)) if len(errors) > 1 else 0.0
-        error = spread / math.sqrt(len(errors))
-        return ReplayEstimate(
-            method="normalized inverse propensity",
-            value=value,
-            standard_error=error,
-            rounds=len(agree),
-            used=int(agree.sum()),
-        )
+        error = _mean_error(errors) if len(errors) > 1 else 0.0
+        return ReplayEstimate("normalized inverse propensity", value, error, len(agree), int(agree.sum()))
 
     def _chosen(self, choose: Choose, contexts: Floats) -> Arms:
         chosen = np.asarray(choose(contexts))
@@ -168,18 +165,10 @@ class LoggedRounds:
         count = len(rewards)
         if count < 2:
             raise DataError("log", f"{count} rounds", "must agree with the policy in two rounds", "log more rounds")
-        return ReplayEstimate(
-            method=method,
-            value=float(rewards.mean()),
-            standard_error=float(rewards.std(ddof=1)) / math.sqrt(count),
-            rounds=len(self.taken),
-            used=count if used is None else used,
-        )
+        kept = count if used is None else used
+        return ReplayEstimate(method, float(rewards.mean()), _mean_error(rewards), len(self.taken), kept)
 
 
-def _refuse(name: str, values: Floats, bad: NDArray[np.bool_], problem: str) -> None:
-    rows = np.flatnonzero(bad | np.isnan(values))
-    if rows.size:
-        row = int(rows[0])
-        way_out = "name the number of arms, or mend the log" if name == "arm" else "mend the log"
-        raise DataError(name, f"{values[row]:g} in row {row + 1}", problem, way_out)
+def _mean_error(numbers: Floats) -> float:
+    """The standard error of their mean."""
+    return float(numbers.std(ddof=1)) / math.sqrt(len(numbers))

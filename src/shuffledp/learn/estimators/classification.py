@@ -11,6 +11,7 @@ from shuffledp.errors import DataError
 from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
 from shuffledp.learn.estimators.declared import Floats
 from shuffledp.learn.optimize import HingeLoss, LinearLoss, LogisticLoss
+from shuffledp.learn.spec import refuse_first
 
 # The base says in words what to install, so it comes first.
 from sklearn.base import ClassifierMixin  # isort: skip
@@ -65,11 +66,8 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
         return self
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
-        unknown = np.flatnonzero(~np.isin(y, self.classes_))
-        if unknown.size:
-            row = int(unknown[0])
-            wanted = f"must be {self.classes_[0]} or {self.classes_[1]}"
-            raise DataError("y", f"{y[row]} in row {row + 1}", wanted, "declare the classes there are")
+        wanted = f"must be {self.classes_[0]} or {self.classes_[1]}"
+        refuse_first("y", y, ~np.isin(y, self.classes_), wanted, "declare the classes there are", form="")
         return np.where(y == self.classes_[1], 1.0, -1.0), 0
 
     def _unprotected(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.optimize.sets import check_positive
+from shuffledp.learn.spec import check_positive
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def check_moderate(name: str, value: Any, way_out: str) -> float:
         ...
     shuffledp.errors.ParameterError: radius must be in 1e-30..1e+30, got 1e+200: choose other units.
     """
-    number = check_positive(name, value, way_out)
+    number = float(check_positive(name, value, way_out))
     if not _SMALLEST <= number <= _LARGEST:
         raise ParameterError(name, value, f"must be in {_SMALLEST:g}..{_LARGEST:g}", "choose other units")
     return number

@@ -1,8 +1,8 @@
 """A fitted linear model as a file: JSON with a version and a fingerprint, and a list of what no guarantee covers."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,13 +12,33 @@ from scipy import special
 
 from shuffledp.errors import DataError
 from shuffledp.files import whole_file
-from shuffledp.protocols.states import fingerprint_of
+from shuffledp.protocols.states import (
+    checked,
+    fingerprint_of,
+    is_real,
+    kept,
+    read_fields,
+    vector,
+    whole,
+    written_fields,
+)
 
 SCHEMA = 1
 KIND = "shuffledp-linear-model"
 _WAY_OUT = "fit it again, or restore it from a copy"
 
 Floats = NDArray[np.float64]
+
+
+def _words(texts: Any) -> tuple[str, ...]:
+    return tuple(map(str, checked(texts, isinstance(texts, list))))
+
+
+def _labels(classes: Any) -> tuple[Any, ...] | None:
+    if classes is None:
+        return None
+    plain = isinstance(classes, list) and all(isinstance(label, str | int | float) for label in classes)
+    return tuple(checked(classes, plain and len(classes) == 2 and classes[0] != classes[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,17 +58,17 @@ class LinearModel:
     True
     """
 
-    estimator: str
-    features: tuple[str, ...]
-    classes: tuple[Any, ...] | None
-    coefficients: Floats
-    intercept: float
-    guarantee: dict[str, Any]
-    declared: dict[str, Any]
-    solver: str
-    users: int
-    simulated: bool
-    unprotected: tuple[str, ...] = ()
+    estimator: str = kept("an estimator's name", str)
+    features: tuple[str, ...] = kept("a list of its features", _words, list)
+    classes: tuple[Any, ...] | None = kept("two different classes, or none", _labels, lambda two: two and list(two))
+    coefficients: Floats = vector("a list of finite coefficients")
+    intercept: float = kept("a finite intercept", lambda value: float(checked(value, is_real(value))))
+    guarantee: dict[str, Any] = kept("its guarantee", dict)
+    declared: dict[str, Any] = kept("what was declared", dict)
+    solver: str = kept("a solver's name", str)
+    users: int = whole("whole users")
+    simulated: bool = kept("whether it was simulated", lambda value: checked(value, isinstance(value, bool)))
+    unprotected: tuple[str, ...] = kept("a list of what is not protected", _words, list, default=())
 
     def scores(self, features: ArrayLike) -> Floats:
         """Coefficients times features, plus the intercept, a row a person."""
@@ -75,11 +95,7 @@ class LinearModel:
         return fingerprint_of(self._content())
 
     def _content(self) -> dict[str, Any]:
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = {name: list(found[name]) for name in ("features", "unprotected")}
-        classes = None if self.classes is None else list(self.classes)
-        numbers = {"coefficients": self.coefficients.tolist(), "classes": classes}
-        return {"schema": SCHEMA, "kind": KIND, **found, **lists, **numbers}
+        return {"schema": SCHEMA, "kind": KIND, **written_fields(self)}
 
     def document(self) -> dict[str, Any]:
         """The model as JSON."""
@@ -96,17 +112,8 @@ class LinearModel:
         content = {key: value for key, value in document.items() if key != "fingerprint"}
         if document.get("fingerprint") != fingerprint_of(content):
             raise DataError("model", document.get("fingerprint"), "must have its own fingerprint", _WAY_OUT)
-        try:
-            model = cls(**{name: read(content[name]) for name, read in _READ.items()})
-        except (KeyError, TypeError, ValueError, OverflowError) as broken:
-            raise DataError("model", str(broken), "must have all its fields", _WAY_OUT) from None
-        lists = ("features", "coefficients", "unprotected")
-        if not (isinstance(content["simulated"], bool) and all(isinstance(content[name], list) for name in lists)):
-            raise DataError("model", content["simulated"], "must have fields of their kinds", _WAY_OUT)
-        if model.classes is not None and not _are_two_labels(content["classes"]):
-            raise DataError("model", content["classes"], "must have two different classes, or none", _WAY_OUT)
-        numbers = np.append(model.coefficients, model.intercept)
-        if model.coefficients.shape != (len(model.features),) or not np.isfinite(numbers).all():
+        model = cls(**read_fields(cls, content, "model", _WAY_OUT))
+        if model.coefficients.size != len(model.features):
             raise DataError("model", model.coefficients.shape, "must have a finite number a feature", _WAY_OUT)
         return model
 
@@ -115,26 +122,6 @@ class LinearModel:
         text = json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
         with whole_file(Path(path)) as file:
             file.write(text.encode())
-
-
-def _words(texts: Any) -> tuple[str, ...]:
-    return tuple(map(str, texts))
-
-
-# How each field is made from its JSON.
-_READ: dict[str, Callable[[Any], Any]] = {
-    "estimator": str,
-    "features": _words,
-    "classes": lambda classes: None if classes is None else tuple(classes),
-    "coefficients": lambda numbers: np.array(numbers, dtype=np.float64),
-    "intercept": float,
-    "guarantee": dict,
-    "declared": dict,
-    "solver": str,
-    "users": int,
-    "simulated": bool,
-    "unprotected": _words,
-}
 
 
 def load_model(path: Path | str) -> LinearModel:
@@ -146,8 +133,3 @@ def load_model(path: Path | str) -> LinearModel:
     except (ValueError, RecursionError):
         raise DataError("model", str(path), "must be a complete JSON file", _WAY_OUT) from None
     return LinearModel.from_document(document)
-
-
-def _are_two_labels(classes: Any) -> bool:
-    plain = isinstance(classes, list) and all(isinstance(label, str | int | float) for label in classes)
-    return plain and len(classes) == 2 and classes[0] != classes[1]

@@ -1,7 +1,7 @@
 """Which solver: the one with the least bound among those that can take the problem."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import cast
 
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.learn.optimize.agd import Agd
@@ -44,10 +44,6 @@ class PredictedBound:
     reference: str
     bound: float | None
     refusal: str | None
-
-    def document(self) -> dict[str, Any]:
-        """The row as JSON."""
-        return asdict(self)
 
 
 def predicted_bounds(problem: Problem, model: str = "shuffle") -> tuple[PredictedBound, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
-from shuffledp.learn.optimize.sets import ConvexSet, Floats
+from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.sgd import SgdStage
 from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, StageSketch, asks_often, noise_of
 
@@ -33,12 +33,7 @@ class GdStage(SgdStage):
 
     kind: ClassVar[str] = "gd"
     repeats: ClassVar[bool] = True
-
-    def step(
-        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
-    ) -> tuple[Floats, Floats]:
-        moved = domain.project(point - self.step_size * gradient)
-        return moved, average + (moved - average) / time
+    averages_steps: ClassVar[bool] = True
 
 
 class Gd(Method):
@@ -56,66 +51,40 @@ class Gd(Method):
         if users < problem.smallest_batch:
             return NOTHING
         times = np.unique(np.geomspace(1, most, _COARSE).astype(np.int64)).astype(np.float64)[:, None, None]
-        smoothed = problem.smoothness is None
-        if problem.smoothness is None:
-            # An envelope that costs as much as all the rest does: L distance / sqrt(n) at least, L distance at most.
-            scale = problem.lipschitz / distance
-            smooth = scale * np.geomspace(0.1, 10 * np.sqrt(float(users)), _COARSE)[None, :, None]
-        else:
-            smooth = np.array([problem.smoothness])[None, :, None]
+        # An envelope that costs as much as all the rest does: L distance / sqrt(n) at least, L distance at most.
+        scale = problem.lipschitz / distance
+        envelopes = scale * np.geomspace(0.1, 10 * np.sqrt(float(users)), _COARSE)[None, :, None]
+        smoothing = envelopes if problem.smoothness is None else None
         parts = np.geomspace(1e-4, 0.98, _COARSE)[None, None, :]
         noise = problem.unit_noise**2 * times
         grid = 0.0 if problem.privacy is None else problem.lipschitz / _USUAL_GRID
-        steps = parts / (smooth + problem.ridge)
-        bounds = _bound(problem, users, distance, times, steps, smooth, noise, smoothed, grid)
+        _, bounds = _bounds(problem, users, distance, times, smoothing, parts, noise, grid)
         enough = bounds.min(axis=(1, 2)) <= FEWER_ROUNDS * bounds.min()
         fewest = int(np.argmax(enough))
-        envelope = int(np.argmin(bounds[fewest].min(axis=1)))
-        smoothing = float(smooth[0, envelope, 0]) if smoothed else None
-        return StageSketch(int(times[fewest, 0, 0]), users, float(bounds[fewest].min()), smoothing)
+        best = None if smoothing is None else float(smoothing[0, int(np.argmin(bounds[fewest].min(axis=1))), 0])
+        return StageSketch(int(times[fewest, 0, 0]), users, float(bounds[fewest].min()), best)
 
     def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> GdStage:
-        plan = plan_sum(problem, sketch.users, sketch.rounds)
-        smooth = problem.smoothness if sketch.smoothing is None else sketch.smoothing
-        steps = np.geomspace(1e-5, 0.999, _FINE) / ((smooth or 0.0) + problem.ridge)
-        bounds = _bound(
-            problem,
-            sketch.users,
-            distance,
-            sketch.rounds,
-            steps,
-            smooth,
-            noise_of(problem, plan),
-            sketch.smoothing is not None,
-            0.0 if plan is None else plan.step,
-        )
+        rounds, users, smoothing = sketch.rounds, sketch.users, sketch.smoothing
+        plan = plan_sum(problem, users, rounds)
+        parts, grid = np.geomspace(1e-5, 0.999, _FINE), 0.0 if plan is None else plan.step
+        steps, bounds = _bounds(problem, users, distance, rounds, smoothing, parts, noise_of(problem, plan), grid)
         best = int(np.argmin(bounds))
-        return GdStage(
-            rounds=sketch.rounds,
-            users=sketch.users,
-            plan=plan,
-            smoothing=sketch.smoothing,
-            bound=float(bounds[best]),
-            step_size=float(steps[best]),
-        )
+        bound, step_size = float(bounds[best]), float(steps[best])
+        return GdStage(rounds=rounds, users=users, plan=plan, smoothing=smoothing, bound=bound, step_size=step_size)
 
 
-def _bound(
-    problem: Problem,
-    users: int,
-    distance: float,
-    rounds: Any,
-    steps: Floats,
-    smooth: Any,
-    noise: Any,
-    smoothed: bool,
-    grid: float,
-) -> Floats:
+def _bounds(
+    problem: Problem, users: int, distance: float, rounds: Any, smoothing: Any, parts: Floats, noise: Any, grid: float
+) -> tuple[Floats, Floats]:
+    """Steps, which are these parts of 1/beta, and their bounds; beta is the loss's, or its envelope's if smoothed."""
+    smooth: Any = problem.smoothness if smoothing is None else smoothing
     squares = problem.lipschitz**2
+    steps = parts / (smooth + problem.ridge)
     optimization = distance**2 / (2 * steps * rounds)
     # Below: 1 - step beta > 0.
     disturbed = steps * noise / users**2 / (2 * (1 - steps * (smooth + problem.ridge)))
     generalization = squares * steps * (rounds + 1) / users
     rounding = problem.lipschitz * steps * grid * np.sqrt(problem.dimension * rounds / (4 * users))
-    envelope = squares / (2 * smooth) if smoothed else 0.0
-    return np.asarray(optimization + disturbed + generalization + rounding + envelope)
+    envelope = 0.0 if smoothing is None else squares / (2 * smoothing)
+    return steps, np.asarray(optimization + disturbed + generalization + rounding + envelope)

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.optimize.losses import Floats, Loss, Rows, check_not_negative
-from shuffledp.learn.optimize.sets import ConvexSet, check_positive
+from shuffledp.learn.optimize.losses import Floats, Loss, Rows
+from shuffledp.learn.optimize.sets import ConvexSet
+from shuffledp.learn.spec import check_declared, not_negative, positive, refuse_first
 
 _SMALL_SQUARE = 1e-280
 
@@ -26,12 +27,17 @@ class LinearLoss(Loss):
     """
 
     is_linear: ClassVar[bool] = True
-    feature_bound: float = 1.0
-    ridge: float = 0.0
+    curvature: ClassVar[float | None]
+    """How much the slope grows with the score at most; None where it jumps."""
+    feature_bound: float = positive("say how long a row of features can be", default=1.0)
+    ridge: float = not_negative(default=0.0)
 
     def __post_init__(self) -> None:
-        check_positive("feature_bound", self.feature_bound, "say how long a row of features can be")
-        check_not_negative("ridge", self.ridge)
+        check_declared(self)
+
+    @property
+    def smoothness(self) -> float | None:
+        return None if self.curvature is None else self.curvature * self.feature_bound**2
 
     @abstractmethod
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
@@ -74,14 +80,6 @@ class LinearLoss(Loss):
         features, targets = rows
         return self.slopes(features @ theta, targets)[:, np.newaxis] * features
 
-    def prox(self, theta: Floats, smoothing: float, *rows: Floats) -> Floats:
-        features, targets = rows
-        if not self.has_prox:
-            return super().prox(theta, smoothing, *rows)
-        widths = np.einsum("ij,ij->i", features, features) / smoothing
-        slopes = self.envelope_slopes(features @ theta, targets, widths)
-        return np.asarray(theta - (slopes / smoothing)[:, np.newaxis] * features)
-
     def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
         features, targets = rows
         with np.errstate(over="ignore", invalid="ignore"):
@@ -97,9 +95,8 @@ class LinearLoss(Loss):
             lengths[odd] = _lengths(features[odd])
             sent_lengths = np.abs(slopes) * lengths
         for name, numbers in (("features", lengths), ("scores", scores), ("slopes", slopes)):
-            if not np.isfinite(numbers).all():
-                row = int(np.argmin(np.isfinite(numbers)))
-                raise DataError(name, f"{numbers[row]} in row {row + 1}", "must be finite", "scale the features first")
+            bad = ~np.isfinite(numbers)
+            refuse_first(name, numbers, bad, "must be finite", "scale the features first", form="")
         long = sent_lengths > bound
         clipped = int(np.count_nonzero(long))
         if clipped:
@@ -119,17 +116,11 @@ def _lengths(features: Floats) -> Floats:
     return np.asarray(largest * np.sqrt(np.einsum("ij,ij->i", shape, shape)))
 
 
-def _refuse_targets(targets: Floats, bad: NDArray[np.bool_], wanted: str, way_out: str) -> None:
-    """A DataError that names the first row with a bad target; nothing where none is."""
-    for row in np.flatnonzero(bad)[:1].tolist():
-        raise DataError("targets", f"{targets[row]:g} in row {row + 1}", wanted, way_out)
-
-
 class _Labelled(LinearLoss):
     """Targets are -1 or 1."""
 
     def _check_targets(self, targets: Floats) -> None:
-        _refuse_targets(targets, np.abs(targets) != 1, "must be -1 or 1", "map the two classes")
+        refuse_first("targets", targets, np.abs(targets) != 1, "must be -1 or 1", "map the two classes")
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return float(self.feature_bound)
@@ -144,11 +135,8 @@ class LogisticLoss(_Labelled):
     """
 
     name: ClassVar[str] = "logistic"
+    curvature: ClassVar[float | None] = 0.25
     has_prox = False
-
-    @property
-    def smoothness(self) -> float | None:
-        return self.feature_bound**2 / 4
 
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
         return np.logaddexp(0.0, -targets * scores)
@@ -166,11 +154,8 @@ class HingeLoss(_Labelled):
     """
 
     name: ClassVar[str] = "hinge"
+    curvature: ClassVar[float | None] = None
     has_prox = True
-
-    @property
-    def smoothness(self) -> float | None:
-        return None
 
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
         return np.maximum(0.0, 1 - targets * scores)
@@ -185,11 +170,8 @@ class HingeLoss(_Labelled):
 class _Residual(LinearLoss):
     """A function of score - target whose slope grows by at most 1."""
 
+    curvature: ClassVar[float | None] = 1
     has_prox = True
-
-    @property
-    def smoothness(self) -> float | None:
-        return self.feature_bound**2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,16 +183,12 @@ class SquaredLoss(_Residual):
     """
 
     name: ClassVar[str] = "squared"
-    target_bound: float = 1.0
-
-    def __post_init__(self) -> None:
-        LinearLoss.__post_init__(self)
-        check_positive("target_bound", self.target_bound, "say how large a target can be")
+    target_bound: float = positive("say how large a target can be", default=1.0)
 
     def _check_targets(self, targets: Floats) -> None:
         large = np.abs(targets) > self.target_bound * (1 + 1e-12)
         wanted = f"must be at most {self.target_bound:g} in size"
-        _refuse_targets(targets, large, wanted, "clip it, or declare a larger bound")
+        refuse_first("targets", targets, large, wanted, "clip it, or declare a larger bound")
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.feature_bound * (self.feature_bound * domain.largest_norm + self.target_bound)
@@ -234,11 +212,7 @@ class HuberLoss(_Residual):
     """
 
     name: ClassVar[str] = "huber"
-    threshold: float = 1.0
-
-    def __post_init__(self) -> None:
-        LinearLoss.__post_init__(self)
-        check_positive("threshold", self.threshold, "say from where on the loss is straight")
+    threshold: float = positive("say from where on the loss is straight", default=1.0)
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.feature_bound * self.threshold

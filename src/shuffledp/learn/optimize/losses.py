@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.optimize.sets import ConvexSet, check_positive
+from shuffledp.learn.optimize.sets import ConvexSet
+from shuffledp.learn.spec import check_declared, not_negative, positive
 from shuffledp.protocols.domains.ball import Ball
 
 Floats = NDArray[np.float64]
@@ -117,18 +118,14 @@ class CustomLoss(Loss):
 
     value: Callable[..., Floats]
     gradient: Callable[..., Floats]
-    bound: float
-    smooth: float | None = None
-    strongly: float = 0.0
+    bound: float = positive("say how long a gradient can be")
+    smooth: float | None = positive("leave it out if gradients jump", default=None)
+    strongly: float = not_negative(default=0.0)
     proximal: Callable[..., Floats] | None = None
-    ridge: float = 0.0
+    ridge: float = not_negative(default=0.0)
 
     def __post_init__(self) -> None:
-        check_positive("bound", self.bound, "say how long a gradient can be")
-        if self.smooth is not None:
-            check_positive("smooth", self.smooth, "leave it out if gradients jump")
-        for name in ("strongly", "ridge"):
-            check_not_negative(name, getattr(self, name))
+        check_declared(self)
 
     @property
     def has_prox(self) -> bool:  # type: ignore[override]
@@ -155,10 +152,3 @@ class CustomLoss(Loss):
         if self.proximal is None:
             return super().prox(theta, smoothing, *rows)
         return np.asarray(self.proximal(theta, smoothing, *rows), dtype=np.float64)
-
-
-def check_not_negative(name: str, value: Any) -> float:
-    """A finite number >= 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 <= value < float("inf"):
-        raise ParameterError(name, value, "must be a number >= 0", "0 leaves it out")
-    return float(value)

@@ -9,8 +9,9 @@ from typing import Any, Self
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.learn.optimize.losses import Loss, check_not_negative
-from shuffledp.learn.optimize.sets import ConvexSet, check_positive
+from shuffledp.learn.optimize.losses import Loss
+from shuffledp.learn.optimize.sets import ConvexSet
+from shuffledp.learn.spec import check_declared, not_negative, positive
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.request import check_users
 
@@ -46,10 +47,10 @@ class Problem:
 
     users: int
     domain: ConvexSet
-    lipschitz: float
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
-    ridge: float = 0.0
+    lipschitz: float = positive("say how long a gradient can be")
+    smoothness: float | None = positive("leave it out if gradients jump", default=None)
+    strong_convexity: float = not_negative(default=0.0)
+    ridge: float = not_negative(default=0.0)
     has_prox: bool = False
     linear: bool = False
     privacy: Privacy | None
@@ -64,11 +65,7 @@ class Problem:
     def __post_init__(self) -> None:
         check_users(self.users)
         check_honest_fraction(self.honest_fraction)
-        check_positive("lipschitz", self.lipschitz, "say how long a gradient can be")
-        if self.smoothness is not None:
-            check_positive("smoothness", self.smoothness, "leave it out if gradients jump")
-        for name in ("strong_convexity", "ridge"):
-            check_not_negative(name, getattr(self, name))
+        check_declared(self)
         for name, value in (("rounds", self.rounds), ("visits", self.visits)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise ParameterError(name, value, "must be a whole number >= 1", "1000 suits most")

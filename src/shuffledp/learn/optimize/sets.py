@@ -2,23 +2,17 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
+from shuffledp.learn.spec import check_declared, positive, whole
 from shuffledp.protocols.domains.ball import LARGEST_DIMENSION
 
 Floats = NDArray[np.float64]
-
-
-def check_positive(name: str, value: Any, way_out: str) -> float:
-    """A positive number that is finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 < value < math.inf:
-        raise ParameterError(name, value, "must be a positive number", way_out)
-    return float(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +20,10 @@ class ConvexSet(ABC):
     """A closed convex set of vectors with so many numbers."""
 
     kind: ClassVar[str]
-    dimension: int
+    dimension: int = whole(1, LARGEST_DIMENSION, "count the model's parameters")
 
     def __post_init__(self) -> None:
-        size = self.dimension
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST_DIMENSION:
-            limits = f"must be a whole number in 1..{LARGEST_DIMENSION}"
-            raise ParameterError("dimension", size, limits, "count the model's parameters")
-        self._check()
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Refuse what is no set."""
+        check_declared(self)
 
     @abstractmethod
     def project(self, theta: Floats) -> Floats:
@@ -63,9 +49,10 @@ class ConvexSet(ABC):
     def largest_norm(self) -> float:
         """No point is longer."""
 
-    @abstractmethod
     def document(self) -> dict[str, Any]:
         """The set as JSON."""
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind, **numbers, **{name: float(numbers[name]) for name in numbers if name != "dimension"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +64,7 @@ class L2Ball(ConvexSet):
     """
 
     kind: ClassVar[str] = "ball"
-    radius: float
-
-    def _check(self) -> None:
-        check_positive("radius", self.radius, "say how long a model may be")
+    radius: float = positive("say how long a model may be")
 
     def project(self, theta: Floats) -> Floats:
         largest = float(np.abs(theta).max())
@@ -106,9 +90,6 @@ class L2Ball(ConvexSet):
     def largest_norm(self) -> float:
         return float(self.radius)
 
-    def document(self) -> dict[str, Any]:
-        return {"kind": self.kind, "dimension": self.dimension, "radius": float(self.radius)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box(ConvexSet):
@@ -122,7 +103,8 @@ class Box(ConvexSet):
     low: float
     high: float
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
+        ConvexSet.__post_init__(self)
         if not -math.inf < self.low < self.high < math.inf:
             raise ParameterError("low", self.low, f"must be finite and below high, {self.high}", "swap them")
 
@@ -145,9 +127,6 @@ class Box(ConvexSet):
     def largest_norm(self) -> float:
         return max(abs(self.low), abs(self.high)) * math.sqrt(self.dimension)
 
-    def document(self) -> dict[str, Any]:
-        return {"kind": self.kind, "dimension": self.dimension, "low": float(self.low), "high": float(self.high)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simplex(ConvexSet):
@@ -158,10 +137,7 @@ class Simplex(ConvexSet):
     """
 
     kind: ClassVar[str] = "simplex"
-    total: float = 1.0
-
-    def _check(self) -> None:
-        check_positive("total", self.total, "1 makes probabilities")
+    total: float = positive("1 makes probabilities", default=1.0)
 
     def project(self, theta: Floats) -> Floats:
         # Held, Wolfe, Crowder 1974: subtract one threshold from all and cut at 0. Only differences matter.
@@ -186,6 +162,3 @@ class Simplex(ConvexSet):
     @property
     def largest_norm(self) -> float:
         return float(self.total)
-
-    def document(self) -> dict[str, Any]:
-        return {"kind": self.kind, "dimension": self.dimension, "total": float(self.total)}

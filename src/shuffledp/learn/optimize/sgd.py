@@ -20,6 +20,8 @@ class SgdStage(Stage):
     """theta <- projection of theta - step gradient; the model is the mean of the points asked about."""
 
     kind: ClassVar[str] = "sgd"
+    averages_steps: ClassVar[bool] = False
+    """Whether the model is the mean of the points after each step, and not of those asked about."""
     step_size: float
 
     def query(self, time: int, point: Floats, average: Floats) -> Floats:
@@ -28,7 +30,8 @@ class SgdStage(Stage):
     def step(
         self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
     ) -> tuple[Floats, Floats]:
-        return domain.project(point - self.step_size * gradient), average + (point - average) / time
+        moved = domain.project(point - self.step_size * gradient)
+        return moved, average + ((moved if self.averages_steps else point) - average) / time
 
 
 class Sgd(Method):

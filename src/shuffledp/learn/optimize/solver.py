@@ -42,7 +42,6 @@ class GradientCohort(Cohort):
     Without a plan nothing is private: tell the exact sum.
     """
 
-    round: int
     stage: int
     first: int
     plan: GradientSum | None
@@ -93,9 +92,8 @@ class Solver(Learner[OptimizerState]):
     stages: tuple[Stage, ...]
 
     def __post_init__(self) -> None:
-        people = sum(stage.people for stage in self.stages)
-        if not self.stages or people > self.problem.users:
-            raise ParameterError("stages", people, f"must have at most {self.problem.users} users", "plan it again")
+        if not self.stages or self.users > self.problem.users:
+            raise ParameterError("stages", self.users, f"must have at most {self.problem.users} users", "plan it again")
         for stage in self.stages:
             private = stage.plan is not None
             if private != (self.problem.privacy is not None):
@@ -149,7 +147,26 @@ class Solver(Learner[OptimizerState]):
         Returns:
             The pair, every term of delta and what is asked of a user; of the stage that proves least.
         """
-        return _guarantee(self, honest_fraction)
+        privacy = self.problem.privacy
+        fraction = self.problem.honest_fraction if honest_fraction is None else honest_fraction
+        found = [_stage_terms(stage, privacy.epsilon if privacy else 0.0, fraction) for stage in self.stages]
+        terms, pair = max(found, key=lambda each: sum(term.value for term in each[0]))
+        visits = max(stage.visits for stage in self.stages)
+        return OptimizationGuarantee(
+            model=self.model,
+            privacy=privacy,
+            honest_fraction=fraction,
+            rounds=self.rounds,
+            rounds_per_user=visits,
+            users_per_round=min(stage.users for stage in self.stages),
+            messages_per_user=max(
+                stage.visits * stage.plan.messages_per_user_max if stage.plan else 0 for stage in self.stages
+            ),
+            pair=pair,
+            terms=terms,
+            trusted=_TRUSTED[self.model],
+            because=_COMPOSED.format(visits) if privacy and visits > 1 else _BECAUSE[self.model],
+        )
 
     def start(self) -> OptimizerState:
         """At the centre of the domain, nobody asked."""
@@ -177,7 +194,6 @@ class Solver(Learner[OptimizerState]):
             users=stage.users,
             batches=() if stage.plan is None else stage.plan.batches,
             step=DeviceStep("gradient", asked),
-            round=state.round,
             stage=number,
             first=first,
             plan=stage.plan,
@@ -252,39 +268,16 @@ _TRUSTED = {
     "pan-private": "the analyzer follows the protocol, and its memory is seized at most once",
     "none": "everybody",
 }
-
-
-def _guarantee(solver: Solver, honest_fraction: float | None) -> OptimizationGuarantee:
-    privacy = solver.problem.privacy
-    terms: tuple[DeltaTerm, ...] = ()
-    pair: DominatingPair | None = None
-    fraction = solver.problem.honest_fraction if honest_fraction is None else honest_fraction
-    if privacy is not None:
-        found = [_stage_terms(stage, privacy.epsilon, fraction) for stage in solver.stages]
-        terms, pair = max(found, key=lambda each: sum(term.value for term in each[0]))
-    visits = max(stage.visits for stage in solver.stages)
-    once = "Every user is in one cohort, and cohorts are disjoint: one sum's pair is all that is seen of it."
-    often = (
-        f"Every user is in at most {visits:,} rounds of one stage, and stages' users are disjoint: its rounds' "
-        f"Gaussian pairs compose to one with sqrt({visits:,}) times the shift, whatever points were chosen on the way."
-    )
-    held = "One intrusion sees a running sum behind the first noise, or leaves the second to protect who comes later."
-    because = {"shuffle": once if visits == 1 else often, "pan-private": held, "none": "Nobody is protected."}
-    return OptimizationGuarantee(
-        model=solver.model,
-        privacy=privacy,
-        honest_fraction=fraction,
-        rounds=solver.rounds,
-        rounds_per_user=visits,
-        users_per_round=min(stage.users for stage in solver.stages),
-        messages_per_user=max(
-            stage.visits * stage.plan.messages_per_user_max if stage.plan else 0 for stage in solver.stages
-        ),
-        pair=pair,
-        terms=terms,
-        trusted=_TRUSTED[solver.model],
-        because=because[solver.model],
-    )
+_BECAUSE = {
+    "shuffle": "Every user is in one cohort, and cohorts are disjoint: one sum's pair is all that is seen of it.",
+    "pan-private": "One intrusion sees a running sum behind the first noise, or leaves the second to protect who comes "
+    "later.",
+    "none": "Nobody is protected.",
+}
+_COMPOSED = (
+    "Every user is in at most {0:,} rounds of one stage, and stages' users are disjoint: its rounds' Gaussian pairs "
+    "compose to one with sqrt({0:,}) times the shift, whatever points were chosen on the way."
+)
 
 
 def _stage_terms(stage: Stage, epsilon: float, fraction: float) -> tuple[tuple[DeltaTerm, ...], DominatingPair | None]:

@@ -4,8 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,25 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.paper import paper_standard_error
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.domains.domain import column_of, refuse_first
-from shuffledp.protocols.domains.summed import BITS, Bits
-from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.domains.summed import BITS
+from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
+from shuffledp.protocols.fields import noise
+from shuffledp.protocols.rounds import ExactRound, RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
 
-CONFIDENCE = 0.95
 SMALLEST_DELTA = 1e-20
-
-
-@lru_cache(maxsize=256)
-def _error_bound(plan: "BinarySumPlan") -> float:
-    return plan.error_bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +36,9 @@ class BinarySumPlan(RoundPlan):
     protocol: ClassVar[str] = "binary-sum"
     has_one_pair: ClassVar[bool] = False
     """Whether batches of all sizes show the same pair."""
+    title = "A private count"
+    unit = " users"
+    domain = BITS
 
     def reference(self) -> dict[str, float | None]:
         return {
@@ -61,46 +59,6 @@ class BinarySumPlan(RoundPlan):
         bad = (array != 0) & (array != 1)
         refuse_first(array, bad, "must be 0 or 1", "a binary sum counts ones; recode the column")
         return array.astype(np.uint8)
-
-    @property
-    def domain(self) -> Bits:
-        return BITS
-
-    @property
-    def unit(self) -> str:
-        return " users"
-
-    @property
-    def bits_per_message(self) -> int:
-        return 1
-
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """How many messages are 0, and how many are 1."""
-        seen = np.array([np.count_nonzero(batch.payloads == bit) for bit in (0, 1)], dtype=np.int64)
-        return Tally(seen, batch.reports, len(batch), malformed)
-
-    def _read_bits(self, tally: Tally, expected: int | None = None) -> tuple[int, int, int]:
-        """Ones and zeros of a whole batch, and how many messages were neither; all that were `expected` and are not.
-
-        A lost or malformed message could have been a 1 or a 0: each widens the bound.
-        """
-        self.check_reports(tally.reports)
-        zeros, ones = tally.counts.tolist()
-        if expected is None:
-            return ones, zeros, tally.messages + tally.malformed - ones - zeros
-        if tally.messages > expected:
-            raise BrokenBatchError(
-                f"messages must be {expected}, got {tally.messages}: "
-                "somebody sent more than the plan; a second try costs its privacy again."
-            )
-        # A liar's filler that counts may hide a lost message: what could not be read is missing in any case.
-        return ones, zeros, max(expected - ones - zeros, tally.malformed)
-
-    @abstractmethod
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate: ...
-
-    @abstractmethod
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate: ...
 
     @property
     def spread(self) -> float:
@@ -124,64 +82,94 @@ class BinarySumPlan(RoundPlan):
         return f"count the ones among {self.users:,} users"
 
     @property
-    def title(self) -> str:
-        return "A private count"
-
-    @property
     def neighbours(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
         zero, one = np.array([0], dtype=np.uint8), np.array([1], dtype=np.uint8)
         return zero, one, zero
 
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """What the adversary can use of each of `trials` equal runs: a row of numbers a run.
 
-        The numbers of ones and of other messages, which is all that a permuted multiset of bits shows.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedBits(BinarySumPlan):
+    """A binary sum whose messages are bits: all that a batch says is how many are 1 and how many are 0."""
+
+    bits_per_message = 1
+
+    @property
+    def expected(self) -> int | None:
+        """Messages of a whole batch; None where their number is random."""
+        return None
+
+    @abstractmethod
+    def _from_counts(self, ones: int, zeros: int) -> float:
+        """The estimate from a batch with so many ones and zeros."""
+
+    @abstractmethod
+    def _sample(self, total: int, bits: RandomBits) -> float:
+        """The estimate where so many users have a 1, drawn from its law without making messages."""
+
+    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
+        """How many messages are 0, and how many are 1."""
+        seen = np.array([np.count_nonzero(batch.payloads == bit) for bit in (0, 1)], dtype=np.int64)
+        return Tally(seen, batch.reports, len(batch), malformed)
+
+    def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
+        self.check_reports(tally.reports)
+        zeros, ones = tally.counts.tolist()
+        dropped = self._dropped(tally, ones, zeros)
+        return with_errors(self, self._from_counts(ones, zeros), dropped=dropped, simulated=simulated)
+
+    def _dropped(self, tally: Tally, ones: int, zeros: int) -> int:
+        """How many messages of a whole batch were neither 1 nor 0; all that were expected and are not.
+
+        A lost or malformed message could have been a 1 or a 0: each widens the bound.
         """
-        starts = np.concatenate(([0], np.cumsum(reports.sizes.reshape(trials, -1).sum(axis=1))))
-        ones_before = np.concatenate(([0], np.cumsum(reports.payloads == 1, dtype=np.int64)))
-        ones = np.diff(ones_before[starts])
-        return np.stack((ones, np.diff(starts) - ones), axis=1)
+        if self.expected is None:
+            return tally.messages + tally.malformed - ones - zeros
+        if tally.messages > self.expected:
+            raise BrokenBatchError(
+                f"messages must be {self.expected}, got {tally.messages}: "
+                "somebody sent more than the plan; a second try costs its privacy again."
+            )
+        # A liar's filler that counts may hide a lost message: what could not be read is missing in any case.
+        return max(self.expected - ones - zeros, tally.malformed)
 
-    def _all_values(self, values: ArrayLike) -> NDArray[np.uint8]:
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         array = self.check_values(values)
         self.check_reports(array.size)
-        return array
+        return with_errors(self, self._sample(int(array.sum(dtype=np.int64)), bits), simulated=not bits.is_secure)
 
-    def _total(self, values: ArrayLike) -> int:
-        """The true sum of a whole batch's values."""
-        return int(self._all_values(values).sum(dtype=np.int64))
-
-    def _estimate(self, value: float, *, dropped: int = 0, simulated: bool = False) -> Estimate:
-        return Estimate(
-            value=value,
-            standard_error=self.standard_error,
-            bound=_error_bound(self) + dropped * self.message_influence,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """The numbers of ones and of other messages, which is all that a permuted multiset of bits shows."""
+        ones = counted_in_runs(reports.payloads == 1, reports, trials)
+        return np.stack((ones, reports.sizes.reshape(trials, -1).sum(axis=1) - ones), axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdditiveNoisePlan(BinarySumPlan):
-    """A binary sum whose error has one known law, whatever the data."""
+class RandomAnswers(ExactRound, CountedBits):
+    """Every user answers at random with `random_probability`: what is read is divided by the part that is not."""
+
+    random_probability: float = noise("(0, 1)")
 
     @property
     @abstractmethod
-    def noise_law(self) -> IntegerLaw:
-        """The law of what is added to the count when everybody follows the protocol."""
+    def _variance(self) -> float:
+        """The variance of the number of ones: every user's answer has the same, whatever its bit."""
 
     @property
-    def added_noise(self) -> IntegerLaw | None:
-        return self.noise_law
+    @abstractmethod
+    def _largest(self) -> float:
+        """How far one user's number of ones is from its mean, at most."""
+
+    @property
+    def message_influence(self) -> float:
+        return 1 / (1 - self.random_probability)
 
     @property
     def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
+        return math.sqrt(self._variance) / (1 - self.random_probability)
 
     @property
     def error_bound(self) -> float:
-        return float(self.noise_law.deviation_quantile(1 - CONFIDENCE))
+        return bennett_bound(self._variance, self._largest) / (1 - self.random_probability)
 
 
 def bennett_bound(variance: float, largest: float) -> float:

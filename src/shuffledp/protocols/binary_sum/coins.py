@@ -14,8 +14,8 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.binary_sum.paper import paper_noise
-from shuffledp.protocols.domains.summed import BITS, Bits
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.domains.summed import BITS
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
 
@@ -53,6 +53,7 @@ class Coins(BitsSum, BinarySumPlan):
 
     method: ClassVar[str] = "coins"
     theory_page: ClassVar[str] = "docs/theory/003-binary-sums.md"
+    domain = BITS
 
     bits_per_user: int = noise("[1, inf)")
     probability: float = noise("(0, 1/2]")
@@ -72,13 +73,7 @@ class Coins(BitsSum, BinarySumPlan):
             probability = 0.5 if honest <= coins else smallest_probability(honest, privacy)
         return cls(**request.common, bits_per_user=bits_per_user, probability=probability)
 
-    @property
-    def domain(self) -> Bits:
-        return BITS
-
-    @property
-    def coins_each(self) -> int:
-        return self.bits_per_user
+    coins_each = forwarded("bits_per_user")
 
     @property
     def dominates_because(self) -> str:

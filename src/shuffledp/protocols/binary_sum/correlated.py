@@ -12,16 +12,14 @@ from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import AdditiveNoisePlan, check_delta, smallest_cap
-from shuffledp.protocols.fields import noise
-from shuffledp.protocols.polya import pure_ratio, ratio_with
+from shuffledp.protocols.binary_sum.base import CountedBits, check_delta, smallest_cap
+from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.fields import forwarded, noise
+from shuffledp.protocols.polya import polya_law, pure_ratio, ratio_with
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import negative_binomial, sample_polya_difference
 
@@ -41,7 +39,7 @@ def _negative_binomial_tail(shape: float, p: float, k: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correlated(AdditiveNoisePlan):
+class Correlated(CountedBits):
     """Each user sends its bit as a plus one, Polya shares of two geometric noises, and cancelling pairs.
 
     The adversary sees the numbers of plus ones and of minus ones. Their difference is the count plus
@@ -96,10 +94,14 @@ class Correlated(AdditiveNoisePlan):
         )
 
     @property
-    def noise_law(self) -> IntegerLaw:
-        if self.users == self.honest_users:
-            return DiscreteLaplace(self.ratio)
-        return PolyaDifference(self.users / self.honest_users, self.ratio)
+    def added_noise(self) -> IntegerLaw:
+        return polya_law(self.users / self.honest_users, self.ratio)
+
+    standard_error = forwarded("added_noise.standard_deviation")
+
+    @property
+    def error_bound(self) -> float:
+        return float(self.added_noise.deviation_quantile(1 - CONFIDENCE))
 
     @property
     def flood_mean(self) -> float:
@@ -175,14 +177,12 @@ class Correlated(AdditiveNoisePlan):
         signs = np.tile(np.array([1, 0], dtype=np.uint8), true.size)
         return Reports(np.repeat(signs, counts.reshape(-1)), counts.sum(axis=1))
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
-        plus, minus, dropped = self._read_bits(tally)
-        return self._estimate(float(plus - minus), dropped=dropped, simulated=simulated)
+    def _from_counts(self, ones: int, zeros: int) -> float:
+        return float(ones - zeros)
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
+    def _sample(self, total: int, bits: RandomBits) -> float:
         shape = Fraction(self.users, self.honest_users)
-        added = int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0])
-        return self._estimate(float(self._total(values) + added), simulated=not bits.is_secure)
+        return float(total + int(sample_polya_difference(shape, self.ratio, 1, bits=bits)[0]))

@@ -13,12 +13,11 @@ from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import Poisson
 from shuffledp.accounting.split_coins import SplitCoinsPair
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan, check_delta, smallest_cap
+from shuffledp.protocols.binary_sum.base import CountedBits, check_delta, smallest_cap
+from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.laws import poisson, sample_skellam
 
@@ -27,7 +26,7 @@ _CUT_PART = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonBits(BinarySumPlan):
+class PoissonBits(CountedBits):
     """Each user sends its bit and Poisson(rate / honest users) fair coins.
 
     The adversary sees the numbers of ones and of zeros. The noise is symmetric, and Poisson numbers
@@ -127,14 +126,12 @@ class PoissonBits(BinarySumPlan):
         payloads[np.cumsum(sizes) - sizes] = true
         return Reports(payloads, sizes)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
-        ones, zeros, dropped = self._read_bits(tally)
-        return self._estimate((ones - zeros + self.users) / 2, dropped=dropped, simulated=simulated)
+    def _from_counts(self, ones: int, zeros: int) -> float:
+        return (ones - zeros + self.users) / 2
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"rate": part * self.rate}
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        total = self._total(values)
+    def _sample(self, total: int, bits: RandomBits) -> float:
         doubled = int(sample_skellam(self._rate_per_user * self.users, 1, bits=bits)[0])
-        return self._estimate(total + doubled / 2, simulated=not bits.is_secure)
+        return total + doubled / 2

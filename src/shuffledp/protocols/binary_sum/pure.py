@@ -11,14 +11,11 @@ from numpy.typing import ArrayLike
 from shuffledp.accounting.anonymous_sum import AnonymousSumPair
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound
-from shuffledp.protocols.fields import AGAIN, check_fields, noise, only_exact
+from shuffledp.protocols.binary_sum.base import RandomAnswers
+from shuffledp.protocols.fields import AGAIN, check_fields, forwarded, noise, only_exact
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
@@ -82,7 +79,7 @@ def _calibrate(honest: int, epsilon: float) -> tuple[float, int, float] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pure(BinarySumPlan):
+class Pure(RandomAnswers):
     """Each user sends `bits_per_user` bits of which middle + x are ones, or now and then a random number of ones.
 
     The adversary sees how many of all bits are 1. No outcome is more than e^epsilon times likelier
@@ -99,9 +96,10 @@ class Pure(BinarySumPlan):
     method: ClassVar[str] = "pure"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "random-bits"
+    curve: ClassVar[str] = "no outcome's ratio passes e^epsilon, for any input"
+    drawn: ClassVar[str] = "the table's own masses are what was calibrated"
     is_pure: ClassVar[bool] = True
 
-    random_probability: float = noise("(0, 1)")
     bits_per_user: int = noise("[3, inf)")
     decay: float = noise("(0, 1)")
 
@@ -140,20 +138,18 @@ class Pure(BinarySumPlan):
         return self.users * _one_variance(self.random_probability, self.bits_per_user, self.decay)
 
     @property
-    def standard_error(self) -> float:
-        return math.sqrt(self._variance) / (1 - self.random_probability)
-
-    @property
-    def error_bound(self) -> float:
-        return bennett_bound(self._variance, self.bits_per_user / 2 + 1) / (1 - self.random_probability)
+    def _largest(self) -> float:
+        return self.bits_per_user / 2 + 1
 
     @property
     def messages_per_user_mean(self) -> float:
         return float(self.bits_per_user)
 
+    messages_per_user_max = forwarded("bits_per_user")
+
     @property
-    def messages_per_user_max(self) -> int:
-        return self.bits_per_user
+    def expected(self) -> int:
+        return self.users * self.bits_per_user
 
     @property
     def influence(self) -> float:
@@ -171,12 +167,6 @@ class Pure(BinarySumPlan):
         """The pure epsilon that is left: delta stays 0."""
         return self.pair(honest_users(self.users, honest_fraction)).pure_epsilon
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "no outcome's ratio passes e^epsilon, for any input"),
-            DeltaTerm("sampling", 0.0, "the table's own masses are what was calibrated"),
-        )
-
     @property
     def dominates_because(self) -> str:
         return (
@@ -191,32 +181,22 @@ class Pure(BinarySumPlan):
         ones = np.where(is_random, drawn, (self.bits_per_user - 1) // 2 + true.astype(np.int64))
         return Reports.of_equal_size((np.arange(self.bits_per_user) < ones[:, None]).astype(np.uint8))
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
-        ones, _, dropped = self._read_bits(tally, self.users * self.bits_per_user)
-        return self._estimate(self._from_ones(ones), dropped=dropped, simulated=simulated)
-
-    @property
-    def message_influence(self) -> float:
-        # What is read is divided by the part of answers that are not random.
-        return 1 / (1 - self.random_probability)
-
     def quieter(self, part: float) -> dict[str, Any]:
         return {"random_probability": part * self.random_probability}
 
-    def _from_ones(self, ones: int) -> float:
+    def _from_counts(self, ones: int, zeros: int) -> float:
         return (ones - self.users * self.bits_per_user / 2) / (1 - self.random_probability) + self.users / 2
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        true = self._total(values)
+    def _sample(self, total: int, bits: RandomBits) -> float:
         random_ones, random_zeros = (
-            int(binomial(n, self.random_probability, 1, bits=bits)[0]) for n in (true, self.users - true)
+            int(binomial(n, self.random_probability, 1, bits=bits)[0]) for n in (total, self.users - total)
         )
         law = truncated_discrete_laplace(self.bits_per_user, self.decay)
         drawn = int(law.sample(random_ones + random_zeros, bits=bits).sum())
         middle = (self.bits_per_user - 1) // 2
-        honest_ones, honest_zeros = true - random_ones, self.users - true - random_zeros
+        honest_ones, honest_zeros = total - random_ones, self.users - total - random_zeros
         ones = drawn + middle * (honest_ones + honest_zeros) + honest_ones
-        return self._estimate(self._from_ones(ones), simulated=not bits.is_secure)
+        return self._from_counts(ones, self.expected - ones)
 
 
 def _calibrated(honest: int, bits: int) -> int:

@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.responses import ShuffledResponsePair
 from shuffledp.errors import InfeasibleError
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.binary_sum.base import BinarySumPlan, bennett_bound, check_delta
-from shuffledp.protocols.fields import noise, only_exact
+from shuffledp.protocols.binary_sum.base import RandomAnswers, check_delta
+from shuffledp.protocols.fields import forwarded, only_exact
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
@@ -34,7 +31,7 @@ def smallest_random_probability(honest: int, privacy: Privacy) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response(BinarySumPlan):
+class Response(RandomAnswers):
     """Each user sends its bit, or with `random_probability` a fair coin in its place.
 
     The adversary sees how many of the bits are 1. The one method that still protects a user from the
@@ -50,8 +47,11 @@ class Response(BinarySumPlan):
     method: ClassVar[str] = "rr"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "randomized-response"
-
-    random_probability: float = noise("(0, 1)")
+    messages_per_user_mean = 1.0
+    messages_per_user_max = 1
+    local_delta = 0.0
+    influence = forwarded("message_influence")
+    curve: ClassVar[str] = "the worst curve over all inputs of the other users"
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
@@ -70,37 +70,16 @@ class Response(BinarySumPlan):
         return self.random_probability / 2
 
     @property
-    def standard_error(self) -> float:
-        return math.sqrt(self._variance) / (1 - self.random_probability)
-
-    @property
     def _variance(self) -> float:
-        """Of the number of ones: every user's answer has the same, whatever its bit."""
         return self.users * self.lie * (1 - self.lie)
 
     @property
-    def error_bound(self) -> float:
-        return bennett_bound(self._variance, 1 - self.lie) / (1 - self.random_probability)
-
-    @property
-    def messages_per_user_mean(self) -> float:
-        return 1.0
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return 1
+    def _largest(self) -> float:
+        return 1 - self.lie
 
     @property
     def local_epsilon(self) -> float:
         return math.log((1 - self.lie) / self.lie)
-
-    @property
-    def local_delta(self) -> float:
-        return 0.0
-
-    @property
-    def influence(self) -> float:
-        return 1 / (1 - self.random_probability)
 
     @property
     def lying_client(self) -> str:
@@ -108,12 +87,6 @@ class Response(BinarySumPlan):
 
     def pair(self, honest: int) -> ShuffledResponsePair:
         return ShuffledResponsePair(honest, self.lie)
-
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the worst curve over all inputs of the other users"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
 
     @property
     def dominates_because(self) -> str:
@@ -127,25 +100,18 @@ class Response(BinarySumPlan):
         flipped = bernoulli(self.lie, true.size, bits=bits).view(np.uint8)
         return Reports.of_equal_size((true ^ flipped).reshape(-1, 1))
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
-        ones, _, dropped = self._read_bits(tally, self.users)
-        return self._estimate(self._from_ones(ones), dropped=dropped, simulated=simulated)
+    expected = forwarded("users")
 
-    @property
-    def message_influence(self) -> float:
-        # What is read is divided by the part of answers that are not random.
-        return 1 / (1 - self.random_probability)
+    def _from_counts(self, ones: int, zeros: int) -> float:
+        return (ones - self.users * self.lie) / (1 - self.random_probability)
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"random_probability": 2 * probability_with(part * self.lie * (1 - self.lie))}
 
-    def _from_ones(self, ones: int) -> float:
-        return (ones - self.users * self.lie) / (1 - self.random_probability)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        true = self._total(values)
-        lost, gained = (int(binomial(n, self.lie, 1, bits=bits)[0]) for n in (true, self.users - true))
-        return self._estimate(self._from_ones(true - lost + gained), simulated=not bits.is_secure)
+    def _sample(self, total: int, bits: RandomBits) -> float:
+        lost, gained = (int(binomial(n, self.lie, 1, bits=bits)[0]) for n in (total, self.users - total))
+        ones = total - lost + gained
+        return self._from_counts(ones, self.users - ones)
 
     @property
     def spread(self) -> float:

@@ -11,8 +11,7 @@ from typing import ClassVar, Self
 from shuffledp.accounting.mixing import smallest_messages
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
-from shuffledp.protocols.domains.summed import BITS, Bits
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.domains.summed import BITS
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import LaplaceShares
@@ -35,22 +34,14 @@ class Shares(LaplaceShares, BinarySumPlan):
     has_one_pair: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/split-and-mix.md"
     moved: ClassVar[str] = "the count"
-
-    ratio: float = noise("(0, 1)")
-    shares: int = noise("[1, inf)")
-    modulus_bits: int = noise("[1, inf)")
-    largest_deviation: int = noise("[0, inf)")
+    domain = BITS
 
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
-        mixing = _closed_form_shares if request.constants == "paper" else _smallest_shares
+        mixing = _closed_form_shares if request.constants == "paper" else smallest_messages
         ratio = pure_ratio(request.privacy.epsilon)
         return cls(**request.common, **cls.calibrated(request, ratio, 1, mixing, "coins"))
-
-    @property
-    def domain(self) -> Bits:
-        return BITS
 
     @property
     def dominates_because(self) -> str:
@@ -61,13 +52,9 @@ class Shares(LaplaceShares, BinarySumPlan):
         )
 
 
-def _smallest_shares(honest: int, modulus_bits: int, distance: float) -> int:
-    return smallest_messages(honest, 1 << modulus_bits, distance)
-
-
-def _closed_form_shares(honest: int, modulus_bits: int, distance: float) -> int:
+def _closed_form_shares(honest: int, modulus: int, distance: float) -> int:
     """Balle, Bell, Gascon, Nissim 2020: worst-case smoothness with sigma = -log2(distance), n >= 19."""
     if honest < 19:
         raise InfeasibleError("users", honest, "must be >= 19 for the closed form", "use exact constants")
     sigma = -math.log2(distance)
-    return max(3, math.ceil((2 * sigma + modulus_bits) / (math.log2(honest) - math.log2(math.e)) + 2))
+    return max(3, math.ceil((2 * sigma + math.log2(modulus)) / (math.log2(honest) - math.log2(math.e)) + 2))

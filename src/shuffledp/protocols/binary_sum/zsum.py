@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer
-from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError
-from shuffledp.estimates import Estimate
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import CONFIDENCE, BinarySumPlan
+from shuffledp.protocols.binary_sum.base import CountedBits
 from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_probability
 from shuffledp.protocols.cut import deviations_at, mean_squares_when_cut, table_of
+from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.rounds import ExactRound
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
@@ -36,7 +36,7 @@ def _mean_squares(users: int, silence: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZSum(BinarySumPlan):
+class ZSum(ExactRound, CountedBits):
     """Each user sends a 1 if its bit is 1, and another 1 unless a rare coin says no.
 
     The adversary sees how many messages there are. At most n of them are noise, so a count above n
@@ -55,8 +55,10 @@ class ZSum(BinarySumPlan):
     method: ClassVar[str] = "zsum"
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "binomial"
+    curve: ClassVar[str] = "the hockey-stick curve of the pair, rounded up"
     keeps_zero: ClassVar[bool] = True
     is_unbiased: ClassVar[bool] = False
+    messages_per_user_max = 2
 
     silence: float = noise("(0, 1/2]")
 
@@ -95,10 +97,6 @@ class ZSum(BinarySumPlan):
         return float(np.mean(self.check_values(values))) + 1 - self.silence
 
     @property
-    def messages_per_user_max(self) -> int:
-        return 2
-
-    @property
     def influence(self) -> float:
         # At the cut two messages lead from the answer 0 to the one of n + 2 messages.
         return 2 + self._silences.mean
@@ -113,12 +111,6 @@ class ZSum(BinarySumPlan):
     def pair(self, honest: int) -> ShiftPair:
         return ShiftPair(Binomial(honest, self.silence))
 
-    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        return (
-            DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of the pair, rounded up"),
-            DeltaTerm("sampling", 0.0, "coins are drawn exactly"),
-        )
-
     @property
     def dominates_because(self) -> str:
         return (
@@ -131,18 +123,16 @@ class ZSum(BinarySumPlan):
         sizes = true.astype(np.int64) + 1 - bernoulli(self.silence, true.size, bits=bits)
         return Reports(np.ones(int(sizes.sum()), dtype=np.uint8), sizes)
 
-    def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
-        count, zeros, dropped = self._read_bits(tally)
-        return self._from_count(count, dropped=dropped + zeros, simulated=simulated)
+    def _from_counts(self, ones: int, zeros: int) -> float:
+        return ones - self.users + self._silences.mean if ones > self.users else 0.0
+
+    def _dropped(self, tally: Tally, ones: int, zeros: int) -> int:
+        # A 0 is no message of this protocol.
+        return tally.messages + tally.malformed - ones
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"silence": probability_with(part * self.silence * (1 - self.silence))}
 
-    def _from_count(self, count: int, *, dropped: int = 0, simulated: bool = False) -> Estimate:
-        value = count - self.users + self._silences.mean if count > self.users else 0.0
-        return self._estimate(value, dropped=dropped, simulated=simulated)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Estimate:
-        total = self._total(values)
+    def _sample(self, total: int, bits: RandomBits) -> float:
         silences = int(binomial(self.users, self.silence, 1, bits=bits)[0])
-        return self._from_count(total + self.users - silences, simulated=not bits.is_secure)
+        return self._from_counts(total + self.users - silences, 0)

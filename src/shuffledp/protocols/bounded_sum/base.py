@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.bounded_sum.paper import paper_standard_error
 from shuffledp.protocols.domains.summed import Reals, check_range
 from shuffledp.protocols.fields import AGAIN, domain, noise
 from shuffledp.protocols.sums.plan import SumPlan
-from shuffledp.references.curator_gaussian import CuratorGaussian
-from shuffledp.references.local_bounded import LocalBounded
+from shuffledp.references.local_bounded import local_bounded_standard_error
 from shuffledp.sampling.rounding import LARGEST
 
 Floats = NDArray[np.float64]
@@ -47,12 +47,11 @@ class BoundedSumPlan(SumPlan):
         return Reals(self.grid, self.low, self.high)
 
     def reference(self) -> dict[str, float | None]:
-        local = LocalBounded(users=self.users, privacy=self.privacy, low=self.low, high=self.high)
         return {
             "paper_standard_error": paper_standard_error(self.users, self.privacy, self.width),
-            "central_standard_error": CuratorGaussian(privacy=self.privacy, sensitivity=self.width).standard_error,
+            "central_standard_error": gaussian_standard_deviation(self.privacy, self.width),
             "central_laplace_standard_error": math.sqrt(2) * self.width / self.privacy.epsilon,
-            "local_standard_error": local.standard_error,
+            "local_standard_error": local_bounded_standard_error(self.users, self.privacy, self.low, self.high),
         }
 
     def true_value(self, values: ArrayLike) -> float:

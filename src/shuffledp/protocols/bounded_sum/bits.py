@@ -80,10 +80,6 @@ class BoundedBits(BitsSum, BoundedSumPlan):
         return cls(**request.common, low=low, high=high, grid=grid, coins=coins, probability=probability)
 
     @property
-    def coins_each(self) -> int:
-        return self.coins
-
-    @property
     def dominates_because(self) -> str:
         return (
             "Every report has the same number of bits, so a permutation shows only how many are 1: with all others "

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.fields import noise, only_exact
+from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import LaplaceShares
@@ -48,18 +48,13 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
 
     method: ClassVar[str] = "shares"
 
-    ratio: float = noise("(0, 1)")
-    shares: int = noise("[1, inf)")
-    modulus_bits: int = noise("[1, inf)")
-    largest_deviation: int = noise("[0, inf)")
-
     @classmethod
     def for_request(cls, request: Request, *, low: float, high: float) -> Self:
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
         only_exact(request.constants)
         check_range(low, high)
         grid = _grid(request.users, request.privacy.epsilon)
-        found = cls.calibrated(request, pure_ratio(request.privacy.epsilon, grid), grid, _robust_shares, "bits")
+        found = cls.calibrated(request, pure_ratio(request.privacy.epsilon, grid), grid, robust_messages, "bits")
         return cls(**request.common, low=low, high=high, grid=grid, **found)
 
     @property
@@ -69,7 +64,3 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
             "that is the user's rounded value plus the honest users' Polya shares. Two values rounded with the same "
             "secret differ by at most the grid."
         )
-
-
-def _robust_shares(honest: int, modulus_bits: int, distance: float) -> int:
-    return robust_messages(honest, 1 << modulus_bits, distance)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.counted import first_codes
 from shuffledp.protocols.distribution_test.cells import as_claim
 from shuffledp.protocols.distribution_test.claim import Certificate, Claim
 from shuffledp.protocols.distribution_test.groups import Groups
@@ -21,7 +22,7 @@ from shuffledp.protocols.distribution_test.verdict import TestedClaim
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
-from shuffledp.protocols.fields import AGAIN, domain
+from shuffledp.protocols.fields import AGAIN, domain, forwarded
 from shuffledp.protocols.presentation import Listing, Presentation, View, listed
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
@@ -66,16 +67,18 @@ class DistributionTest(RoundPlan):
         super(DistributionTest, self)._check_noise()
         if self.users < 2:
             raise ParameterError("users", self.users, "must be >= 2", "one user says nothing about a distribution")
-        _ = self.tested  # refuses what cannot be asked
+        Claim(**self._asked)  # refuses what cannot be asked
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(Claim)}
 
     @property
     def tested(self) -> Claim:
         """What is asked, without what is sent."""
-        return _claim(**{field.name: getattr(self, field.name) for field in fields(Claim)})
+        return _claim(**self._asked)
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @property
     def groups(self) -> Groups | None:
@@ -259,11 +262,7 @@ class DistributionTest(RoundPlan):
     def lying_client(self) -> str:
         return f"moves the chi-square distance by at most {self.influence:.3g}, and less where bins are not all alike"
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        """The user's bin is the first or the second; all others are in a third."""
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON: every figure, what makes it again, and a fingerprint."""

@@ -1,29 +1,27 @@
 """The test by decoys: where users are uniform too, own messages and decoys together are one throw of balls."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from shuffledp.accounting.laws import Binomial
-from shuffledp.errors import ParameterError
-from shuffledp.protocols.derived import of_part
 from shuffledp.protocols.distribution_test.base import DECOYS_FAILURE, DistributionTest
 from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.groups import LARGEST_PARTS, Groups
 from shuffledp.protocols.distribution_test.moments import ScoreMoments, balls_moments
+from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import domain, only_exact, whole_number
-from shuffledp.protocols.histogram.blanket import smallest_blanket
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
+from shuffledp.protocols.histogram.blanket import LARGEST_COINS, BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.plan import unchecked
 from shuffledp.protocols.request import Request
 from shuffledp.references.null_laws import collision_scores
 
-_histogram = lru_cache(maxsize=256)(Decoys.plan)
-_SHARED = ("users", "privacy", "honest_fraction")
+_coins_for = lru_cache(maxsize=256)(Decoys.coins_for)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,44 +37,39 @@ class DecoysTest(DistributionTest):
 
     method: ClassVar[str] = "decoys"
 
-    histogram: Decoys
+    law: ClassVar[str] = Decoys.law
+    also_saved: ClassVar[tuple[str, ...]] = ("bins",)
+
+    coins: int = noise(f"[1, {LARGEST_COINS}]")
+    probability: float = noise("(0, 1]")
 
     @classmethod
     def for_request(cls, request: Request, *, public_seed: int | None = None, **claim: Any) -> Self:
-        """The histogram with the fewest decoys, whatever the public coins of other methods."""
+        """The fewest decoys that hide which of two bins a user is in, whatever the public coins of other methods."""
         return cls._counting(Claim(**claim).size, request, claim)
 
     @classmethod
     def _counting(cls, bins: int, request: Request, fields: dict[str, Any]) -> Self:
         only_exact(request.constants)
-        common = {name: request.common[name] for name in _SHARED}
-        return cls(**request.common, **fields, histogram=_histogram(**common, categories=bins))
-
-    def _check_noise(self) -> None:
-        super(DecoysTest, self)._check_noise()
-        made_for, wanted = ([getattr(plan, name) for name in (*_SHARED, "bins")] for plan in (self.histogram, self))
-        if made_for != wanted:
-            raise ParameterError("histogram", made_for, "must be planned for the same users and bins", "plan again")
+        coins, probability = _coins_for(request.privacy, request.honest, 1 / bins)
+        return cls(**request.common, **fields, coins=coins, probability=probability)
 
     @property
-    def noise(self) -> dict[str, Any]:
-        return {**self.histogram.noise, "bins": self.bins}
+    def histogram(self) -> Decoys:
+        """The private histogram of the bins; that its noise is enough is asked of the test."""
+        shared = {field.name: getattr(self, field.name) for field in fields(BlanketPlan) if field.name != "categories"}
+        return unchecked(Decoys, **shared, categories=as_categories(self.bins))
 
-    @classmethod
-    def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
-        shared = {name: common[name] for name in _SHARED}
-        bins = whole_number(noise, "bins")
-        return cls(histogram=Decoys.from_noise(noise, **shared, categories=bins), **common)
-
-    messages_per_user_mean = of_part("histogram", "messages_per_user_mean")
-    messages_per_user_max = of_part("histogram", "messages_per_user_max")
-    bits_per_message = of_part("histogram", "bits_per_message")
-    alphabet_size = of_part("histogram", "alphabet_size")
-    pair = of_part("histogram", "pair")
-    delta_terms = of_part("histogram", "delta_terms")
-    tally = of_part("histogram", "tally")
-    summaries = of_part("histogram", "summaries")
-    audited_reports = of_part("histogram", "randomize")
+    messages_per_user_mean = forwarded("histogram.messages_per_user_mean")
+    messages_per_user_max = forwarded("histogram.messages_per_user_max")
+    bits_per_message = forwarded("histogram.bits_per_message")
+    alphabet_size = forwarded("histogram.alphabet_size")
+    pair = forwarded("histogram.pair")
+    delta_terms = forwarded("histogram.delta_terms")
+    tally = forwarded("histogram.tally")
+    summaries = forwarded("histogram.summaries")
+    quieter = forwarded("histogram.quieter")
+    audited_reports = forwarded("histogram.randomize")
 
     @property
     def dominates_because(self) -> str:
@@ -101,9 +94,6 @@ class DecoysTest(DistributionTest):
         seen, messages = counts.astype(np.float64), float(counts.sum())
         total = float(np.square(seen).sum()) - messages - messages * (messages - 1) / self.bins
         return total, balls_moments(self.users, max(0, int(counts.sum()) - self.users), self.bins)
-
-    def quieter(self, part: float) -> dict[str, Any]:
-        return {"histogram": self.histogram.twin(part)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from shuffledp.protocols.distribution_test.base import DistributionTest
 from shuffledp.protocols.distribution_test.claim import Claim
 from shuffledp.protocols.distribution_test.moments import ScoreMoments, rows_moments
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import noise, only_exact
+from shuffledp.protocols.fields import forwarded, noise, only_exact
 from shuffledp.protocols.labels import label_bits
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.tallies import Tally
@@ -92,9 +92,7 @@ class RowsTest(DistributionTest):
     def is_labelled(self) -> bool:  # type: ignore[override]
         return self.words > 1
 
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.words
+    messages_per_user_max = forwarded("words")
 
     @property
     def bits_per_message(self) -> int:

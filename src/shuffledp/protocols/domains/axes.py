@@ -71,12 +71,6 @@ class Axis:
         cells = np.floor((array - self.low) / (self.high - self.low) * self.steps).astype(np.int64)
         return np.minimum(cells, self.steps - 1)
 
-    def clip(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
-        """The values brought into the domain, and how many had to be."""
-        array = np.asarray(values)
-        inside = np.clip(array, self.low, self.high)
-        return inside, int((inside != array).sum())
-
     def start(self, code: int) -> float:
         """The value itself, or the lower end of the cell."""
         if self.steps is None:
@@ -110,9 +104,8 @@ class Axes(Domain):
     kind: ClassVar[str] = "axes"
     axes: tuple[Axis, ...]
 
-    @property
-    def columns(self) -> int:
-        return len(self.axes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", len(self.axes))
 
     @property
     def options(self) -> str:

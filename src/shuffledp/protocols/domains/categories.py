@@ -66,10 +66,6 @@ class Integers(Categories):
     def text(self) -> str:
         return f"{self.low}:{self.high}"
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
-
 
 @dataclass(frozen=True)
 class Names(Categories):
@@ -180,10 +176,6 @@ class Dates(Categories):
     def text(self) -> str:
         return f"{self.first}:{self.last}"
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"first": self.first, "last": self.last}
-
 
 @dataclass(frozen=True)
 class Hashed(Categories):
@@ -239,10 +231,6 @@ class Hashed(Categories):
     @property
     def example(self) -> str:
         return "something"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"cells": self.cells, "salt": self.salt}
 
 
 KINDS: dict[str, type[Categories]] = {kind.kind: kind for kind in (Integers, Names, Dates, Hashed)}

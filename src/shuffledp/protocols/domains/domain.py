@@ -1,5 +1,6 @@
 """The contract of a domain: everything that a caller may ask about the values of one user."""
 
+import dataclasses
 import shlex
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Protocol
@@ -42,10 +43,8 @@ class Domain(ABC):
     reads: ClassVar[Literal["numbers", "words"]] = "numbers"
     """How a table's column is read: as numbers, or as words exactly as they are written."""
 
-    @property
-    def columns(self) -> int:
-        """How many numbers make one user's value: a table has as many columns of them."""
-        return 1
+    columns: int = 1
+    """How many numbers make one user's value: a table has as many columns of them."""
 
     @property
     def is_row(self) -> bool:
@@ -93,9 +92,14 @@ class Domain(ABC):
         """Made-up encoded values for so many users."""
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What makes the domain again, as JSON."""
+        """What makes the domain again, as JSON: its fields, without those that were left out."""
+        fields = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))  # type: ignore[arg-type]
+        return {
+            name: value.document() if isinstance(value, Domain) else value
+            for name, value in fields
+            if value is not None
+        }
 
     def document(self) -> dict[str, Any]:
         """The domain as JSON: its kind and its parameters."""

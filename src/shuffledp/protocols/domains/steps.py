@@ -38,8 +38,16 @@ class SummedDomain(Domain):
     """How far apart two users' values are, at most."""
     moved: int | None = 1
     """In how many coordinates two users differ, by at most `largest_shift` each; None if in any number."""
-    people: str = "users"
-    """Whose values are added up, in words."""
+
+    def _set(self, **numbers: Any) -> None:
+        """Fill in what follows from the fields of a frozen domain."""
+        for name, number in numbers.items():
+            object.__setattr__(self, name, number)
+
+    @property
+    def people(self) -> str:
+        """Whose values are added up, in words."""
+        return "users"
 
     @abstractmethod
     def difference(self, failure: float) -> RoundedDifference:

@@ -33,20 +33,13 @@ class Bits(SummedDomain):
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(1.0, 0.0)
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {}
-
     def check_values(self, values: ArrayLike) -> NDArray[np.uint8]:
         """The values as 0s and 1s in bytes."""
         array = numbers_of(values)
         if array.dtype == np.bool_:
             return array.view(np.uint8)
         if array.dtype != np.uint8 or int(array.max()) > 1:
-            bad = np.flatnonzero(~((array == 0) | (array == 1)))
-            if bad.size:
-                row = int(bad[0])
-                raise DataError("values", f"{array[row]} in row {row + 1}", "must be 0 or 1", "a count counts ones")
+            refuse_first(array, ~((array == 0) | (array == 1)), "must be 0 or 1", "a count counts ones")
         return array.astype(np.uint8, copy=False)
 
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[Any]:
@@ -78,36 +71,13 @@ class Reals(SummedDomain):
     def __post_init__(self) -> None:
         check_grid(self.grid)
         check_range(self.low, self.high)
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
+        low, high, diameter = float(self.low), float(self.high), float(self.high) - float(self.low)
+        self._set(low=low, high=high, highest=self.grid, step=diameter / self.grid)
+        self._set(origin=low, middle=low + diameter / 2, reach=diameter / 2, diameter=diameter)
 
     @property
-    def highest(self) -> int:  # type: ignore[override]
-        return self.grid
-
-    @property
-    def step(self) -> float:  # type: ignore[override]
-        return self.diameter / self.grid
-
-    @property
-    def people(self) -> str:  # type: ignore[override]
+    def people(self) -> str:
         return f"users' numbers in [{self.low:g}, {self.high:g}]"
-
-    @property
-    def origin(self) -> float:  # type: ignore[override]
-        return self.low
-
-    @property
-    def middle(self) -> float:  # type: ignore[override]
-        return self.low + self.diameter / 2
-
-    @property
-    def reach(self) -> float:  # type: ignore[override]
-        return self.diameter / 2
-
-    @property
-    def diameter(self) -> float:  # type: ignore[override]
-        return self.high - self.low
 
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(float(self.grid), 0.0)
@@ -163,6 +133,7 @@ class Vectors(SummedDomain):
     running: ClassVar[str] = "running sum of vectors"
     total: ClassVar[str] = "sum"
     each: ClassVar[str] = " in every coordinate"
+    is_row = True
     middle = 0.0
     dimension: int
     radius: float
@@ -172,61 +143,24 @@ class Vectors(SummedDomain):
     def __post_init__(self) -> None:
         check_ball(self.dimension, self.radius)
         check_grid(self.grid)
-        object.__setattr__(self, "radius", float(self.radius))
+        radius, apart = float(self.radius), 2 * float(self.radius)
         if self.apart is not None:
             is_number = isinstance(self.apart, int | float) and not isinstance(self.apart, bool)
-            if not is_number or not self.radius <= self.apart <= 2 * self.radius:
+            if not is_number or not radius <= self.apart <= 2 * radius:
                 problem = "must lie between the radius and twice the radius"
                 raise ParameterError("apart", self.apart, problem, "leave it out for twice the radius")
-            object.__setattr__(self, "apart", float(self.apart))
-
-    @property
-    def coordinates(self) -> int:  # type: ignore[override]
-        return self.dimension
-
-    @property
-    def lowest(self) -> int:  # type: ignore[override]
-        return -self.grid
-
-    @property
-    def highest(self) -> int:  # type: ignore[override]
-        return self.grid
-
-    @property
-    def step(self) -> float:  # type: ignore[override]
-        return self.radius / self.grid
-
-    @property
-    def reach(self) -> float:  # type: ignore[override]
-        return self.radius
-
-    @property
-    def diameter(self) -> float:  # type: ignore[override]
-        return 2 * self.radius if self.apart is None else self.apart
-
-    @property
-    def moved(self) -> int | None:  # type: ignore[override]
-        return 1 if self.dimension == 1 else None
+            apart = float(self.apart)
+            self._set(apart=apart)
+        self._set(coordinates=self.dimension, columns=self.dimension, moved=1 if self.dimension == 1 else None)
+        self._set(lowest=-self.grid, highest=self.grid, step=radius / self.grid)
+        self._set(radius=radius, reach=radius, diameter=apart)
 
     def difference(self, failure: float) -> RoundedDifference:
         return rounded_difference(self.diameter / self.step, self.dimension, failure)
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        apart = {} if self.apart is None else {"apart": self.apart}
-        return {"dimension": self.dimension, "radius": self.radius, "grid": self.grid, **apart}
-
-    @property
-    def people(self) -> str:  # type: ignore[override]
+    def people(self) -> str:
         return f"users' vectors of {self.dimension:,} numbers, at most {self.radius:g} long"
-
-    @property
-    def columns(self) -> int:
-        return self.dimension
-
-    @property
-    def is_row(self) -> bool:
-        return True
 
     @property
     def options(self) -> str:
@@ -291,25 +225,17 @@ class OneHot(SummedDomain):
 
     def __post_init__(self) -> None:
         if self.named is not None:
-            object.__setattr__(self, "named", as_categories(self.named))
+            self._set(named=as_categories(self.named))
         if isinstance(self.count, bool) or not isinstance(self.count, int) or not 2 <= self.count <= LARGEST_DIMENSION:
             raise ParameterError(
                 "categories", self.count, f"must be a whole number in 2..{LARGEST_DIMENSION}", "count the categories"
             )
         if self.named is not None and self.named.size != self.count:
             raise DataError("plan.domain", self.count, f"must be {self.named.size}, as many as named", "make it again")
-
-    @property
-    def coordinates(self) -> int:  # type: ignore[override]
-        return self.count
+        self._set(coordinates=self.count)
 
     def difference(self, failure: float) -> RoundedDifference:
         return RoundedDifference(math.sqrt(2) * (1 + 1e-15), 0.0)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        named = {} if self.named is None else {"named": self.named.document()}
-        return {"count": self.count, **named}
 
     def encode(self, values: ArrayLike) -> NDArray[Any]:
         """The numbers of people's own values; without names they are the numbers already."""
@@ -317,15 +243,8 @@ class OneHot(SummedDomain):
 
     def check_values(self, values: ArrayLike) -> NDArray[np.int64]:
         array = numbers_of(values)
-        bad = np.flatnonzero(~((array >= 0) & (array < self.count) & (array == np.floor(array))))
-        if bad.size:
-            row = int(bad[0])
-            raise DataError(
-                "values",
-                f"{array[row]} in row {row + 1}",
-                f"must be one of 0..{self.count - 1}",
-                "number the categories from 0",
-            )
+        known = (array >= 0) & (array < self.count) & (array == np.floor(array))
+        refuse_first(array, ~known, f"must be one of 0..{self.count - 1}", "number the categories from 0")
         return array.astype(np.int64, copy=False)
 
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[np.int64]:
@@ -337,7 +256,7 @@ class OneHot(SummedDomain):
         return np.asarray(values[:, np.newaxis] == np.arange(self.count), dtype=np.int64)
 
     @property
-    def people(self) -> str:  # type: ignore[override]
+    def people(self) -> str:
         return f"users in {self.count:,} categories"
 
     def coordinate_names(self) -> list[str]:

@@ -22,6 +22,7 @@ HeavyHittersFamily: Family[HeavyHitters] = Family.of(
         DomainParameter("alphabet", _symbols),
         DomainParameter("keep"),
     ),
+    reads="words",
 )
 
 __all__ = ["ANY_TEXT", "FoundStrings", "HeavyHitter", "HeavyHitters", "HeavyHittersFamily", "Search", "SearchState"]

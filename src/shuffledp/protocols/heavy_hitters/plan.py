@@ -20,13 +20,13 @@ from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import AGAIN, domain, noise, only_exact
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise, only_exact
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found
 from shuffledp.protocols.heavy_hitters.histograms import level_bound, level_histogram
 from shuffledp.protocols.heavy_hitters.levels import MOST_BINS, SAMPLING_FAILURE, Descent, best_descent
 from shuffledp.protocols.heavy_hitters.search import Search, SearchState
 from shuffledp.protocols.heavy_hitters.tree import Level, packed
-from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, Strings, UnlistedStrings
+from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.presentation import Presentation, View
 from shuffledp.protocols.request import Request
@@ -238,9 +238,8 @@ class HeavyHitters(InteractivePlan):
         """For every string that somebody has, and every run of parts that may be the last group: chosen ones too."""
         return SAMPLING_FAILURE / (self.users * self.groups * (self.groups + 1) / 2)
 
-    def as_bytes(self, strings: ArrayLike) -> Strings:
-        """Strings as the search sees them: UTF-8, cut after `length` bytes."""
-        return self.domain.check_values(strings)
+    as_bytes = forwarded("domain.check_values")
+    """Strings as the search sees them: UTF-8, cut after `length` bytes."""
 
     def codes(self, state: SearchState, strings: ArrayLike) -> NDArray[np.int64]:
         """Each string's candidate at this level; the last code is "other"."""

@@ -7,9 +7,10 @@ from typing import Any
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
+from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter
-from shuffledp.protocols.learner import Cohort, OpenBatch, Part
-from shuffledp.protocols.rounds import EstimatedRound, PlanLearner
+from shuffledp.protocols.learner import Cohort, OpenBatch, Part, PlanLearner
+from shuffledp.protocols.rounds import EstimatedRound
 from shuffledp.randomness import RandomBits
 
 
@@ -44,9 +45,9 @@ class LevelRound(EstimatedRound):
 class Search(PlanLearner[SearchState]):
     """A search level by level: what a group's histogram says decides what the next group is asked."""
 
-    def start(self) -> SearchState:
-        found: SearchState = self.plan.start()
-        return found
+    plan: Any
+
+    start = forwarded("plan.start")
 
     def ask(self, state: SearchState) -> Cohort | None:
         if state.found is not None:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.messages import Reports
-from shuffledp.protocols.counted import CountedPlan, counted_in_runs
+from shuffledp.protocols.counted import CountedPlan, counted_in_runs, first_codes
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
-from shuffledp.protocols.fields import domain
+from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import Listing, beside_others
 from shuffledp.references.curator_histogram import CuratorHistogram
-from shuffledp.references.local_histograms import LOCAL_METHODS, best_local_histogram
+from shuffledp.references.local_histograms import best_local_histogram
 
 
 @lru_cache(maxsize=256)
@@ -40,14 +40,10 @@ class HistogramPlan(CountedPlan):
 
     categories: Categories = domain(read=as_categories, write=Categories.document)
 
-    @property
-    def bins(self) -> int:
-        """How many categories there are."""
-        return self.categories.size
+    bins: ClassVar[int] = forwarded("categories.size")
+    """How many categories there are."""
 
-    @property
-    def domain(self) -> Categories:
-        return self.categories
+    domain = forwarded("categories")
 
     @abstractmethod
     def _l_inf_error(self) -> float:
@@ -70,9 +66,7 @@ class HistogramPlan(CountedPlan):
     def further_numbers(self) -> dict[str, Any]:
         return {"l_inf_error": self.error_bound, "l2_error": self.l2_error}
 
-    @property
-    def alphabet_size(self) -> int:
-        return self.bins
+    alphabet_size = forwarded("bins")
 
     @property
     def paper_standard_error(self) -> float | None:
@@ -80,7 +74,7 @@ class HistogramPlan(CountedPlan):
         return None
 
     def reference(self) -> dict[str, float | None]:
-        curator = CuratorHistogram.plan(privacy=self.privacy, bins=self.bins)
+        curator = CuratorHistogram(privacy=self.privacy, bins=self.bins)
         local = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
         return {
             "paper_standard_error": self.paper_standard_error,
@@ -97,8 +91,7 @@ class HistogramPlan(CountedPlan):
     @property
     def local_method(self) -> str:
         """The local model's best method for the same question, by name."""
-        best = best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins)
-        return next(name for name, kind in LOCAL_METHODS.items() if type(best) is kind)
+        return best_local_histogram(users=self.users, privacy=self.privacy, bins=self.bins).encoding
 
     def facts(self) -> list[tuple[str, str]]:
         sends, *others = CountedPlan.facts(self)
@@ -136,10 +129,7 @@ class HistogramPlan(CountedPlan):
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.counts(self.check_values(values)), dtype=np.float64)
 
-    @property
-    def neighbours(self) -> tuple[Codes, Codes, Codes]:
-        first, second, others = (np.array([code], dtype=np.int64) for code in (0, 1, min(2, self.bins - 1)))
-        return first, second, others
+    neighbours = property(first_codes)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category, and how many the second."""

@@ -75,7 +75,7 @@ class BlanketPlan(HistogramPlan):
     theory_page: ClassVar[str] = "docs/theory/histograms.md"
     law: ClassVar[str] = "blanket"
     curve: ClassVar[str] = "the mean curve over the balls in the two bins"
-    drawn: ClassVar[str] = "coins and random messages"
+    drawn: ClassVar[str] = "coins and random messages are drawn exactly"
     dominates_because: ClassVar[str] = (
         "With all others' own messages known the view is the user's message, uniform on one of two sets of equal "
         "size, among the honest users' random messages. Given how many fall into each set the rest says nothing; "

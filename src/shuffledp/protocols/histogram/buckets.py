@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
@@ -143,4 +144,4 @@ class Buckets(HashedBlanketPlan):
             x = (a * y + v) % q
             for code in (0, 1):
                 fits[code] |= (x == code) & (y < q)
-        return self._fitting(fits, reports, trials)
+        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

@@ -1,10 +1,10 @@
 """Histogram by correlated noise: plus and minus ones in every bin, where there are any."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,10 @@ from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MOST, check_messages
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.bounds import largest_deviation
+from shuffledp.protocols.plan import unchecked
 from shuffledp.protocols.polya import polya_law, pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
@@ -112,27 +113,27 @@ class HistogramCorrelated(HistogramPlan):
         if not every:
             raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
         domain = as_categories(categories)
-        drafts = [_draft(flood, request, domain.size) for flood in every]
-        fitting = [draft for draft in drafts if max_messages is None or draft.most <= max_messages]
+        drafts = [
+            unchecked(cls, **request.common, categories=domain, **_with_caps(flood, request, domain.size))
+            for flood in every
+        ]
+        fitting = [draft for draft in drafts if max_messages is None or draft.messages_per_user_max <= max_messages]
         if not fitting:
-            problem = f"must be at least {min(draft.most for draft in drafts)}, what one user may send at most"
-            raise InfeasibleError(
-                "max_messages", max_messages, problem, "allow more messages, or take the method decoys"
-            )
-        smallest = min(draft.error for draft in fitting)
-        good = [draft for draft in fitting if draft.error <= (1 + _GIVEN_UP) * smallest]
-        best = min(good, key=lambda draft: (draft.mean, draft.error))
-        check_messages(best.mean, best.most)
-        return cls(**request.common, categories=domain, **best.fields)
+            most = min(draft.messages_per_user_max for draft in drafts)
+            problem, way_out = "what one user may send at most", "allow more messages, or take the method decoys"
+            raise InfeasibleError("max_messages", max_messages, f"must be at least {most}, {problem}", way_out)
+        smallest = min(draft.error_bound for draft in fitting)
+        good = [draft for draft in fitting if draft.error_bound <= (1 + _GIVEN_UP) * smallest]
+        best = min(good, key=lambda draft: (draft.messages_per_user_mean, draft.error_bound))
+        check_messages(best.messages_per_user_mean, best.messages_per_user_max)
+        return replace(best)  # asks the accountant
 
     @property
     def noise_law(self) -> IntegerLaw:
         """The law of a bin's error."""
         return polya_law(self.users / self.honest_users, self.ratio)
 
-    @property
-    def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
+    standard_error = forwarded("noise_law.standard_deviation")
 
     @property
     def paper_standard_error(self) -> float | None:
@@ -144,7 +145,8 @@ class HistogramCorrelated(HistogramPlan):
 
     @property
     def messages_per_user_mean(self) -> float:
-        return _mean_messages((self.ratio, self.flood_shape, self.flood_ratio), self.honest_users, self.bins)
+        pairs = self.flood_shape * self.flood_ratio / (1 - self.flood_ratio)
+        return 1 + 2 * self.bins / self.honest_users * (self.ratio / (1 - self.ratio) + pairs)
 
     @property
     def messages_per_user_max(self) -> int:
@@ -253,27 +255,11 @@ def _floods(privacy: Privacy) -> list[tuple[float, float, float]]:
     return [flood for flood in every if flood is not None]
 
 
-def _mean_messages(flood: tuple[float, float, float], honest: int, bins: int) -> float:
-    ratio, shape, flood_ratio = flood
-    return 1 + 2 * bins / honest * (ratio / (1 - ratio) + shape * flood_ratio / (1 - flood_ratio))
-
-
-class _Draft(NamedTuple):
-    """Messages a user sends on average, a plan's error, messages at most, and the plan's fields."""
-
-    mean: float
-    error: float
-    most: int
-    fields: dict[str, Any]
-
-
-def _draft(flood: tuple[float, float, float], request: Request, bins: int) -> _Draft:
-    """The fewest messages a user that all noise but for a small part of delta fits into."""
+def _with_caps(flood: tuple[float, float, float], request: Request, bins: int) -> dict[str, Any]:
+    """The noise with the fewest messages a user that all but for a small part of delta fits into."""
     ratio, shape, flood_ratio = flood
     users, honest, privacy = request.users, request.honest, request.privacy
     limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 2 * users)
     noise = smallest_cap(lambda k: _tail(2 * bins / honest, ratio, k), limit)
     pairs = smallest_cap(lambda k: _tail(bins * shape / honest, flood_ratio, k), limit)
-    error = largest_deviation(polya_law(users / honest, ratio), bins, independent=True)
-    found = {"ratio": ratio, "flood_shape": shape, "flood_ratio": flood_ratio, "most_noise": noise, "most_pairs": pairs}
-    return _Draft(_mean_messages(flood, honest, bins), error, 1 + noise + 2 * pairs, found)
+    return {"ratio": ratio, "flood_shape": shape, "flood_ratio": flood_ratio, "most_noise": noise, "most_pairs": pairs}

@@ -141,7 +141,7 @@ class CountMin(HashedRowsPlan):
         return self.rows * (self.columns + 2)
 
     @property
-    def letters(self) -> int:
+    def letters(self) -> int:  # type: ignore[override]
         return self.columns + 1
 
     @property

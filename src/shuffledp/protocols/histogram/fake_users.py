@@ -18,7 +18,7 @@ from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
 from shuffledp.protocols.request import Request
@@ -57,7 +57,7 @@ class FakeUsers(HistogramPlan):
     theory_page: ClassVar[str] = "docs/theory/histograms.md"
     law: ClassVar[str] = "flipped rows"
     curve: ClassVar[str] = "the curve of two columns of honest users' fake rows"
-    drawn: ClassVar[str] = "flips"
+    drawn: ClassVar[str] = "flips are drawn exactly"
     dominates_because: ClassVar[str] = (
         "Flips are independent, so the columns are, and only two of them depend on the user's category; what other "
         "people's real rows add to these is independent of it, whatever they hold: the fake rows alone dominate."
@@ -115,9 +115,7 @@ class FakeUsers(HistogramPlan):
     def messages_per_user_mean(self) -> float:
         return 1 + (self._cells - 2) * self.flip
 
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.cap
+    messages_per_user_max = forwarded("cap")
 
     @property
     def message_influence(self) -> float:

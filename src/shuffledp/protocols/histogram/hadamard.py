@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes
 from shuffledp.protocols.fields import noise
@@ -33,8 +34,8 @@ class Hadamard(HashedBlanketPlan):
     sign may be sent: the chances that matter are the same (docs/theory/histograms.md), in log2(B) + 2 tau - 1 bits.
 
     >>> plan = Hadamard.plan(users=100_000, privacy=Privacy(1, 1e-6), categories=1_000_000)
-    >>> plan.messages_per_user_max, plan.bits_per_message, plan.paper_bits_per_message
-    (15, 49, 340)
+    >>> plan.messages_per_user_max, plan.bits_per_message
+    (15, 49)
     """
 
     method: ClassVar[str] = "hadamard"
@@ -88,11 +89,6 @@ class Hadamard(HashedBlanketPlan):
         return self.seed_bits + self.signs
 
     @property
-    def paper_bits_per_message(self) -> int:
-        """Bits of a message in the paper: a tuple of ceil(log2 users) columns, none of them the first."""
-        return math.ceil(math.log2(max(2, self.users))) * self.bins.bit_length()
-
-    @property
     def alphabet_size(self) -> int:
         return 1 << self.seed_bits
 
@@ -121,4 +117,4 @@ class Hadamard(HashedBlanketPlan):
         """How many messages fit the first category, and how many the second."""
         seeds, vectors = self._valid(reports.payloads, reports.labels)
         fits = [sign_vectors(seeds, code, self.index_bits, self.signs) == vectors for code in (0, 1)]
-        return self._fitting(fits, reports, trials)
+        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

@@ -1,7 +1,6 @@
 """Blankets whose sets overlap: a message fits many categories, and other people's messages fall into every bin."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import InfeasibleError
-from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.counted import counted_in_runs
+from shuffledp.messages import Batch
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.collision_bounds import thrown_bound
@@ -83,7 +81,3 @@ class HashedBlanketPlan(BlanketPlan):
         """The messages themselves, unpermuted: their order does not matter, so the law is the same."""
         reports = self.randomize(codes, bits=bits)
         return self.tally(Batch(reports.payloads, self.users, reports.labels)).counts
-
-    def _fitting(self, fits: Iterable[NDArray[np.bool_]], reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How many messages fit each of some categories, in each of so many runs."""
-        return np.stack([counted_in_runs(fit, reports, trials) for fit in fits], axis=1)

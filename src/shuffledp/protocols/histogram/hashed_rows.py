@@ -20,9 +20,9 @@ from shuffledp.messages import Reports
 from shuffledp.protocols.counted import counted_in_runs
 from shuffledp.protocols.cut import LARGEST_MEAN, LARGEST_MOST
 from shuffledp.protocols.domains.domain import Codes, Floats
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.histogram.public_hash import PublicHashes
+from shuffledp.protocols.histogram.public_hash import PRIME, PublicHashes
 from shuffledp.randomness import RandomBits
 
 # The probability that some category meets others in all rows: part of the 5% that the error's bound allows.
@@ -86,17 +86,13 @@ class HashedRowsPlan(HistogramPlan):
     also_saved: ClassVar[tuple[str, ...]] = ("rows", "columns", "hash_seed")
 
     rows: int = noise(f"[1, {_MOST_ROWS}]")
-    columns: int = noise("[2, inf)")
-    hash_seed: int = noise("[0, inf)", default=0)
+    columns: int = noise(f"[2, {PRIME})")
+    hash_seed: int = noise(f"[0, {PRIME})", default=0)
 
     @property
     def hashes(self) -> PublicHashes:
         """The public hash functions, one a row, that put a category into a column."""
         return PublicHashes(self.hash_seed, self.rows, self.columns)
-
-    def _check_noise(self) -> None:
-        super(HashedRowsPlan, self)._check_noise()
-        _ = self.hashes
 
     @property
     def collision_probability(self) -> float:
@@ -121,10 +117,8 @@ class HashedRowsPlan(HistogramPlan):
         """
         return math.sqrt(self.rows) * self._cell_error
 
-    @property
-    def letters(self) -> int:
-        """Different messages of one row: its columns, and perhaps others."""
-        return self.columns
+    letters: ClassVar[int] = forwarded("columns")
+    """Different messages of one row: its columns, and perhaps others."""
 
     @property
     def alphabet_size(self) -> int:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.domain import Codes
+from shuffledp.protocols.fields import check_fields, domain
 
 # The smallest prime above 2^32: a product with a code below 2^31 and a sum still fit into 64 bits.
 PRIME = (1 << 32) + 15
@@ -26,16 +26,12 @@ class PublicHashes:
     [0, 4, 8]
     """
 
-    seed: int
-    rows: int
-    columns: int
+    seed: int = domain(f"[0, {PRIME})")
+    rows: int = domain(f"[1, {PRIME})")
+    columns: int = domain(f"[1, {PRIME})")
 
     def __post_init__(self) -> None:
-        for name in ("seed", "rows", "columns"):
-            value = getattr(self, name)
-            lowest = 0 if name == "seed" else 1
-            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < PRIME:
-                raise ParameterError(name, value, f"must be a whole number in {lowest}..2^32", "make the plan again")
+        check_fields(self)
 
     def coefficients(self, row: int) -> tuple[int, int]:
         """The row's a and b; 192 bits each, so that no value is favoured by more than 2^-159."""

@@ -82,7 +82,7 @@ class Sketch(HashedRowsPlan):
 
     method: ClassVar[str] = "sketch"
     law: ClassVar[str] = "blanket"
-    drawn: ClassVar[str] = "coins and decoys"
+    drawn: ClassVar[str] = "coins and decoys are drawn exactly"
     dominates_because: ClassVar[str] = (
         "The hash functions are public and each row has decoys of its own: in every row the user's message moves "
         "from one column to another, or stays, among balls thrown uniformly."

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.curves import smallest_integer
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.messages import Batch, Reports
+from shuffledp.protocols.fields import check_fields, domain
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import coin_bits
@@ -70,18 +71,13 @@ class KeyAgreement:
     ((3, 2, 8), True)
     """
 
-    users: int
-    key_bits: int
-    repetitions: int
+    users: int = domain("[2, inf)", way_out="a key needs two people")
+    key_bits: int = domain("[1, inf)")
+    repetitions: int = domain("[1, inf)")
 
     def __post_init__(self) -> None:
-        if isinstance(self.users, bool) or not isinstance(self.users, int) or self.users < 2:
-            raise ParameterError("users", self.users, "must be a whole number >= 2", "a key needs two people")
-        for name in ("key_bits", "repetitions"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ParameterError(name, value, "must be a whole number", "plan again")
-        if self.repetitions < self.key_bits or self.key_bits < 1:
+        check_fields(self)
+        if self.repetitions < self.key_bits:
             raise ParameterError(
                 "repetitions", self.repetitions, f"must be at least the {self.key_bits} bits of a key", "plan again"
             )

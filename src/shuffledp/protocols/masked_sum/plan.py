@@ -18,7 +18,7 @@ from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Domain, Generator, column_of, refuse_first
 from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
-from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.fields import domain, forwarded, noise, only_exact
 from shuffledp.protocols.masked_sum.key_agreement import FAILURE, KeyAgreement, as_numbers
 from shuffledp.protocols.masked_sum.two_rounds import TwoRounds
 from shuffledp.protocols.polya import polya_law, polya_pair, polya_sampling_term, pure_ratio, ratio_with
@@ -39,10 +39,6 @@ class WholeNumbers(Domain):
 
     kind: ClassVar[str] = "whole-numbers"
     high: int
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"high": self.high}
 
     @property
     def options(self) -> str:
@@ -138,9 +134,7 @@ class MaskedSum(InteractivePlan):
         """What all users' shares add up to: discrete Laplace."""
         return polya_law(1.0, self.ratio)
 
-    @property
-    def standard_error(self) -> float:
-        return self.noise_law.standard_deviation
+    standard_error = forwarded("noise_law.standard_deviation")
 
     @property
     def error_bound(self) -> float:
@@ -250,9 +244,8 @@ class MaskedSum(InteractivePlan):
         masked = (noisy.astype(np.uint64) + total) & self._arithmetic.mask
         return Reports.of_equal_size(masked.reshape(self.users, 1))
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """The sum of round 2's numbers modulo the modulus."""
-        return self._arithmetic.tally(batch, malformed)
+    tally = forwarded("_arithmetic.tally")
+    """The sum of round 2's numbers modulo the modulus."""
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         """The sum; without a single user's message, or with a wrong mask, there is none."""

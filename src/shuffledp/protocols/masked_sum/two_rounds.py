@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.messages import Batch, Reports
-from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch
+from shuffledp.messages import Reports
+from shuffledp.protocols.fields import forwarded
+from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
 from shuffledp.protocols.masked_sum.key_agreement import KeyAgreement
-from shuffledp.protocols.rounds import PlanLearner
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
@@ -30,27 +30,21 @@ class MaskedRound(BatchMechanism):
     plan: Any
     devices: Devices
 
-    @property
-    def users(self) -> int:  # type: ignore[override]
-        return int(self.plan.users)
+    users = forwarded("plan.users")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRound(MaskedRound):
     """Round 1: every two users' coins, of which everybody reads where they differ."""
 
-    @property
-    def messages_max(self) -> int:
-        return int(self.plan.agreement.messages_per_user)
+    messages_max = forwarded("plan.agreement.messages_per_user")
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         agreement: KeyAgreement = self.plan.agreement
         self.devices.coins = agreement.toss(bits=bits)
         return agreement.reports(self.devices.coins)
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        tally: Tally = self.plan.agreement.tally(batch, malformed)
-        return tally
+    tally = forwarded("plan.agreement.tally")
 
     def read(self, tally: Tally) -> tuple[Any, int]:
         return self.plan.agreement.differing(tally), tally.malformed
@@ -62,9 +56,7 @@ class MaskRound(MaskedRound):
 
     useful: NDArray[np.bool_]
 
-    @property
-    def messages_max(self) -> int:
-        return 1
+    messages_max: ClassVar[int] = 1
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         if self.devices.coins is None:
@@ -73,9 +65,7 @@ class MaskRound(MaskedRound):
         reports: Reports = self.plan.mask(prepared, keys, bits=bits)
         return reports
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        tally: Tally = self.plan.tally(batch, malformed)
-        return tally
+    tally = forwarded("plan.tally")
 
     def read(self, tally: Tally) -> tuple[Tally, int]:
         return tally, tally.malformed
@@ -94,6 +84,8 @@ class MaskedState:
 @dataclass(frozen=True, slots=True)
 class TwoRounds(PlanLearner[MaskedState]):
     """Everybody in round 1, and everybody again in round 2."""
+
+    plan: Any
 
     def start(self) -> MaskedState:
         return MaskedState()

@@ -19,7 +19,7 @@ from shuffledp.protocols.counted import CountedPlan
 from shuffledp.protocols.domains.axes import AnyAxes, Axes, Axis, as_axes
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import remembered
-from shuffledp.protocols.fields import AGAIN, domain, noise
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise
 from shuffledp.protocols.histogram.blanket import blanket_sizes
 from shuffledp.protocols.histogram.decoys import cells_and_decoys, without_decoys
 from shuffledp.protocols.presentation import Column, Listing, ListingRow
@@ -79,7 +79,7 @@ class RangesPlan(CountedPlan):
 
     law: ClassVar[str] = "blankets"
     curve: ClassVar[str] = "the levels' two-bin pairs, composed exactly"
-    drawn: ClassVar[str] = "coins and decoys"
+    drawn: ClassVar[str] = "coins and decoys are drawn exactly"
     dominates_because: ClassVar[str] = (
         "With all others' values known the view is, level by level, the user's node among honest users' decoys, "
         "independent between levels. Two values are in at most two nodes a level, and a level where they share one "
@@ -177,18 +177,14 @@ class RangesPlan(CountedPlan):
     def squares(self) -> tuple[TreeSquares, ...]:
         """Least squares along each axis."""
 
-    @property
-    def standard_error(self) -> float:
-        return self.errors.value
+    standard_error = forwarded("errors.value")
 
     @property
     def influence(self) -> float:
         """How far one client that lies can move a prefix."""
         return self.messages_per_user_max * self.errors.reach
 
-    @property
-    def error_bound(self) -> float:
-        return self.errors.value_bound
+    error_bound = forwarded("errors.value_bound")
 
     @property
     def message_influence(self) -> float:

@@ -157,7 +157,7 @@ class Grid(RangesPlan):
         paper = paper_blanket(Privacy(self.privacy.epsilon / levels, self.privacy.delta / levels))
         return {
             "paper_standard_error": math.sqrt(paper * self.users / self.honest_users),
-            "central_standard_error": CuratorHistogram.plan(privacy=self.privacy, bins=self.size).standard_error,
+            "central_standard_error": CuratorHistogram(privacy=self.privacy, bins=self.size).standard_error,
             "local_standard_error": best_local_histogram(
                 users=self.users, privacy=self.privacy, bins=self.size
             ).standard_error,

@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate
-from shuffledp.protocols.derived import DerivedPlan, of_part
+from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.ball import Ball
 from shuffledp.protocols.domains.domain import Domain, Floats, Generator
 from shuffledp.protocols.domains.summed import Reals, check_range
-from shuffledp.protocols.fields import domain
+from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
@@ -55,10 +55,6 @@ class Parabola(Domain):
     kind: ClassVar[str] = "parabola"
     low: float
     high: float
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high}
 
     @property
     def options(self) -> str:
@@ -94,13 +90,10 @@ class PlanePlan(DerivedPlan):
         check_width(low, high)
         return {"dimension": 2, "radius": RADIUS}
 
-    @property
-    def vector_plan(self) -> VectorSumPlan:
-        """The plan of the points' sum."""
-        found: VectorSumPlan = self.sum_plan
-        return found
+    vector_plan: ClassVar[VectorSumPlan] = forwarded("sum_plan")
+    """The plan of the points' sum."""
 
-    encode = of_part("domain", "encode")
+    encode = forwarded("domain.encode")
 
     @abstractmethod
     def from_estimate(self, estimate: VectorEstimate) -> Any:

@@ -52,17 +52,10 @@ class Triangle(Domain):
     """Numbers in [low, high] with weights in 0..largest_weight, encoded as points (v u, s v - c) of a triangle."""
 
     kind: ClassVar[str] = "triangle"
+    columns = 2
     low: float
     high: float
     largest_weight: float
-
-    @property
-    def columns(self) -> int:
-        return 2
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "largest_weight": self.largest_weight}
 
     @property
     def options(self) -> str:

@@ -17,6 +17,7 @@ from shuffledp.accounting.laws import Binomial, IntegerLaw
 from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.errors import BrokenBatchError
 from shuffledp.messages import Batch, Payloads, Reports
+from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.labels import label_bits, labelled_reports, labels_of
 from shuffledp.protocols.learner import BatchMechanism
 from shuffledp.protocols.splitting import Splitting
@@ -60,20 +61,16 @@ class SumBatch(BatchMechanism):
         """Messages a user sends on average."""
         return float(self.messages_max)
 
-    @property
-    @abstractmethod
-    def payload_bits(self) -> int:
-        """The size of what a message says about its coordinate."""
+    payload_bits: int
+    """The size of what a message says about its coordinate."""
 
     @property
     def bits_per_message(self) -> int:
         """The size of one message before encryption."""
         return self.payload_bits + label_bits(self.coordinates)
 
-    @property
-    @abstractmethod
-    def influence(self) -> int | None:
-        """By how many steps one client that lies can move a coordinate; None if as far as it likes."""
+    influence: int | None = None
+    """By how many steps one client that lies can move a coordinate; None if as far as it likes."""
 
     @abstractmethod
     def law(self, honest: int) -> IntegerLaw:
@@ -82,11 +79,6 @@ class SumBatch(BatchMechanism):
     @abstractmethod
     def distance_with(self, honest: int) -> float:
         """How far the messages are from showing nothing but the noisy sum when so many users are honest."""
-
-    @property
-    def distance(self) -> float:
-        """How far the messages are from showing nothing but the noisy sum, when those counted on are honest."""
-        return 0.0
 
     @abstractmethod
     def transport_terms(self, honest: int, epsilon: float) -> tuple[DeltaTerm, ...]:
@@ -163,24 +155,11 @@ class ShareBatch(SumBatch):
     def check(self) -> None:
         self.splitting.check()
 
-    @property
-    def each(self) -> int:
-        return self.splitting.shares
-
-    @property
-    def payload_bits(self) -> int:
-        return self.splitting.modulus_bits
-
-    @property
-    def influence(self) -> None:
-        return None
+    each = forwarded("splitting.shares")
+    payload_bits = forwarded("splitting.modulus_bits")
 
     def law(self, honest: int) -> IntegerLaw:
         return self.noise.law(honest, self.honest)
-
-    @property
-    def distance(self) -> float:
-        return self.distance_with(self.honest)
 
     def distance_with(self, honest: int) -> float:
         splitting = self.splitting
@@ -231,6 +210,7 @@ class CoinBatch(SumBatch):
     """
 
     curve: ClassVar[str] = "the hockey-stick curve of the pair, the larger direction, rounded up"
+    payload_bits = 1
 
     users: int
     coins: int
@@ -249,13 +229,7 @@ class CoinBatch(SumBatch):
     def messages_mean(self) -> float:
         return self.coordinates * (self.length + self.coins / self.users)
 
-    @property
-    def payload_bits(self) -> int:
-        return 1
-
-    @property
-    def influence(self) -> int:
-        return self.messages_max
+    influence = forwarded("messages_max")
 
     def law(self, honest: int) -> Binomial:
         return Binomial(fewest_dealt(self.coins, self.users, honest), self.probability)

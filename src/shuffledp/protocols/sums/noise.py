@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.laws import Binomial, IntegerLaw
-from shuffledp.accounting.pairs import ShiftPair
+from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.polya import polya_law, ratio_with
 from shuffledp.randomness import RandomBits
@@ -23,6 +23,8 @@ from shuffledp.sampling.table import LONGEST_TABLE
 
 # A table of noise reaches to e^-this.
 _TABLE_DEPTH = 96
+# What a value shows where nothing hides it.
+NEVER_MEET = FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class BatchNoise(ABC):
     """Whether shifts by several steps compose exactly, and not by a Gaussian pair that dominates them."""
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """What decides the noise."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @abstractmethod
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
@@ -82,7 +84,9 @@ class BatchNoise(ABC):
         return shift_pair(self.law(surplus), shift)
 
     def delta(self, epsilon: float, batches: int, surplus: float = 1.0, shift: int = 1) -> float:
-        """What so many noises, each moved by so many steps, leave of delta."""
+        """What so many noises, each moved by so many steps, leave of delta; all of it where nobody adds noise."""
+        if surplus == 0:
+            return 1.0
         pair = self.pair(surplus, shift)
         if epsilon >= batches * pair.pure_epsilon:
             return 0.0
@@ -122,10 +126,6 @@ class LaplaceNoise(BatchNoise):
                 "noise", f"ratio {self.ratio!r}", "is too wide to be drawn", "choose a larger epsilon or a coarser grid"
             )
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"ratio": self.ratio}
-
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         return polya_law(users / of, self.ratio)
 
@@ -150,10 +150,6 @@ class SkellamNoise(BatchNoise):
         is_number = isinstance(self.variance, int | float) and not isinstance(self.variance, bool)
         if not is_number or not 0 < self.variance < math.inf:
             raise ParameterError("variance", self.variance, "must be a positive number", "make the plan again")
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"variance": self.variance}
 
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         return _skellam(self.variance * users / of)
@@ -184,13 +180,9 @@ class CoinNoise(BatchNoise):
         if isinstance(self.coins, bool) or not isinstance(self.coins, int) or self.coins < 2 or self.coins % 2:
             raise ParameterError("coins", self.coins, "must be an even number >= 2", "make the plan again")
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"coins": self.coins}
-
     def law(self, users: float = 1.0, of: int = 1) -> IntegerLaw:
         # Whole coins, also where a division has rounded them down by a hair.
-        return Binomial(max(1, math.floor(self.coins * users / of * (1 + 1e-12) + 1e-9)), 0.5)
+        return Binomial(math.floor(self.coins * users / of * (1 + 1e-12) + 1e-9), 0.5)
 
     def quieter(self, part: float) -> "CoinNoise":
         return CoinNoise(max(2, 2 * int(part * self.coins / 2)))

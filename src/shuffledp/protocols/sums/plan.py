@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
-from shuffledp.estimates import Estimate
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.protocols.domains.summed import SummedDomain
-from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound
-from shuffledp.protocols.fields import check_fields
+from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound, with_errors
+from shuffledp.protocols.fields import check_fields, forwarded, noise
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.polya import polya_law, polya_sampling_term, ratio_with
 from shuffledp.protocols.request import Request
@@ -40,12 +39,6 @@ def _bound_in_steps(noise: IntegerLaw, users: int, rounds: bool) -> float:
     return noise_and_rounding_bound(noise, users) if rounds else float(noise.deviation_quantile(1 - CONFIDENCE))
 
 
-@lru_cache(maxsize=256)
-def _errors(plan: "SumPlan") -> tuple[float, float]:
-    """The standard error and the error bound, which every estimate repeats."""
-    return plan.standard_error, plan.error_bound
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumPlan(RoundPlan):
     """A sum in one round: what a method adds is a theorem about its noise."""
@@ -64,14 +57,18 @@ class SumPlan(RoundPlan):
         self.batch.check()
 
     @property
-    def coordinates(self) -> int:
-        """Numbers that a user sends."""
-        return self.domain.coordinates
-
-    @property
     def step(self) -> float:
         """One step, in the values' own unit."""
         return self.domain.step
+
+    coordinates = forwarded("domain.coordinates")
+    message_influence = forwarded("step")
+    messages_per_user_mean = forwarded("batch.messages_mean")
+    messages_per_user_max = forwarded("batch.messages_max")
+    bits_per_message = forwarded("batch.bits_per_message")
+    can_be_voided = forwarded("batch.can_be_voided")
+    tally = forwarded("batch.tally")
+    added_noise = forwarded("noise_law")
 
     @property
     def noise_law(self) -> IntegerLaw:
@@ -89,18 +86,6 @@ class SumPlan(RoundPlan):
         return self.step * _bound_in_steps(self.noise_law, self.users, self.domain.rounds)
 
     @property
-    def messages_per_user_mean(self) -> float:
-        return self.batch.messages_mean
-
-    @property
-    def messages_per_user_max(self) -> int:
-        return self.batch.messages_max
-
-    @property
-    def bits_per_message(self) -> int:
-        return self.batch.bits_per_message
-
-    @property
     def alphabet_size(self) -> int:
         return 1 << self.batch.payload_bits
 
@@ -115,17 +100,9 @@ class SumPlan(RoundPlan):
         return (*self.noise_terms(epsilon, honest), *self.batch.transport_terms(honest, epsilon))
 
     @property
-    def can_be_voided(self) -> bool:  # type: ignore[override]
-        return self.batch.can_be_voided
-
-    @property
     def influence(self) -> float | None:
         # Labels are the client's to choose: all its messages may be about one coordinate.
         return None if self.batch.influence is None else self.step * self.batch.influence
-
-    @property
-    def message_influence(self) -> float:
-        return self.step
 
     def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[Any]:
         """Checked values as whole numbers of steps, a number or a row a user."""
@@ -134,9 +111,6 @@ class SumPlan(RoundPlan):
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         return self.batch.randomize(self.to_steps(self.check_values(values), bits=bits), 0, bits=bits)
 
-    def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        return self.batch.tally(batch, malformed)
-
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
         sums, dropped = self.batch.sums(tally)
@@ -144,15 +118,8 @@ class SumPlan(RoundPlan):
 
     def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
         """The estimate from every coordinate's noisy sum in steps."""
-        standard_error, bound = _errors(self)
-        return Estimate(
-            value=self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean),
-            standard_error=standard_error,
-            bound=bound + self.step * dropped,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+        value = self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean)
+        return with_errors(self, value, dropped=dropped, simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         array = self.check_values(values)
@@ -162,11 +129,6 @@ class SumPlan(RoundPlan):
         batch = self.batch
         sums = batch.checked(total + batch.sample(1, bits=bits))
         return self.from_steps(sums, simulated=not bits.is_secure)
-
-    @property
-    def added_noise(self) -> IntegerLaw | None:
-        """The law of what is added, in steps, whatever the data."""
-        return self.noise_law
 
     def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:
         """What the estimates of so many batches add up to, where the steps of all their users add up to `ones`."""
@@ -204,15 +166,9 @@ class BitsSum(SumPlan):
     law: ClassVar[str] = "binomial"
     probability: float
 
-    @property
-    @abstractmethod
-    def coins_each(self) -> int:
-        """Coins that a user tosses for each coordinate."""
-
-    @property
-    def bits_each(self) -> int:
-        """Bits that carry one number."""
-        return self.domain.largest_shift
+    # Coins that a user tosses for each coordinate, and bits that carry one number.
+    coins_each = forwarded("coins")
+    bits_each = forwarded("domain.largest_shift")
 
     @property
     def batch(self) -> CoinBatch:
@@ -220,10 +176,6 @@ class BitsSum(SumPlan):
         return CoinBatch(
             self.users, coins, self.coordinates, 0, self.bits_each, self.probability, labelled=self.is_labelled
         )
-
-    @property
-    def noise_law(self) -> Binomial:
-        return self.batch.law(self.users)
 
     def quieter(self, part: float) -> dict[str, Any]:
         most = self.probability * (1 - self.probability)
@@ -278,12 +230,16 @@ class SharesSum(SumPlan):
         return self.domain.lowest, self.domain.highest
 
 
+@dataclass(frozen=True, kw_only=True)
 class LaplaceShares(SharesSum):
     """Discrete Laplace noise in Polya shares."""
 
-    __slots__ = ()
     law: ClassVar[str] = "discrete-laplace"
-    ratio: float
+
+    ratio: float = noise("(0, 1)")
+    shares: int = noise("[1, inf)")
+    modulus_bits: int = noise("[1, inf)")
+    largest_deviation: int = noise("[0, inf)")
 
     @property
     def batch_noise(self) -> LaplaceNoise:
@@ -302,7 +258,7 @@ class LaplaceShares(SharesSum):
             request: what is asked for.
             ratio: of the noise's masses, with which it hides a user without delta.
             highest: the most steps of a user.
-            mixing: shares from honest users, modulus bits and distance.
+            mixing: shares from honest users, modulus and distance.
             exact: the method whose noise is drawn exactly.
         """
         users, privacy, honest = request.users, request.privacy, request.honest
@@ -319,7 +275,7 @@ class LaplaceShares(SharesSum):
         distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
         return {
             "ratio": ratio,
-            "shares": mixing(honest, modulus_bits, distance),
+            "shares": mixing(honest, 1 << modulus_bits, distance),
             "modulus_bits": modulus_bits,
             "largest_deviation": deviation,
         }

@@ -5,30 +5,29 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.gaussian import GaussianPair
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.accounting.normal_scores import NormalScores, normal_scores
-from shuffledp.accounting.pairs import DominatingPair, FinitePair
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.rounding import TOLERANCE, RoundedDifference, rounded_difference
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.messages import Reports
 from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.domains.summed import Vectors
-from shuffledp.protocols.error_bounds import CONFIDENCE, chernoff_bound, noise_and_rounding_bound
+from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_bound, with_errors
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import SumPlan
+from shuffledp.protocols.vector_sum.calibration import gaussian_pair
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
 from shuffledp.randomness import RandomBits
-from shuffledp.references.curator_gaussian import CuratorGaussian
 from shuffledp.references.local_vector import local_vector_standard_error
 from shuffledp.sampling.rounding import LARGEST, ColumnSums, round_randomly
 
@@ -52,6 +51,14 @@ def _bound_in_steps(plan: "VectorSumPlan") -> float:
     )
 
 
+class Scale(NamedTuple):
+    """One step of the grid, where 0 lies in steps, and how many steps from there coordinates reach."""
+
+    step: float
+    origin: float
+    span: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorSumPlan(SumPlan):
     """A sum of vectors of length at most `radius`: scaled to a grid, rounded at random, noisy in every coordinate.
@@ -62,6 +69,8 @@ class VectorSumPlan(SumPlan):
     protocol: ClassVar[str] = "vector-sum"
     theory_page: ClassVar[str] = "docs/theory/vector-sums.md"
     is_labelled: ClassVar[bool] = True
+    title = "A private vector sum"
+    unit = " in every coordinate"
 
     dimension: int = domain()
     radius: float = domain()
@@ -71,11 +80,25 @@ class VectorSumPlan(SumPlan):
     outside: float = noise("(0, 1/2)")
 
     @staticmethod
-    def shape_of(request: Request, dimension: int, radius: float, rotation: int | None) -> tuple[int, float, float]:
-        """The coordinates that are sent, and the parts of delta for rounding too long and outside of a window."""
+    def shape_of(
+        request: Request, dimension: int, radius: float, rotation: int | None
+    ) -> tuple[int, float, dict[str, Any]]:
+        """The coordinates that are sent, the part of the ball's diameter that one spans, and a plan's own fields.
+
+        Among the fields are the parts of delta for rounding too long and outside of a window.
+        """
         check_ball(dimension, radius)
         coordinates = dimension if rotation is None else padded_dimension(dimension)
-        return coordinates, ROUNDING_PART * request.privacy.delta, WINDOW_PART * request.privacy.delta / coordinates
+        span = 1.0 if rotation is None else likely_range(request.users, coordinates, CLIPPING)
+        fields = {
+            **request.common,
+            "dimension": dimension,
+            "radius": radius,
+            "rotation": rotation,
+            "rounding_failure": ROUNDING_PART * request.privacy.delta,
+            "outside": WINDOW_PART * request.privacy.delta / coordinates,
+        }
+        return coordinates, span, fields
 
     @abstractmethod
     def log_moment(self, theta: float) -> float:
@@ -83,18 +106,12 @@ class VectorSumPlan(SumPlan):
 
     @property
     @abstractmethod
+    def scale(self) -> Scale:
+        """How coordinates become steps."""
+
+    @property
     def step(self) -> float:
-        """One step of the grid."""
-
-    @property
-    @abstractmethod
-    def origin(self) -> float:
-        """Where 0 lies, in steps of the grid."""
-
-    @property
-    @abstractmethod
-    def span(self) -> float:
-        """How many steps from there coordinates reach."""
+        return self.scale.step
 
     @property
     def coordinates(self) -> int:
@@ -121,10 +138,6 @@ class VectorSumPlan(SumPlan):
         return Vectors(self.dimension, self.radius, self.grid)
 
     @property
-    def unit(self) -> str:
-        return " in every coordinate"
-
-    @property
     def options(self) -> str:
         return self.domain.options + ("" if self.rotation is None else f" --rotation {self.rotation}")
 
@@ -133,10 +146,9 @@ class VectorSumPlan(SumPlan):
         return self.step * _bound_in_steps(self)
 
     def reference(self) -> dict[str, float | None]:
-        curator = CuratorGaussian(privacy=self.privacy, sensitivity=2 * self.radius)
         return {
             "paper_standard_error": paper_standard_error(self.users, self.privacy, self.dimension, self.radius),
-            "central_standard_error": curator.standard_error,
+            "central_standard_error": gaussian_standard_deviation(self.privacy, 2 * self.radius),
             "local_standard_error": local_vector_standard_error(self.users, self.privacy, self.dimension, self.radius),
         }
 
@@ -148,10 +160,6 @@ class VectorSumPlan(SumPlan):
         )
 
     @property
-    def title(self) -> str:
-        return "A private vector sum"
-
-    @property
     def rounded_difference(self) -> RoundedDifference:
         """How far apart the rounded vectors of two neighbours are."""
         return rounded_difference(2 * self.radius / self.step, self.coordinates, self.rounding_failure)
@@ -161,15 +169,9 @@ class VectorSumPlan(SumPlan):
         """How far apart they are in one coordinate."""
         return math.ceil(min(2 * self.reach / self.step * (1 + TOLERANCE) + TOLERANCE, self.rounded_difference.length))
 
-    def scores(self, honest: int) -> NormalScores:
-        """The normal scores of the honest users' noise."""
-        return normal_scores(self.batch.law(honest), self.largest_shift, self.outside)
-
     def pair(self, honest: int) -> DominatingPair:
-        shift = self.rounded_difference.length * self.scores(honest).steepest
-        if not math.isfinite(shift):
-            return FinitePair([1.0, 0.0], [0.0, 1.0], "P and Q that never meet: too little noise is left")
-        return GaussianPair(shift)
+        length = self.rounded_difference.length
+        return gaussian_pair(self.batch.law(honest), length, self.largest_shift, self.outside)
 
     def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         difference = self.rounded_difference
@@ -201,9 +203,10 @@ class VectorSumPlan(SumPlan):
     def scaled(self, block: Floats) -> Floats:
         """Coordinates in steps of the grid, brought into its range."""
         # Floats may be longer than the radius by a hair, and a rotated coordinate larger than its reach.
-        scaled = np.multiply(block, 1 / self.step)
-        scaled += self.origin
-        return np.clip(scaled, self.origin - self.span, self.origin + self.span, out=scaled)
+        step, origin, span = self.scale
+        scaled = np.multiply(block, 1 / step)
+        scaled += origin
+        return np.clip(scaled, origin - span, origin + span, out=scaled)
 
     def to_steps(self, values: Floats, *, bits: RandomBits) -> Whole:
         return round_randomly(self.scaled(self.rotated(values)), bits=bits)
@@ -227,17 +230,12 @@ class VectorSumPlan(SumPlan):
 
     def from_steps(self, steps: Whole, *, dropped: int = 0, simulated: bool = False) -> VectorEstimate:
         """The estimate from every coordinate's noisy sum in steps."""
-        return VectorEstimate(
-            value=self._value(steps),
-            standard_error=self.standard_error,
-            bound=self.error_bound + self.step * dropped,
-            confidence=CONFIDENCE,
-            dropped=dropped,
-            simulated=simulated,
-        )
+        found: VectorEstimate = with_errors(self, self._value(steps), dropped=dropped, simulated=simulated)
+        return found
 
     def _value(self, steps: Whole) -> Floats:
-        sums = self.step * np.asarray(steps - (self.batch.mean + self.users * self.origin))
+        step, origin, _ = self.scale
+        sums = step * np.asarray(steps - (self.batch.mean + self.users * origin))
         if self.rotation is not None:
             sums = rotate_back(sums.reshape(1, -1), self.rotation)[0]
         return sums[: self.dimension]
@@ -289,7 +287,7 @@ class SampledSums:
         self._ball, self._batch = plan.domain.ball, plan.batch
         self._fast = plan.rotation is None and plan.grid < ColumnSums.LARGEST
         rows = min(self._ball.rows_at_a_time, plan.users) if self._fast else 1
-        self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan.origin, rows=rows)
+        self._sums = ColumnSums(plan.coordinates, scale=1 / plan.step, offset=plan.scale.origin, rows=rows)
         self._others = np.zeros(plan.coordinates, dtype=np.int64)
         self._noise: list[Whole] = []
         self._last: VectorEstimate | None = None

@@ -13,14 +13,13 @@ from shuffledp.accounting.rounding import rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
-from shuffledp.protocols.fields import noise
+from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
-from shuffledp.protocols.vector_sum.base import CLIPPING, VectorSumPlan
+from shuffledp.protocols.vector_sum.base import Scale, VectorSumPlan
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.paper import paper_vector_bits
-from shuffledp.protocols.vector_sum.rotation import likely_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,8 @@ class VectorBits(BitsSum, VectorSumPlan):
     def for_request(cls, request: Request, *, dimension: int, radius: float, rotation: int | None = None) -> Self:
         """Fair coins, and the grid that is accurate enough with the fewest messages."""
         users, privacy, honest = request.users, request.privacy, request.honest
-        coordinates, failure, outside = cls.shape_of(request, dimension, radius, rotation)
+        coordinates, span, fields = cls.shape_of(request, dimension, radius, rotation)
+        failure, outside = fields["rounding_failure"], fields["outside"]
         if request.constants == "paper":
             if privacy.epsilon > 15 or rotation is not None:
                 raise InfeasibleError(
@@ -55,8 +55,6 @@ class VectorBits(BitsSum, VectorSumPlan):
                 )
             grid, coins, probability = paper_vector_bits(honest, privacy, dimension)
         else:
-            # The part of a ball's diameter that a coordinate spans.
-            span = 1.0 if rotation is None else likely_range(users, coordinates, CLIPPING)
             # Everybody adds what the honest users alone must.
             target = gaussian_standard_deviation(privacy) * math.sqrt(users / honest)
 
@@ -81,41 +79,17 @@ class VectorBits(BitsSum, VectorSumPlan):
                 max_length=None if request.max_messages is None else request.max_messages // coordinates,
             )
             probability = 0.5
-        return cls(
-            **request.common,
-            dimension=dimension,
-            radius=radius,
-            rotation=rotation,
-            grid=grid,
-            coins=coins,
-            probability=probability,
-            rounding_failure=failure,
-            outside=outside,
-        )
+        return cls(**fields, grid=grid, coins=coins, probability=probability)
 
-    @property
-    def coins_each(self) -> int:
-        return self.coins
-
-    @property
-    def bits_each(self) -> int:
-        return self.grid
+    bits_each = forwarded("grid")
 
     def log_moment(self, theta: float) -> float:
         # Hoeffding's lemma for every coin.
         return self.users * self.coins * theta**2 / 8
 
     @property
-    def step(self) -> float:
-        return 2 * self.reach / self.grid
-
-    @property
-    def origin(self) -> float:
-        return self.grid / 2
-
-    @property
-    def span(self) -> float:
-        return self.grid / 2
+    def scale(self) -> Scale:
+        return Scale(2 * self.reach / self.grid, self.grid / 2, self.grid / 2)
 
     def _paper_epsilon_with(self, honest_fraction: float) -> float | None:
         return robust_epsilon(self.privacy, honest_fraction)

@@ -1,14 +1,32 @@
-"""The smallest noise with which a vector sum is private."""
+"""Which Gaussian pair dominates a vector sum, and the smallest noise with which it is private."""
 
+import math
 from collections.abc import Callable
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.accounting.gaussian import GaussianPair, gaussian_standard_deviation
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.accounting.normal_scores import normal_scores
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.sums.noise import NEVER_MEET
 
 _MOST_STEPS = 200
+
+
+def gaussian_pair(law: IntegerLaw, length: float, largest_shift: int, outside: float) -> DominatingPair:
+    """What dominates noise of this law in every coordinate against itself, shifted by a vector of this length.
+
+    Args:
+        law: of the noise in one coordinate.
+        length: of the shift, in steps.
+        largest_shift: in one coordinate.
+        outside: the mass of the law that the window of its normal scores leaves out.
+    """
+    shift = length * normal_scores(law, largest_shift, outside).steepest
+    if not math.isfinite(shift):
+        return NEVER_MEET
+    return GaussianPair(shift)
 
 
 def smallest_variance(

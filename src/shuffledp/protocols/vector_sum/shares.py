@@ -21,9 +21,8 @@ from shuffledp.protocols.request import Request
 from shuffledp.protocols.splitting import FALSE_ALARM, modulus_bits_for
 from shuffledp.protocols.sums.noise import SkellamNoise
 from shuffledp.protocols.sums.plan import SharesSum
-from shuffledp.protocols.vector_sum.base import CLIPPING, VectorSumPlan
+from shuffledp.protocols.vector_sum.base import Scale, VectorSumPlan
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
-from shuffledp.protocols.vector_sum.rotation import likely_range
 
 # Shuffled shares may show this part of delta.
 _TRANSPORT_PART = 0.03
@@ -71,10 +70,10 @@ class VectorShares(SharesSum, VectorSumPlan):
         """The honest users' noise alone hides a vector; the shares mix them to within a part of delta."""
         users, privacy = request.users, request.privacy
         only_exact(request.constants)
-        coordinates, failure, outside = cls.shape_of(request, dimension, radius, rotation)
+        coordinates, span, fields = cls.shape_of(request, dimension, radius, rotation)
+        failure, outside = fields["rounding_failure"], fields["outside"]
         honest = request.honest
         grid = _grid(users, honest, coordinates, failure, privacy)
-        span = 1.0 if rotation is None else likely_range(users, coordinates, CLIPPING)
         difference = rounded_difference(2.0 * grid, coordinates, failure)
         certain = difference.failure + coordinates * outside
 
@@ -105,17 +104,12 @@ class VectorShares(SharesSum, VectorSumPlan):
         # The cut-off once more, which a ledger needs where there is a distance, too.
         spent = certain + coordinates * outside + 2 * sampling + delta_of_distance(math.exp(privacy.epsilon), shown)
         return cls(
-            **request.common,
-            dimension=dimension,
-            radius=radius,
-            rotation=rotation,
+            **fields,
             grid=grid,
             variance=variance_within(privacy.delta - spent),
             shares=shares,
             modulus_bits=modulus_bits,
             largest_deviation=deviation,
-            rounding_failure=failure,
-            outside=outside,
         )
 
     @property
@@ -124,7 +118,7 @@ class VectorShares(SharesSum, VectorSumPlan):
 
     @property
     def _reached(self) -> tuple[int, int]:
-        largest = math.ceil(self.span)
+        largest = math.ceil(self.scale.span)
         return -largest, largest
 
     def log_moment(self, theta: float) -> float:
@@ -133,16 +127,9 @@ class VectorShares(SharesSum, VectorSumPlan):
         return 2 * variance * math.sinh(min(theta, 300.0) / 2) ** 2
 
     @property
-    def step(self) -> float:
-        return self.radius / self.grid
-
-    @property
-    def origin(self) -> float:
-        return 0.0
-
-    @property
-    def span(self) -> float:
-        return self.reach / self.step
+    def scale(self) -> Scale:
+        step = self.radius / self.grid
+        return Scale(step, 0.0, self.reach / step)
 
     def quieter(self, part: float) -> dict[str, Any]:
         return {"variance": part * self.variance}

@@ -7,7 +7,6 @@ are passed: they are for simulations and protect nobody.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.learn.bandits.arms.doubling_batches import growing, grown_stages
 from shuffledp.learn.bandits.arms.elimination import MOST_ARMS, Elimination, EliminationStage
 from shuffledp.learn.bandits.arms.widths import ArmError
-from shuffledp.learn.bandits.spec import check_declared, check_privacy, check_whole, declared, number, whole
+from shuffledp.learn.spec import check_declared, check_privacy, check_whole, declared, number, whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.request import LARGEST_USERS
 from shuffledp.randomness import RandomBits
@@ -48,9 +47,11 @@ class ReferenceElimination(Elimination):
         """What is added to each arm's sum in each stage."""
         return None
 
-    @property
-    def stages(self) -> tuple[EliminationStage, ...]:
-        return _stages(self)
+    def plan_stages(self) -> tuple[EliminationStage, ...]:
+        def with_batch(error: ArmError, users: int) -> ArmError:
+            return error.plus(users * self.spread, self.stage_noise, 1)
+
+        return grown_stages(self, self.growth, None, with_batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +180,3 @@ class ThompsonSampling(EveryRound):
             counts += times
             played += users
         return counts
-
-
-@lru_cache(maxsize=256)
-def _stages(policy: ReferenceElimination) -> tuple[EliminationStage, ...]:
-    def with_batch(error: ArmError, users: int) -> ArmError:
-        return error.plus(users * policy.spread, policy.stage_noise, 1)
-
-    return grown_stages(policy, policy.growth, None, with_batch)

@@ -8,7 +8,7 @@ from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting, check_visits
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
-from shuffledp.learn.bandits.spec import check_privacy
+from shuffledp.learn.spec import check_privacy
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
 from shuffledp.references.bandits.linucb import LinUCB

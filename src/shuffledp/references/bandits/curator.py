@@ -16,6 +16,7 @@ from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
 from shuffledp.learn.bandits.linear.planning import planning_bound
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.prefix_noise import (
     square_root_deviations,
     square_root_noise,
@@ -42,7 +43,7 @@ class CuratorPolicy(GaussianPolicy):
     def _guarantee(self, shift: float, deviation: float, because: str) -> LinearGuarantee:
         words = f"the curve of Gaussian noise of deviation {deviation:.6g} against a shift of {shift:.6g}"
         seen = "the curator, who sees all data"
-        return self._gaussian("joint", self._proved(deviation, shift), words, seen, because)
+        return self._gaussian("joint", deviation, shift, words, seen, because)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ class TreeLinUCB(CuratorPolicy):
         exact = tree_deviations(self.releases, self.privacy, self.sensitivity)
         return ReleaseNoise.gaussian(exact * (self.node_deviation / exact[0]))
 
-    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
+    def sample_noise(self, shape: tuple[int, int], *, bits: RandomBits, generator: Any) -> Iterator[Floats]:
         return tree_noise(self.releases, self.node_deviation, shape, generator=generator)
 
     def guarantee(self) -> LinearGuarantee:
@@ -98,7 +99,7 @@ class SquareRootLinUCB(CuratorPolicy):
     def release_noise(self) -> ReleaseNoise:
         return ReleaseNoise.gaussian(square_root_deviations(self.releases, self.privacy, self.sensitivity))
 
-    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
+    def sample_noise(self, shape: tuple[int, int], *, bits: RandomBits, generator: Any) -> Iterator[Floats]:
         first = float(self.release_noise.deviations[1])
         return square_root_noise(self.releases, first, shape, generator=generator)
 

@@ -18,6 +18,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import Floats, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
 from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
 from shuffledp.references.amplified_gaussian import weakest_local_privacy
 from shuffledp.references.bandits.prefix_noise import walk_noise
 from shuffledp.references.bandits.slots import GaussianPolicy
@@ -45,15 +46,15 @@ class LocalLinUCB(GaussianPolicy):
         users = np.arange(1, self.releases + 1) * self.slot_users
         return ReleaseNoise.gaussian(self.user_deviation * np.sqrt(users))
 
-    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
+    def sample_noise(self, shape: tuple[int, int], *, bits: RandomBits, generator: Any) -> Iterator[Floats]:
         each = self.user_deviation * math.sqrt(self.slot_users)
         return walk_noise(self.releases, each, shape, generator=generator)
 
     def guarantee(self) -> LinearGuarantee:
         shift = self.setting.joint.apart * math.sqrt(self.visits)
         words = f"the curve of Gaussian noise against a shift of {shift:.6g}"
-        delta = self._proved(self.user_deviation, shift)
-        return self._gaussian("local", delta, words, "nobody", "Each message is private by itself.")
+        because = "Each message is private by itself."
+        return self._gaussian("local", self.user_deviation, shift, words, "nobody", because)
 
 
 @dataclass(frozen=True, kw_only=True)

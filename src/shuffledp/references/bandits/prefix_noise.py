@@ -9,7 +9,7 @@ from scipy import signal
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.privacy import Privacy
-from shuffledp.references.continual.square_root import sum_of_squares
+from shuffledp.references.continual.square_root import square_root_coefficients, sum_of_squares
 
 Floats = NDArray[np.float64]
 
@@ -53,9 +53,8 @@ def square_root_noise(
     releases: int, first_deviation: float, shape: tuple[int, ...], *, generator: np.random.Generator
 ) -> Iterator[Floats]:
     """Its noise of each release in turn; the first release's is one noise alone."""
-    factors = np.concatenate(([1.0], 1 - 1 / (2 * np.arange(1.0, releases))))
     drawn = generator.standard_normal((releases, *shape))
-    spread = signal.fftconvolve(drawn, np.cumprod(factors).reshape(-1, *(1 for _ in shape)), axes=0)
+    spread = signal.fftconvolve(drawn, square_root_coefficients(releases).reshape(-1, *(1 for _ in shape)), axes=0)
     yield from first_deviation * spread[:releases]
 
 

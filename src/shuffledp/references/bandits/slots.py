@@ -1,19 +1,15 @@
 """What reference policies of linear bandits share: slots of some users, and Gaussian noise in floating point."""
 
-from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from shuffledp.accounting.gaussian import gaussian_delta
 from shuffledp.accounting.guarantee import DeltaTerm
-from shuffledp.learn.bandits.linear.confidence import Floats
 from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee, Model
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import check_batch, check_visits
-from shuffledp.learn.bandits.spec import check_declared, check_privacy, declared
+from shuffledp.learn.spec import check_declared, check_privacy, declared
 from shuffledp.privacy import Privacy
-from shuffledp.randomness import RandomBits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,19 +37,12 @@ class GaussianPolicy(SlotPolicy):
     privacy: Privacy = declared(check_privacy)
     visits: int = declared(check_visits, default=1)
 
-    def sample_noise(self, shape: tuple[int, int], *, bits: RandomBits, generator: Any) -> Iterator[Floats]:
-        return self._drawn(shape, generator)
-
-    @abstractmethod
-    def _drawn(self, shape: tuple[int, int], generator: Any) -> Iterator[Floats]:
-        """The noise of each release in turn."""
-
-    def _proved(self, deviation: float, shift: float) -> float:
-        """The delta of Gaussian noise of this deviation against a shift, at the policy's epsilon."""
+    def _gaussian(
+        self, model: Model, deviation: float, shift: float, why: str, trusted: str, because: str
+    ) -> LinearGuarantee:
+        """The guarantee of Gaussian noise of this deviation against a shift."""
         # The deviation was found by bisection: the last digit is left for rounding.
-        return gaussian_delta(self.privacy.epsilon, deviation * (1 + 1e-12), shift)
-
-    def _gaussian(self, model: Model, delta: float, why: str, trusted: str, because: str) -> LinearGuarantee:
+        delta = gaussian_delta(self.privacy.epsilon, deviation * (1 + 1e-12), shift)
         return LinearGuarantee(
             model=model,
             privacy=self.privacy,

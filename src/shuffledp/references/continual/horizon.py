@@ -25,12 +25,6 @@ def failure_of(confidence: float) -> float:
     return 1 - confidence
 
 
-def check_time(time: int, users: int) -> None:
-    """Refuse a time that is not in the horizon."""
-    if not 1 <= time <= users:
-        raise ParameterError("time", time, f"must be in 1..{users:,}", "times count the users so far")
-
-
 def bits_of(values: ArrayLike, users: int) -> NDArray[np.int64]:
     """All users' values, 0 or 1."""
     bits = np.asarray(values)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,24 +47,17 @@ class PaperCounter:
             raise ParameterError("shufflers", self.shufflers, "must be >= 1, with a degree >= 2", "count more users")
 
     @classmethod
-    def k_shufflers(cls, *, users: int, shufflers: int, privacy: Privacy, accounting: Accounting = "paper") -> Self:
-        """Algorithm 3: degree n^(2/(2k+1)), and slots that make it last for all users."""
+    def k_shufflers(cls, *, users: int, shufflers: int, **more: Any) -> Self:
+        """Algorithm 3: degree n^(2/(2k+1)), and slots that make it last for all users; `more` is for the class."""
         degree = max(2, round(users ** (2 / (2 * shufflers + 1))))
         slot_users = math.ceil((users + 1) / degree**shufflers)
-        return cls(
-            users=users,
-            shufflers=shufflers,
-            privacy=privacy,
-            degree=degree,
-            slot_users=slot_users,
-            accounting=accounting,
-        )
+        return cls(users=users, shufflers=shufflers, degree=degree, slot_users=slot_users, **more)
 
     @classmethod
-    def binary_tree(cls, *, users: int, privacy: Privacy, accounting: Accounting = "paper") -> Self:
+    def binary_tree(cls, *, users: int, **more: Any) -> Self:
         """Algorithm 2: a binary tree whose smallest batches are pairs, on log2(n) - 1 shufflers."""
         levels = max(1, math.ceil(math.log2(users + 1)) - 1)
-        return cls(users=users, shufflers=levels, privacy=privacy, degree=2, slot_users=2, accounting=accounting)
+        return cls(users=users, shufflers=levels, degree=2, slot_users=2, **more)
 
     @property
     def slots(self) -> int:

@@ -11,50 +11,62 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.http import Handler, build_app, read_body, whole_query
-from shuffledp.service.openapi import AFTER, ANALYZER, ARROW, LIMIT
+from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import Tokens
+from shuffledp.service.tokens import HOP, READ, Tokens
+
+_AFTER = Query("after", "Only later times.", 0, 0, 10**12)
+_LIMIT = Query("limit", "At most so many.", 1000, 1, 100_000)
 
 
 def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
     """The application that serves this analyzer."""
+    return build_app(AnalyzerEndpoints(server), tokens)
 
-    async def show_task(request: Request) -> Response:
-        task = server.desk.task(request.path_params["task_id"])
-        progress = await asyncio.to_thread(server.progress, task.id)
+
+class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
+    """What an analyzer answers."""
+
+    @operation("GET /v1/tasks/{task_id}", {200: "The task."}, READ)
+    async def show_task(self, request: Request) -> Response:
+        """Its document and how far it is."""
+        task = self.server.tasks[request.path_params["task_id"]]
+        progress = await asyncio.to_thread(self.server.progress, task.id)
         return JSONResponse({"task_id": task.id, "task": task.document, **asdict(progress), "time": time.time()})
 
-    async def take_batch(request: Request) -> Response:
+    @operation("POST /v1/tasks/{task_id}/batches/{batch_id}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422))
+    async def take_batch(self, request: Request) -> Response:
+        """A full batch in random order. Repeat it unchanged until it is answered."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         # Somewhat too long is a wrong length, which says more than "too large".
-        body = await read_body(request, 2 * server.desk.batch_bytes(task_id, batch_id))
-        new = await asyncio.to_thread(server.deliver, task_id, batch_id, body)
+        body = await read_body(request, 2 * self.server.desk.batch_bytes(task_id, batch_id))
+        new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
 
-    async def show_estimate(request: Request) -> Response:
-        task = server.desk.task(request.path_params["task_id"])
-        release, progress = await asyncio.to_thread(server.latest, task.id)
+    @operation("GET /v1/tasks/{task_id}/estimate", {200: "The estimate, null before the first release."}, READ)
+    async def show_estimate(self, request: Request) -> Response:
+        """The newest estimate with its bound."""
+        task = self.server.tasks[request.path_params["task_id"]]
+        release, progress = await asyncio.to_thread(self.server.latest, task.id)
         return JSONResponse(_estimate(task, release, progress))
 
-    async def show_history(request: Request) -> Response:
-        task_id = request.path_params["task_id"]
-        server.desk.task(task_id)
-        after = whole_query(request, AFTER)
-        most = whole_query(request, LIMIT)
-        releases = await asyncio.to_thread(server.history, task_id, after, most)
+    @operation(
+        "GET /v1/tasks/{task_id}/history",
+        {200: "Releases, oldest first."},
+        READ,
+        query=(_AFTER, _LIMIT),
+        gives=(JSON, ARROW),
+    )
+    async def show_history(self, request: Request) -> Response:
+        """Every estimate, oldest first; Arrow if it is accepted."""
+        task = self.server.tasks[request.path_params["task_id"]]
+        after, most = whole_query(request, _AFTER), whole_query(request, _LIMIT)
+        releases = await asyncio.to_thread(self.server.history, task.id, after, most)
         if ARROW in request.headers.get("accept", ""):
             return Response(await asyncio.to_thread(_as_arrow, releases), media_type=ARROW)
-        return JSONResponse({"task_id": task_id, "releases": releases})
-
-    handlers: dict[str, Handler] = {
-        "showTask": show_task,
-        "takeBatch": take_batch,
-        "showEstimate": show_estimate,
-        "showHistory": show_history,
-    }
-    return build_app(server, ANALYZER, handlers, tokens)
+        return JSONResponse({"task_id": task.id, "releases": releases})
 
 
 def _estimate(task: Task, release: Release | None, progress: Progress) -> dict[str, Any]:

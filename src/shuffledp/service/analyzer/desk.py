@@ -13,7 +13,7 @@ from typing import Any
 from shuffledp.errors import BatchError
 from shuffledp.estimates import Estimate, VectorEstimate, answer_document
 from shuffledp.messages import Batch
-from shuffledp.service.problems import BATCH_DIFFERS, BATCH_UNKNOWN, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import BATCH_DIFFERS, BATCH_UNKNOWN, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import batch_id as id_of
 from shuffledp.service.store.contract import AnalyzerRecords, BatchTotal, Release
 from shuffledp.service.task import Task
@@ -26,16 +26,9 @@ class AnalyzerDesk:
 
     tasks: Mapping[str, Task]
 
-    def task(self, task_id: str) -> Task:
-        """The task, or a refusal."""
-        found = self.tasks.get(task_id)
-        if found is None:
-            raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
-        return found
-
     def batch_size(self, task_id: str, batch_id: str) -> int:
         """How many users a batch of a task has, or a refusal."""
-        routing = self.task(task_id).routing
+        routing = self.tasks[task_id].routing
         place = routing.find(batch_id)
         if place is None:
             raise RefusedError(
@@ -45,7 +38,7 @@ class AnalyzerDesk:
 
     def batch_bytes(self, task_id: str, batch_id: str) -> int:
         """How long a batch of a task must be, or a refusal."""
-        return self.task(task_id).routing.batch_bytes(self.batch_size(task_id, batch_id))
+        return self.tasks[task_id].routing.batch_bytes(self.batch_size(task_id, batch_id))
 
     def deliver(self, records: AnalyzerRecords, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch; False if the same bytes were delivered before."""
@@ -67,7 +60,7 @@ class AnalyzerDesk:
         """Add a batch up, once, and publish every estimate that this makes known."""
         if records.body(task_id, batch_id) is None:
             return []
-        size, plan = self.batch_size(task_id, batch_id), self.task(task_id).plan
+        size, plan = self.batch_size(task_id, batch_id), self.tasks[task_id].plan
         mechanism = plan.mechanism(size)
         # Where messages carry no labels, one that has a label is another message than the plan's.
         labels = messages.labels if plan.is_labelled or messages.labels.any() else None
@@ -82,7 +75,7 @@ class AnalyzerDesk:
 
     def _advance(self, records: AnalyzerRecords, task_id: str) -> list[Release]:
         """Tell the learner every cohort whose batches are all read, in order."""
-        task = self.task(task_id)
+        task = self.tasks[task_id]
         learner, routing = task.plan.learner(), task.routing
         stored = records.state(task_id)
         lost = _Lost()

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import partial
 
 from shuffledp.service.crypto import PrivateKey, binding, open_all
 from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, unpack_messages
@@ -13,17 +14,9 @@ from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, unpack_messages
 # Ciphertexts that one process opens at a time: about a tenth of a second.
 _AT_A_TIME = 2000
 
-_KEY = b""
 
-
-def _remember(private_raw: bytes) -> None:
-    global _KEY
-    _KEY = private_raw
-
-
-def _begin(private_raw: bytes) -> None:
+def _begin() -> None:
     """A worker's first act."""
-    _remember(private_raw)
     threading.Thread(target=_end_with_the_server, daemon=True).start()
 
 
@@ -35,18 +28,19 @@ def _end_with_the_server() -> None:
         os._exit(1)
 
 
-def _open_chunk(chunk: bytes, info: bytes) -> tuple[bytes, int]:
+def open_chunk(private_raw: bytes, info: bytes, chunk: bytes) -> tuple[bytes, int]:
     """The messages end to end, and how many ciphertexts did not open."""
     sealed = [chunk[start : start + CIPHERTEXT_BYTES] for start in range(0, len(chunk), CIPHERTEXT_BYTES)]
-    opened = [message for message in open_all(_KEY, sealed, info) if message is not None]
+    opened = [message for message in open_all(private_raw, sealed, info) if message is not None]
     return b"".join(opened), len(sealed) - len(opened)
 
 
 class Opener:
-    """Worker processes that hold the analyzer's key.
+    """Worker processes that are given the analyzer's key and parts of a batch.
 
     >>> key = PrivateKey.generate()
-    >>> with Opener(key, processes=1) as opener:
+    >>> from contextlib import closing
+    >>> with closing(Opener(key, processes=1)) as opener:
     ...     sealed = key.public.seal([bytes(16) + bytes([1]) + bytes(4) + (7).to_bytes(8)], binding("t", "1.0.1"))
     ...     opener.open(b"".join(sealed), "t", "1.0.1").payloads.tolist()
     [7]
@@ -60,13 +54,7 @@ class Opener:
     def _start(self) -> ProcessPoolExecutor:
         # Not forked: the server has threads.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin, initargs=(self._key.raw,))
-
-    def __enter__(self) -> "Opener":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
 
     def close(self) -> None:
         """Stop the workers."""
@@ -82,21 +70,15 @@ class Opener:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = self._start()
             parts = self._opened(body, info)
-        return _together(parts)
+        return messages_of(parts)
 
     def _opened(self, body: bytes, info: bytes) -> list[tuple[bytes, int]]:
         step = _AT_A_TIME * CIPHERTEXT_BYTES
-        work = [self._pool.submit(_open_chunk, body[at : at + step], info) for at in range(0, len(body), step)]
-        return [future.result() for future in work]
+        chunks = [body[at : at + step] for at in range(0, len(body), step)]
+        return list(self._pool.map(partial(open_chunk, self._key.raw, info), chunks))
 
 
-def open_here(key: PrivateKey, body: bytes, task_id: str, batch_id: str) -> Unpacked:
-    """All messages of a batch, opened in this process: for tests and small batches."""
-    _remember(key.raw)
-    return _together([_open_chunk(body, binding(task_id, batch_id))])
-
-
-def _together(parts: list[tuple[bytes, int]]) -> Unpacked:
+def messages_of(parts: list[tuple[bytes, int]]) -> Unpacked:
     """The messages of all chunks; ciphertexts that did not open are malformed messages."""
     unpacked = unpack_messages(b"".join(plain for plain, _ in parts))
     return replace(unpacked, malformed=unpacked.malformed + sum(unopened for _, unopened in parts))

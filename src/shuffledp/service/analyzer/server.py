@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.chores import Chores
 from shuffledp.service.crypto import PrivateKey
-from shuffledp.service.http import Metrics, log
+from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
 from shuffledp.service.task import Task
+from shuffledp.service.telemetry import log
 from shuffledp.service.wire import Unpacked
 
 
@@ -19,13 +19,12 @@ class Opening(Protocol):
 
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
         """All messages of a batch."""
-        ...
 
     def close(self) -> None:
         """Let go of what it holds."""
 
 
-class AnalyzerServer:
+class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
     """One process's analyzer: keeps what is delivered, reads it once, publishes.
 
     Args:
@@ -35,33 +34,24 @@ class AnalyzerServer:
     """
 
     def __init__(self, store: Store[AnalyzerRecords], *, key: PrivateKey, opener: Opening) -> None:
-        self._store = store
+        super().__init__("analyzer", store, Task.from_text, lambda: self.read_all() >= 0)
         self._public = key.public
         self._opener = opener
-        self._tasks: dict[str, Task] = {}
-        self.desk = AnalyzerDesk(self._tasks)
-        self.metrics = Metrics("analyzer")
+        self.desk = AnalyzerDesk(self.tasks)
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
         self.messages = self.metrics.counter("messages_opened", "Ciphertexts opened.")
         self.opening_seconds = self.metrics.counter("opening_seconds", "Time spent opening.")
         self.released = self.metrics.counter("releases", "Estimates published.")
-        self._chores = Chores("read batches", lambda: self.read_all() >= 0)
-        for task_id, text in self._store.read(lambda records: records.tasks()).items():
-            self._tasks[task_id] = Task.from_text(text)
-
-    def start(self) -> None:
-        """Begin to read; what an earlier process left comes first."""
-        self._chores.start()
 
     def stop(self) -> None:
-        """Finish the batch at hand and let go of the store."""
+        """Finish the batch at hand, and let go of what opens batches and of the store."""
         self._chores.stop()
         self._opener.close()
         self._store.close()
 
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task from now on; answers its id and whether it is new."""
+        """Serve a task that is encrypted to this analyzer's key; answers its id and whether it is new."""
         task = Task.from_text(text)
         if task.public_key != self._public:
             raise ParameterError(
@@ -70,10 +60,7 @@ class AnalyzerServer:
                 f"must be this analyzer's, {self._public.text}",
                 "create the task again",
             )
-        self._store.write(lambda records: records.add_task(task.id, text))
-        new = task.id not in self._tasks
-        self._tasks[task.id] = task
-        return task.id, new
+        return self._serve(task.id, text, task)
 
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
@@ -85,17 +72,14 @@ class AnalyzerServer:
 
     def progress(self, task_id: str) -> Progress:
         """How far a task has come."""
-        self.desk.task(task_id)
         return self._store.read(lambda records: records.progress(task_id))
 
     def latest(self, task_id: str) -> tuple[Release | None, Progress]:
         """The newest estimate."""
-        self.desk.task(task_id)
         return self._store.read(lambda records: (records.last_release(task_id), records.progress(task_id)))
 
     def history(self, task_id: str, after: int, most: int) -> list[dict[str, Any]]:
         """Estimates after a time, oldest first."""
-        self.desk.task(task_id)
         found = self._store.read(lambda records: records.releases(task_id, after, most))
         return [asdict(release) for release in found]
 

@@ -8,7 +8,7 @@ not followed: they would carry the token elsewhere.
 import email.utils
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -59,31 +59,6 @@ def check_url(url: str, parameter: str, *, insist_on_tls: bool = True) -> str:
     return str(parsed).rstrip("/")
 
 
-@dataclass
-class Backoff:
-    """Pauses between tries, until patience ends."""
-
-    patience: float
-    bits: RandomBits
-    sleep: Callable[[float], None]
-    clock: Callable[[], float]
-    tries: int = 0
-    started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.started = self.clock()
-
-    def wait(self, why: str, retry_after: float | None = None) -> None:
-        """Pause, or give up and say why."""
-        ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.tries, 16))
-        # Full jitter: clients that failed together do not come back together.
-        pause = max(ceiling * float(self.bits.words(1)[0]) / 2.0**64, retry_after or 0.0)
-        self.tries += 1
-        if self.clock() + pause - self.started > self.patience:
-            raise UnreachableError(f"{why}; tried {self.tries} times in {self.patience:g} s: try again later.")
-        self.sleep(pause)
-
-
 @dataclass(repr=False)
 class Calls:
     """One server, as one role sees it."""
@@ -102,9 +77,9 @@ class Calls:
                 "token", "something else", "must be one word of ASCII", "pass the token file's content"
             )
 
-    def backoff(self) -> Backoff:
+    def backoff(self) -> "Backoff":
         """A new patience."""
-        return Backoff(self.patience, self.bits, self.sleep, self.clock)
+        return Backoff(self, self.clock())
 
     def once(self, method: str, path: str, content: bytes | None = None, media: str | None = None) -> httpx.Response:
         """One request, one answer, whatever it is."""
@@ -153,6 +128,26 @@ class Calls:
     def json(self, path: str) -> dict[str, Any]:
         """The object at this path."""
         return self.ask("GET", path, lambda _, document: dict(document))[0]
+
+
+@dataclass
+class Backoff:
+    """Pauses between tries of calls, until their patience ends."""
+
+    calls: Calls
+    started: float
+    tries: int = 0
+
+    def wait(self, why: str, retry_after: float | None = None) -> None:
+        """Pause, or give up and say why."""
+        ceiling = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.tries, 16))
+        # Full jitter: clients that failed together do not come back together.
+        pause = max(ceiling * float(self.calls.bits.words(1)[0]) / 2.0**64, retry_after or 0.0)
+        self.tries += 1
+        patience = self.calls.patience
+        if self.calls.clock() + pause - self.started > patience:
+            raise UnreachableError(f"{why}; tried {self.tries} times in {patience:g} s: try again later.")
+        self.calls.sleep(pause)
 
 
 def _object(response: httpx.Response) -> Mapping[str, Any] | None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -146,8 +147,8 @@ class Client:
         self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)
         self._lock = threading.Lock()
         self._path = f"/v1/tasks/{task.id}"
-        # What the routing says, looked up once: the first slot of a batch.
-        self._first: dict[str, int] = {}
+        # What the routing says of a batch is looked up once.
+        self._find = cache(task.routing.find)
         longest = max(1, task.routing.longest_report_bytes)
         self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
         self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES * CIPHERTEXT_BYTES // longest))
@@ -307,10 +308,8 @@ class Client:
         if not seat.batches:
             return
         routing, lowest = self.task.routing, seat.batches[0]
-        if lowest.batch_id not in self._first:
-            found = routing.find(lowest.batch_id)
-            self._first[lowest.batch_id] = routing.users if found is None else found[1]
-        position = self._first[lowest.batch_id] * routing.slot_users + lowest.seat
+        _, first, _ = self._find(lowest.batch_id) or (0, routing.users, 0)
+        position = first * routing.slot_users + lowest.seat
         known = routing.batches_of(position) if lowest.seat >= 0 and position < routing.users else None
         if seat.batches != known:
             words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"

@@ -81,11 +81,7 @@ def _sealed(task: Task, batch: SeatInBatch, reports: Reports, bits: RandomBits) 
         problem = f"must be at most {batch.messages}"
         raise DataError("messages", max(sizes), problem, "the plan and the routing disagree")
     made, total = reports.payloads.size, len(sizes) * batch.messages
-    if made:
-        packed_together = pack_messages(reports.payloads, reports.labels, total, bits=bits)
-    else:
-        # Where messages are as many as ones, users may have none; something must be packed, and is left out again.
-        packed_together = pack_messages(np.zeros(1, dtype=np.uint8), None, total + 1, bits=bits)[1:]
+    packed_together = pack_messages(reports.payloads, reports.labels, total, bits=bits)
     counted, fillers = iter(packed_together[:made]), iter(packed_together[made:])
     packed = [
         message for size in sizes for message in (*islice(counted, size), *islice(fillers, batch.messages - size))

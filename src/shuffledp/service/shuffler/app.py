@@ -10,53 +10,72 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from shuffledp.service.http import Handler, build_app, read_body, whole_query
-from shuffledp.service.openapi import COUNT, JSON, SHUFFLER
+from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
-from shuffledp.service.shuffler.server import Answer, ShufflerServer, Upload
-from shuffledp.service.tokens import Tokens
+from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
+from shuffledp.service.tokens import ENROL, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
+
+Waiter = asyncio.Future[list[Answer]]
 
 _LARGEST_UPLOAD = 64 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
+_COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
 _NEW, _KNOWN = b'{"new":true}', b'{"new":false}'
 
 
 def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
     """The application that serves this shuffler."""
-    commits = _Commits(server)
+    return build_app(ShufflerEndpoints(server), tokens)
 
-    async def show_task(request: Request) -> Response:
+
+class ShufflerEndpoints(Endpoints[ShufflerServer]):
+    """What a shuffler answers."""
+
+    def __init__(self, server: ShufflerServer) -> None:
+        super().__init__(server)
+        self._commits = _Commits(server)
+
+    @operation("GET /v1/tasks/{task_id}", {200: "The task."}, ENROL, READ)
+    async def show_task(self, request: Request) -> Response:
+        """Its routing and how far it is."""
         task_id = request.path_params["task_id"]
-        routing = server.desk.routing(task_id)
-        counts = await asyncio.to_thread(server.counts, task_id)
+        routing = self.server.desk.routings[task_id]
+        counts = await asyncio.to_thread(self.server.counts, task_id)
         return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
 
-    async def take_seats(request: Request) -> Response:
-        count = whole_query(request, COUNT)
-        seats = await asyncio.wrap_future(server.take_seats(request.path_params["task_id"], count))
-        server.seats.inc(len(seats))
+    @operation("POST /v1/tasks/{task_id}/seats", {201: "Seats."}, ENROL, refuses=(409, 429), query=(_COUNT,))
+    async def take_seats(self, request: Request) -> Response:
+        """A place in one batch of every level, for a while."""
+        count = whole_query(request, _COUNT)
+        seats = await asyncio.wrap_future(self.server.take_seats(request.path_params["task_id"], count))
+        self.server.seats.inc(len(seats))
         return JSONResponse({"seats": [seat.document() for seat in seats]}, 201)
 
-    async def put_report(request: Request) -> Response:
+    @operation("PUT /v1/tasks/{task_id}/reports/{report_id}", ON_DISK, ENROL, takes=BINARY, refuses=(410, 422, 429))
+    async def put_report(self, request: Request) -> Response:
+        """One report: its seat, 16 bytes, then its ciphertexts. Repeat it unchanged until it is answered."""
         task_id, report_id = request.path_params["task_id"], request.path_params["report_id"]
-        longest = server.desk.routing(task_id).longest_report_bytes
+        longest = self.server.desk.routings[task_id].longest_report_bytes
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
-        [answer] = await commits.accept(task_id, [SentReport(report_id, seat, body)])
+        [answer] = await self._commits.accept(task_id, [SentReport(report_id, seat, body)])
         if isinstance(answer, RefusedError):
             raise answer
         return Response(*((_NEW, 201) if answer.new else (_KNOWN, 200)), media_type=JSON)
 
-    async def post_reports(request: Request) -> Response:
+    @operation("POST /v1/tasks/{task_id}/reports", {200: "A status for each."}, ENROL, takes=BINARY)
+    async def post_reports(self, request: Request) -> Response:
+        """Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts."""
         task_id = request.path_params["task_id"]
-        longest = server.desk.routing(task_id).longest_report_bytes + _FRAME_BYTES
+        longest = self.server.desk.routings[task_id].longest_report_bytes + _FRAME_BYTES
         body = await read_body(request, min(_LARGEST_UPLOAD, MOST_REPORTS_AN_UPLOAD * longest))
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
-        answers = await commits.accept(task_id, reports)
+        answers = await self._commits.accept(task_id, reports)
         results = []
         for report, answer in zip(reports, answers, strict=True):
             result: dict[str, Any] = {"report_id": report.report_id}
@@ -66,14 +85,6 @@ def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
                 result["status"] = 201 if answer.new else 200
             results.append(result)
         return JSONResponse({"results": results})
-
-    handlers: dict[str, Handler] = {
-        "showTask": show_task,
-        "takeSeats": take_seats,
-        "putReport": put_report,
-        "postReports": post_reports,
-    }
-    return build_app(server, SHUFFLER, handlers, tokens)
 
 
 class _Commits:
@@ -85,13 +96,13 @@ class _Commits:
     def __init__(self, server: ShufflerServer) -> None:
         self._server = server
         self._arrived: list[Upload] = []
-        self._done: deque[tuple[asyncio.Future[list[Answer]], list[Answer] | BaseException]] = deque()
+        self._done: deque[tuple[Waiter, Outcome]] = deque()
         self._is_waking = False
 
     async def accept(self, task_id: str, reports: list[SentReport]) -> list[Answer]:
         """What becomes of the reports, once that is on disk; who is gone by then is not told."""
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[list[Answer]] = loop.create_future()
+        waiter: Waiter = loop.create_future()
         if not self._arrived:
             loop.call_soon(self._hand_in)
         self._arrived.append((task_id, reports, lambda answers: self._answered(loop, waiter, answers)))
@@ -102,12 +113,7 @@ class _Commits:
         arrived, self._arrived = self._arrived, []
         self._server.accept_all(arrived)
 
-    def _answered(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        waiter: "asyncio.Future[list[Answer]]",
-        answers: list[Answer] | BaseException,
-    ) -> None:
+    def _answered(self, loop: asyncio.AbstractEventLoop, waiter: Waiter, answers: Outcome) -> None:
         self._done.append((waiter, answers))
         if not self._is_waking:
             self._is_waking = True

@@ -6,6 +6,7 @@ batches, its seat is gone and its id remembered, in one step. A large batch is p
 while others report; it becomes the batch that is sent in one step, and is sent when nothing else of it is left.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -13,8 +14,7 @@ import numpy as np
 
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.service.clock import Clock
-from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, TASK_UNKNOWN, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
@@ -38,29 +38,30 @@ _NEW, _KNOWN = Accepted(new=True), Accepted(new=False)
 
 @dataclass(frozen=True)
 class ShufflerDesk:
-    """The shuffler's rules."""
+    """The shuffler's rules.
+
+    Attributes:
+        routings: what is known of each task, by its id.
+        bits: where seats' ids and the order of a batch come from.
+        clock: the seconds since the epoch, which leases run by.
+        lease_seconds: how long a seat waits for its report.
+        most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+        has_room: whether the disk can take more.
+    """
 
     routings: Mapping[str, Routing]
-    clock: Clock
     bits: RandomBits
+    clock: Callable[[], float] = time.time
     lease_seconds: float = LEASE_SECONDS
     most_waiting_bytes: int = MOST_WAITING_BYTES
     has_room: Callable[[], bool] = lambda: True
-    """Whether the disk can take more."""
-
-    def routing(self, task_id: str) -> Routing:
-        """The task's routing, or a refusal."""
-        found = self.routings.get(task_id)
-        if found is None:
-            raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
-        return found
 
     def take_seat(self, records: ShufflerRecords, task_id: str) -> Seat:
         """The lowest place that is free: one whose lease ran out, or the next."""
-        routing = self.routing(task_id)
+        routing = self.routings[task_id]
         if refused := self._refuse_without_room(records):
             raise refused
-        now = self.clock.now()
+        now = self.clock()
         ended = records.ended_lease(task_id, now)
         if ended is not None:
             # First the old seat is nobody's, for good; then somebody else has the place.
@@ -82,11 +83,11 @@ class ShufflerDesk:
 
         All are looked at before anything is written. Full batches wait for `seal`.
         """
-        routing = self.routing(task_id)
+        routing = self.routings[task_id]
         # First of all: a retry whose answer was lost must not be refused.
         known = records.accepted_among(task_id, [report.report_id for report in reports])
         leases = records.leases(task_id, [report.seat for report in reports])
-        room, now = self._refuse_without_room(records), self.clock.now()
+        room, now = self._refuse_without_room(records), self.clock()
         kept: list[tuple[SentReport, int]] = []
         answers: list[Accepted | RefusedError] = []
         for report in reports:
@@ -117,7 +118,7 @@ class ShufflerDesk:
 
     def permuted_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> list[memoryview]:
         """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
-        if not records.is_full(task_id, batch_id):
+        if (task_id, batch_id) not in records.full_batches():
             return []
         # Joined here, so that the parts are gone while the batch is copied: it may be large.
         body = memoryview(permuted([b"".join(records.parts(task_id, batch_id))], bits=self.bits))
@@ -128,7 +129,7 @@ class ShufflerDesk:
 
         Nothing happens if it is not full, or was sealed before.
         """
-        if not records.is_full(task_id, batch_id):
+        if (task_id, batch_id) not in records.full_batches():
             return True
         records.add_piece(task_id, batch_id, len(pieces) - 1, pieces[-1])
         records.seal(task_id, batch_id, sum(map(len, pieces)))

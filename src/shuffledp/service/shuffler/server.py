@@ -5,33 +5,38 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import httpx
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
-from shuffledp.service.chores import Chores
-from shuffledp.service.clock import Clock, SystemClock
-from shuffledp.service.http import Metrics, log
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing, Seat, routing_of_task
-from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
+from shuffledp.service.server import TaskServer
+from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk
 from shuffledp.service.store.contract import ShufflerRecords, Store
+from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
 
 Post = Callable[[str, bytes], int]
 """Sends a body to a path of the next hop; answers the HTTP status."""
 
 Answer = Accepted | RefusedError
-Answered = Callable[[list[Answer] | BaseException], None]
-"""Is told what became of an upload's reports, or why nothing did, in the store's own thread."""
+Outcome = list[Answer] | BaseException
+"""What became of an upload's reports, or why nothing did."""
+
+Answered = Callable[[Outcome], None]
+"""Is told an upload's outcome, in the store's own thread."""
 
 Upload = tuple[str, list[SentReport], Answered]
+_task_of = itemgetter(0)
 
 
 def post_to(url: str, token: str) -> Post:
@@ -45,38 +50,19 @@ def post_to(url: str, token: str) -> Post:
     return post
 
 
-class ShufflerServer:
+class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
     """One process's shuffler: serves the tasks of its store, seals and sends what is full.
 
     Args:
         store: where everything is kept; closed by `stop`.
         post: how sealed batches reach the next hop.
-        clock: what leases run by.
-        lease_seconds: how long a seat waits for its report.
-        most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+        rules: how long leases are, by which clock, and how much may wait: attributes of `ShufflerDesk`.
     """
 
-    def __init__(
-        self,
-        store: Store[ShufflerRecords],
-        *,
-        post: Post,
-        clock: Clock | None = None,
-        lease_seconds: float = LEASE_SECONDS,
-        most_waiting_bytes: int = MOST_WAITING_BYTES,
-    ) -> None:
-        self._store = store
+    def __init__(self, store: Store[ShufflerRecords], *, post: Post, **rules: Any) -> None:
+        super().__init__("shuffler", store, lambda text: Routing.from_document(json.loads(text)), self._seal_and_send)
         self._post = post
-        self._routings: dict[str, Routing] = {}
-        self.desk = ShufflerDesk(
-            routings=self._routings,
-            clock=clock or SystemClock(),
-            bits=RandomBits.secure(),
-            lease_seconds=lease_seconds,
-            most_waiting_bytes=most_waiting_bytes,
-            has_room=self._store.has_room,
-        )
-        self.metrics = Metrics("shuffler")
+        self.desk = ShufflerDesk(routings=self.tasks, bits=RandomBits.secure(), has_room=store.has_room, **rules)
         self.seats = self.metrics.counter("seats", "Seats given out.")
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
@@ -84,60 +70,24 @@ class ShufflerServer:
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving, self._sealing = threading.Lock(), threading.Lock()
         self._arrived: list[Upload] = []
-        self._chores = Chores("seal and send", self._seal_and_send)
-        self._load()
-
-    def _load(self) -> None:
-        for task_id, text in self._store.read(lambda records: records.tasks()).items():
-            self._routings[task_id] = Routing.from_document(json.loads(text))
-
-    def start(self) -> None:
-        """Begin the chores; what an earlier process left is done first."""
-        self._chores.start()
-
-    def stop(self) -> None:
-        """Finish the chore at hand and let go of the store."""
-        self._chores.stop()
-        self._store.close()
 
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task from now on; answers its id and whether it is new."""
+        """Serve a task, of which only the routing is read and kept; answers its id and whether it is new."""
         task_id, routing = routing_of_task(text)
-        document = json.dumps(routing.document())
-        self._store.write(lambda records: records.add_task(task_id, document))
-        new = task_id not in self._routings
-        self._routings[task_id] = routing
-        return task_id, new
+        return self._serve(task_id, json.dumps(routing.document()), routing)
 
     def take_seats(self, task_id: str, count: int) -> "Future[list[Seat]]":
         """Up to so many seats, at least one."""
 
         def take(records: ShufflerRecords) -> list[Seat]:
             seats = [self.desk.take_seat(records, task_id)]
-            try:
+            # Fewer may be left than were asked for.
+            with suppress(RefusedError):
                 while len(seats) < count:
                     seats.append(self.desk.take_seat(records, task_id))
-            except RefusedError:
-                # Fewer are left than were asked for.
-                pass
             return seats
 
         return self._store.submit(take)
-
-    def accept(self, task_id: str, reports: list[SentReport]) -> "Future[list[Answer]]":
-        """Reports, on disk when the future is done; all that wait go into one piece of work."""
-        future: Future[list[Answer]] = Future()
-
-        def answered(answers: list[Answer] | BaseException) -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            if isinstance(answers, BaseException):
-                future.set_exception(answers)
-            else:
-                future.set_result(answers)
-
-        self.accept_all([(task_id, reports, answered)])
-        return future
 
     def accept_all(self, uploads: list[Upload]) -> None:
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
@@ -150,44 +100,36 @@ class ShufflerServer:
             self._accept_together()
         except BaseException as failed:
             # Nobody will come for them, and the next must be the first again.
-            with self._arriving:
-                left, self._arrived = self._arrived, []
-            _tell_all(left, failed)
+            _tell_all(self._take(), failed)
             raise
+
+    def _take(self) -> list[Upload]:
+        with self._arriving:
+            taken, self._arrived = self._arrived, []
+        return taken
 
     def _accept_together(self) -> None:
         """Accept all reports that have arrived when the store comes to it; answer after the commit."""
         taken: list[Upload] = []
-        fills: list[bool] = []
 
-        def take() -> None:
-            with self._arriving:
-                taken[:], self._arrived = self._arrived, []
-
-        def accept(records: ShufflerRecords) -> list[Answer]:
-            take()
+        def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
             # By task: a stable sort, so that the answers are in the order of `taken`.
-            taken.sort(key=lambda upload: upload[0])
+            taken[:] = sorted(self._take(), key=_task_of)
             answers: list[Answer] = []
-            for task_id, uploads in groupby(taken, key=lambda upload: upload[0]):
+            for task_id, uploads in groupby(taken, key=_task_of):
                 answers += self.desk.accept(records, task_id, [report for _, some, _ in uploads for report in some])
-            if records.full_batches():
-                fills.append(True)
-            return answers
+            return answers, bool(records.full_batches())
 
-        def answer(done: "Future[list[Answer]]") -> None:
+        def answer(done: "Future[tuple[list[Answer], bool]]") -> None:
             failed = done.exception()
             if failed is not None:
-                if not taken:
-                    # The commit ended before it came to this: all that wait are refused, the next is the first again.
-                    take()
-                _tell_all(taken, failed)
+                # If the commit ended before it came to this, all that wait are refused; the next is the first again.
+                _tell_all(taken or self._take(), failed)
                 return
-            answers, start = done.result(), 0
+            answers, fills = done.result()
+            left = iter(answers)
             for upload in taken:
-                count = len(upload[1])
-                _tell_all([upload], answers[start : start + count])
-                start += count
+                _tell_all([upload], list(islice(left, len(upload[1]))))
             self.reports.inc(sum(isinstance(said, Accepted) and said.new for said in answers))
             if fills:
                 self._chores.wake()
@@ -196,7 +138,6 @@ class ShufflerServer:
 
     def counts(self, task_id: str) -> dict[str, Any]:
         """How far a task has come."""
-        self.desk.routing(task_id)
         return asdict(self._store.read(lambda records: records.counts(task_id)))
 
     def _seal_and_send(self) -> bool:
@@ -292,13 +233,12 @@ class ShufflerServer:
         if status not in (200, 201):
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False
-        self._store.write(lambda records: records.mark_sent(task_id, batch_id))
         self._purge(task_id, batch_id)
         self.sent.inc()
         return True
 
 
-def _tell_all(uploads: list[Upload], answers: list[Answer] | BaseException) -> None:
+def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
     """One who cannot be told does not keep it from the others."""
     for _, _, answered in uploads:
         try:

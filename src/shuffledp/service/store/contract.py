@@ -22,7 +22,6 @@ class Store(Protocol[R_co]):
 
     def read(self, work: Callable[[R_co], T]) -> T:
         """Run this on what is committed, and answer what it answers; it must change nothing."""
-        ...
 
     def write(self, work: Callable[[R_co], T]) -> T:
         """Run this in a transaction of its own and answer once that is durable; an error of it leaves nothing behind.
@@ -30,23 +29,18 @@ class Store(Protocol[R_co]):
         Raises:
             RefusedError: the store cannot be written now (`no-room`), or is closed.
         """
-        ...
 
     def submit(self, work: Callable[[R_co], T]) -> "Future[T]":
         """Run this in the next transaction; the future has what `write` would answer or raise."""
-        ...
 
     def has_room(self) -> bool:
         """Whether new reports can be taken; what is left is for sealing, sending and deleting."""
-        ...
 
     def forget_deleted(self) -> None:
         """Make sure that what was deleted is nowhere in the store, logs included."""
-        ...
 
     def close(self) -> None:
         """Finish what waits, then let go of the store; a second call does nothing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +79,18 @@ class BatchPart:
     body: bytes
 
 
-class ShufflerRecords(Protocol):
-    """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
+class TaskRecords(Protocol):
+    """A server's tasks inside one transaction: of each its document, or for a shuffler only its routing's document."""
 
-    def add_task(self, task_id: str, routing: str) -> None:
-        """Remember a new task and its routing document; nothing happens if it is known."""
+    def add_task(self, task_id: str, text: str) -> None:
+        """Remember a new task and its document; nothing happens if it is known."""
 
     def tasks(self) -> dict[str, str]:
-        """Every task's routing document, by the task's id."""
+        """Every task's document, by the task's id."""
+
+
+class ShufflerRecords(TaskRecords, Protocol):
+    """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
 
     def take_position(self, task_id: str, positions: int) -> int | None:
         """Take the first of so many positions that nobody ever took, and answer it; None if all were taken."""
@@ -117,9 +115,6 @@ class ShufflerRecords(Protocol):
 
     def full_batches(self) -> list[tuple[str, str]]:
         """Task and id of every batch that is full and not sealed."""
-
-    def is_full(self, task_id: str, batch_id: str) -> bool:
-        """Whether a batch is full and not sealed."""
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         """What a batch holds, a body a part."""
@@ -148,14 +143,11 @@ class ShufflerRecords(Protocol):
     def sealed(self, task_id: str, batch_id: str) -> bytes | None:
         """A batch in its final random order that was not sent yet; sending it again sends the same bytes."""
 
-    def mark_sent(self, task_id: str, batch_id: str) -> None:
-        """Remember that the next hop has a batch."""
-
     def purge(self, task_id: str, batch_id: str) -> bool:
-        """Delete some of the bytes of a batch that was sent; True if nothing is left."""
+        """Remember that the next hop has a batch, and delete some of its bytes; True if nothing is left."""
 
     def unpurged(self) -> list[tuple[str, str]]:
-        """Task and id of sent batches that `purge` has not finished."""
+        """Task and id of batches that `purge` has begun with and not finished."""
 
     def waiting_bytes(self) -> int:
         """How many bytes wait to be sealed or sent on."""
@@ -202,14 +194,8 @@ class Progress:
     releases: int
 
 
-class AnalyzerRecords(Protocol):
+class AnalyzerRecords(TaskRecords, Protocol):
     """An analyzer's reads and writes inside one transaction; nothing in them says who sent a message, or when."""
-
-    def add_task(self, task_id: str, text: str) -> None:
-        """Remember a new task and its document; nothing happens if it is known."""
-
-    def tasks(self) -> dict[str, str]:
-        """Every task's document, by the task's id."""
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         """The SHA-256 of a batch that was received."""

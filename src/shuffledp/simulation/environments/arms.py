@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.spec import check_rewards
+from shuffledp.learn.bandits.rewards import check_rewards
 
 Floats = NDArray[np.float64]
 
@@ -68,20 +68,6 @@ def random_gaps(
     gaps = smallest * (largest / smallest) ** generator.random((instances, arms - 1))
     means = np.concatenate((np.full((instances, 1), best), best - gaps), axis=1)
     return ArmsWorld(generator.permuted(means, axis=1))
-
-
-def common_gap(instances: int, arms: int, gap: float, best: float = 0.75) -> ArmsWorld:
-    """One arm, each in its turn, is better than all others, which are alike.
-
-    >>> common_gap(3, 2, 0.25).means
-    array([[0.75, 0.5 ],
-           [0.5 , 0.75],
-           [0.75, 0.5 ]])
-    """
-    means = np.full((instances, arms), best - gap)
-    rows = np.arange(instances)
-    means[rows, rows % arms] = best
-    return ArmsWorld(means)
 
 
 def reward_generator(seed: int) -> np.random.Generator:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shuffledp.learn.optimize.losses import CustomLoss
 from shuffledp.learn.optimize.sets import L2Ball
-from shuffledp.learn.optimize.solver import GradientCohort, Solver
+from shuffledp.learn.optimize.solver import Solver
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -97,6 +97,11 @@ class SignWorld(ABC):
     def excess(self, theta: Floats) -> float:
         """Over the optimum."""
         return self.population(theta) - self.population(self.optimum)
+
+    def gradient_sum(self, point: Floats, smoothing: float | None, users: int, ones: Whole) -> Floats:
+        """The exact sum of users' gradients at a point, or of their envelopes', if so many of their signs are 1."""
+        up, down = (self.slopes(point + side * self.spread, smoothing) for side in (-1, 1))
+        return np.asarray(ones * up + (users - ones) * down)
 
     def signs(self, users: int, generator: np.random.Generator) -> Floats:
         """Users one by one."""
@@ -181,14 +186,8 @@ def counted_run(
     while (cohort := solver.ask(state)) is not None:
         if cohort.stage != stage or not solver.stages[cohort.stage].repeats:
             ones, stage = people.binomial(cohort.users, PROBABILITY, world.dimension), cohort.stage
-        total = _gradients(world, cohort, ones)
+        total = world.gradient_sum(cohort.point, cohort.smoothing, cohort.users, ones)
         if scale and cohort.plan is not None:
             total = total + scale * cohort.plan.standard_error * noise.standard_normal(world.dimension)
         state = solver.tell(state, cohort.users, {1: total})
     return solver.estimate(state)
-
-
-def _gradients(world: SignWorld, cohort: GradientCohort, ones: Whole) -> Floats:
-    """The exact sum of what a cohort sends, if so many of its signs are 1."""
-    up, down = (world.slopes(cohort.point + side * world.spread, cohort.smoothing) for side in (-1, 1))
-    return ones * up + (cohort.users - ones) * down

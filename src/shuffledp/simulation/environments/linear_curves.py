@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,24 @@ Progress = Callable[[int], None]
 POINTS = 200
 
 
-@dataclass(frozen=True, eq=False)
 class RegretCurves:
-    """Cumulative regret, in means of rewards, of every instance (a row) after so many users (a column)."""
+    """Cumulative regret, in means of rewards, of every instance (a row) after so many users (a column).
 
-    times: NDArray[np.int64]
-    regret: Floats
+    It is kept at some times, on the line between two where slots do not end there.
+    """
+
+    def __init__(self, users: int, instances: int) -> None:
+        self.times = np.unique(np.linspace(0, users, min(users, POINTS) + 1).astype(np.int64))
+        self.regret = np.zeros((instances, self.times.size))
+        self._before, self._filled = 0, 1
+
+    def add(self, first: Floats, last: Floats, time: int) -> None:
+        """Regret before and after the users up to this time."""
+        while self._filled < self.times.size and self.times[self._filled] <= time:
+            part = (self.times[self._filled] - self._before) / (time - self._before)
+            self.regret[:, self._filled] = first + part * (last - first)
+            self._filled += 1
+        self._before = time
 
     @property
     def final(self) -> Floats:
@@ -36,20 +47,3 @@ class RegretCurves:
     def standard_error(self) -> float:
         """Of that mean."""
         return float(self.final.std(ddof=1) / math.sqrt(len(self.final))) if len(self.final) > 1 else 0.0
-
-
-class KeptRegret:
-    """Regret at some times, on the line between two where slots do not end there."""
-
-    def __init__(self, users: int, instances: int) -> None:
-        self.times = np.unique(np.linspace(0, users, min(users, POINTS) + 1).astype(np.int64))
-        self.regret = np.zeros((instances, self.times.size))
-        self._before, self._filled = 0, 1
-
-    def add(self, first: Floats, last: Floats, time: int) -> None:
-        """Regret before and after the users up to this time."""
-        while self._filled < self.times.size and self.times[self._filled] <= time:
-            part = (self.times[self._filled] - self._before) / (time - self._before)
-            self.regret[:, self._filled] = first + part * (last - first)
-            self._filled += 1
-        self._before = time

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.simulation.environments.linear_curves import KeptRegret, Progress, RegretCurves
+from shuffledp.simulation.environments.linear_curves import Progress, RegretCurves
 from shuffledp.simulation.environments.linear_worlds import FixedArms
 
 # Rewards drawn at a time; rounding errors of so many rounds are swept away by computing everything afresh.
@@ -32,7 +32,7 @@ def run_every_round(
     """The same law as slots of one user, faster; exactly the same where `behind` is 0."""
     users, rule, features = policy.setting.users, policy.rule, world.features
     instances, arms, size = features.shape
-    kept = KeptRegret(users, instances)
+    kept = RegretCurves(users, instances)
     regret = np.zeros(instances)
     matrix, vector = np.broadcast_to(np.eye(size), (instances, size, size)).copy(), np.zeros((instances, size))
     rows = np.arange(instances) * arms
@@ -86,10 +86,10 @@ def run_every_round(
         regret = regret + lost[-1]
         if progress is not None:
             progress(first + count)
-    return RegretCurves(kept.times, kept.regret)
+    return kept
 
 
-def _keep(kept: KeptRegret, before: NDArray[np.float64], lost: NDArray[np.float64], first: int) -> None:
+def _keep(kept: RegretCurves, before: NDArray[np.float64], lost: NDArray[np.float64], first: int) -> None:
     """Regret at the kept times of a block of rounds."""
     inside = kept.times[(kept.times > first) & (kept.times <= first + len(lost))]
     last = before

@@ -16,7 +16,7 @@ from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.learn.bandits.arms.paper import paper_sigma
-from shuffledp.learn.bandits.spec import check_rewards, reward_bits
+from shuffledp.learn.bandits.rewards import check_rewards, reward_bits
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.shares import Shares
 from shuffledp.randomness import RandomBits

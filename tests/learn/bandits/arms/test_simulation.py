@@ -21,11 +21,19 @@ from shuffledp.references.bandits.arms import (
     ThompsonSampling,
 )
 from shuffledp.simulation.arms import play, simulate_arms
-from shuffledp.simulation.environments.arms import ArmsWorld, common_gap, random_gaps
+from shuffledp.simulation.environments.arms import ArmsWorld, random_gaps
 from shuffledp.testing.statistics import assert_same_law
 
 PRIVACY = Privacy(1, 1e-6)
 FALSE_ALARM = 1e-9
+
+
+def common_gap(instances: int, arms: int, gap: float, best: float = 0.75) -> ArmsWorld:
+    """One arm, each in its turn, is better than all others, which are alike."""
+    means = np.full((instances, arms), best - gap)
+    rows = np.arange(instances)
+    means[rows, rows % arms] = best
+    return ArmsWorld(means)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +75,7 @@ class Narrower(Elimination):
     other: Elimination
     part: float = 0.3
 
-    @property
-    def stages(self) -> tuple[EliminationStage, ...]:
+    def plan_stages(self) -> tuple[EliminationStage, ...]:
         return tuple(dataclasses.replace(stage, width=self.part * stage.width) for stage in self.other.stages)
 
     def sample_sums(self, stage, ones, *, bits):

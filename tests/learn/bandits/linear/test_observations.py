@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
 
@@ -80,10 +81,13 @@ def test_bad_rows_are_named() -> None:
     joint = JointVectors(2)
     with pytest.raises(DataError, match=r"rewards must lie in \[0, 1\], got 1.5 in row 2"):
         joint.check([[0.1, 0.2], [0.3, 0.4]], [0.5, 1.5])
-    with pytest.raises(DataError, match=r"length 1.41421 in row 2: pass normalize=True"):
+    with pytest.raises(DataError, match=r"length 1.41421 in row 2: shorten it first"):
         joint.check([[0.1, 0.2], [1.0, 1.0]], [0.5, 0.5])
-    features, _ = joint.check([[0.1, 0.2], [3.0, 4.0]], [0.5, 0.5], normalize=True)
-    assert features.tolist() == [[0.1, 0.2], [0.6, 0.8]]
+    # What rounding made too long by a hair is shortened.
+    hair = 1 + TOLERANCE / 2
+    features, _ = joint.check([[0.1, 0.2], [0.6 * hair, 0.8 * hair]], [0.5, 0.5])
+    assert features[0].tolist() == [0.1, 0.2] and np.linalg.norm(features[1]) <= 1 + 1e-15
+    assert features[1] == pytest.approx([0.6, 0.8], abs=1e-15)
     with pytest.raises(DataError, match="finite"):
         joint.check([[0.1, np.nan]], [0.5])
     with pytest.raises(DataError, match="rows of 2 numbers"):

@@ -52,7 +52,7 @@ def test_returning_users_are_learned_from() -> None:
     setting = LinearSetting(users=3000, dimension=3, nonnegative=True)
     chosen = ConcurrentLinUCB.planned(setting, PRIVACY, visits=20)
     assert chosen.plan.shufflers_used == 1 and chosen.rule.matrix_noise.max() < setting.users / setting.dimension
-    four = ConcurrentLinUCB.with_layout(setting, PRIVACY, shufflers=4, used=4, budget=1, users=3000, visits=20)
+    four = ConcurrentLinUCB.with_layout(setting, PRIVACY, 20, shufflers=4, shufflers_used=4, budget=1, users=3000)
     world = FreshArms.drawn(8, arms=10, dimension=3, generator=np.random.default_rng(1))
     regrets = [run_linear_bandit(policy, world, seed=1) for policy in (chosen, four)]
     assert regrets[0].mean + 3 * regrets[0].standard_error < regrets[1].mean

@@ -266,7 +266,7 @@ def test_features_and_rewards_that_are_no_numbers_are_refused_in_words() -> None
         with pytest.raises(DataError, match="must be an array of numbers"):
             joint.check(features, rewards)
     with pytest.raises(DataError, match="finite lengths"):
-        joint.check([[1e200] * 3], [1], normalize=True)
+        joint.check([[1e200] * 3], [1])
 
 
 def test_bad_requests_are_refused_in_words() -> None:

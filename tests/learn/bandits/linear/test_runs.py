@@ -15,7 +15,7 @@ from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
 from shuffledp.references.bandits.linucb import LinUCB
 from shuffledp.references.bandits.prefix_noise import square_root_noise, tree_noise, walk_noise
 from shuffledp.simulation.environments.linear_every_round import run_every_round
-from shuffledp.simulation.environments.linear_runs import _Run, run_linear_bandit
+from shuffledp.simulation.environments.linear_runs import run_linear_bandit, run_slots
 from shuffledp.simulation.environments.linear_worlds import FixedArms, FreshArms
 from shuffledp.simulation.linear_messages import run_with_messages
 
@@ -56,8 +56,11 @@ def test_an_older_eigenvalue_costs_nothing_to_speak_of() -> None:
 def test_the_papers_constants_are_not_the_fast_runs() -> None:
     setting = LinearSetting(users=300, dimension=3, nonnegative=True, constants="paper")
     policy, here = LinUCB(setting=setting), world(3)
-    slots = _Run(policy, here, np.random.default_rng((1, 1)), 1).curves(None)
-    assert np.array_equal(run_linear_bandit(policy, here, seed=1).regret, slots.regret)
+    slots = [lost for *_, lost in run_slots(policy, here, np.random.default_rng((1, 1)), 1)]
+    # 200 times of 300 are kept, and between two slots there is nothing: the times are users.
+    curves = run_linear_bandit(policy, here, seed=1)
+    regret = np.concatenate((np.zeros((1, 3)), np.cumsum(slots, axis=0)))
+    np.testing.assert_allclose(curves.regret, regret[curves.times].T, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -85,13 +88,9 @@ def test_theta_stays_in_the_ellipsoid_and_matrices_positive(name: str) -> None:
     instances = 60
     setting = LinearSetting(users=1500, dimension=3, nonnegative=True)
     policy, here = linear_policy(name, setting, Privacy(1.0, 0.1), batch=50), world(instances)
-    run = _Run(policy, here, np.random.default_rng(3), 3)
-    failed = np.zeros(instances, dtype=bool)
-    noise, twin = run._noise(), 0
-    for release in range(policy.releases + 1):
-        released = np.zeros(run.sums.shape) if release == 0 else run._released(next(noise))
-        matrix, vector = setting.joint.unpack(released)
-        model = policy.rule.model(matrix, vector, release)
+    failed, twin = np.zeros(instances, dtype=bool), 0
+    for release, (released, model, *_) in enumerate(run_slots(policy, here, np.random.default_rng(3), 3)):
+        matrix, _ = setting.joint.unpack(released)
         shifted = matrix + policy.rule.shift[release] * np.eye(3)
         failed |= np.linalg.eigvalsh(shifted)[:, 0] < policy.rule.low[release] * (1 - 1e-9)
         off = model.theta - here.theta
@@ -99,8 +98,7 @@ def test_theta_stays_in_the_ellipsoid_and_matrices_positive(name: str) -> None:
         failed |= distance > model.radius
         # A twin without the regularizer loses positive matrices.
         twin += int((np.linalg.eigvalsh(matrix)[:, 0] < policy.rule.low[release]).sum())
-        if release < policy.releases:
-            run._slot(model, policy.slot_users)
+    assert release == policy.releases
     assert failed.sum() <= stats.binom.ppf(1 - FALSE_ALARM, instances, 0.05)
     assert twin > 0
 
@@ -138,7 +136,7 @@ def test_messages_have_the_fast_law(shufflers: int) -> None:
     if shufflers == 1:
         policy = ShuffleVecLinUCB.planned(setting, PRIVACY, batch=6)
     else:
-        policy = ConcurrentLinUCB.with_layout(setting, PRIVACY, shufflers=3, used=3, budget=1, users=24, visits=1)
+        policy = ConcurrentLinUCB.with_layout(setting, PRIVACY, 1, shufflers=3, shufflers_used=3, budget=1, users=24)
     features, rewards = np.array([[0.6, 0.8]]), np.array([1.0])
     runs = 120
     slow = []

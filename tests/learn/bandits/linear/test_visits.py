@@ -53,7 +53,7 @@ def exact_delta(policy: CountedPolicy, variance: float) -> float:
 @pytest.mark.parametrize("visits", [1, 3])
 def test_the_exact_composition_is_within_the_claim(levels: int, visits: int) -> None:
     policy = ConcurrentLinUCB.with_layout(
-        ONE, PRIVACY, shufflers=levels, used=levels, budget=3, users=ONE.users, visits=visits
+        ONE, PRIVACY, visits, shufflers=levels, shufflers_used=levels, budget=3, users=ONE.users
     )
     noise = policy.plan.batch_noise
     assert isinstance(noise, SkellamNoise)
@@ -74,7 +74,9 @@ def test_all_visits_of_a_user_are_protected_together(make) -> None:
 
 @pytest.mark.parametrize("visits", [2, 5])
 def test_shares_and_tables_of_every_visit_are_terms_of_delta(visits: int) -> None:
-    policy = ConcurrentLinUCB.with_layout(ONE, PRIVACY, shufflers=2, used=2, budget=3, users=ONE.users, visits=visits)
+    policy = ConcurrentLinUCB.with_layout(
+        ONE, PRIVACY, visits, shufflers=2, shufflers_used=2, budget=3, users=ONE.users
+    )
     plan = policy.plan
     once = {term.name: term.value for term in plan.delta_terms(PRIVACY.epsilon, plan.honest_users)}
     often = {term.name: term.value for term in policy.guarantee().terms}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.elimination import Elimination, EliminationStage, PrivateElimination
 from shuffledp.learn.bandits.arms.paper import paper_width
 from shuffledp.learn.bandits.arms.widths import ArmError, difference_quantile
-from shuffledp.learn.bandits.spec import check_whole, number
+from shuffledp.learn.spec import check_whole, number
 from shuffledp.protocols.request import LARGEST_USERS
 
 
@@ -47,13 +46,20 @@ class DoublingBatches(PrivateElimination):
         PrivateElimination.__post_init__(self)
         object.__setattr__(self, "first_batch", check_batch("first_batch", self.first_batch, self.arms, self.horizon))
 
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {**self._common_spec(), "first_batch": self.stages[0].batch_users, "growth": self.growth}
+    def _sizes(self) -> dict[str, int]:
+        return {"first_batch": self.stages[0].batch_users}
 
-    @property
-    def stages(self) -> tuple[EliminationStage, ...]:
-        return _stages(self)
+    def plan_stages(self) -> tuple[EliminationStage, ...]:
+        def with_batch(error: ArmError, users: int) -> ArmError:
+            return error.plus_batches(self.batch_plan(users))
+
+        if self.constants != "paper":
+            return grown_stages(self, self.growth, self.first_batch, with_batch)
+        sizes = batch_sizes(self.horizon, self.first_batch or 2, self.growth)
+        return tuple(
+            EliminationStage(users, 1, paper_width(self.privacy, self.horizon, phase, seen))
+            for phase, (users, seen) in enumerate(zip(sizes, accumulate(sizes), strict=True), 1)
+        )
 
 
 def check_batch(name: str, batch: int | None, arms: int, horizon: int) -> int | None:
@@ -65,20 +71,6 @@ def check_batch(name: str, batch: int | None, arms: int, horizon: int) -> int | 
         most = f"must be at most {horizon // arms}, for {arms} arms and {horizon:,} users"
         raise ParameterError(name, batch, most, "take smaller batches, fewer arms or more users")
     return batch
-
-
-@lru_cache(maxsize=256)
-def _stages(policy: DoublingBatches) -> tuple[EliminationStage, ...]:
-    if policy.constants == "paper":
-        sizes = batch_sizes(policy.horizon, policy.first_batch or 2, policy.growth)
-        ends = enumerate(accumulate(sizes), 1)
-        widths = [paper_width(policy.privacy, policy.horizon, phase, seen) for phase, seen in ends]
-        return tuple(EliminationStage(users, 1, width) for users, width in zip(sizes, widths, strict=True))
-
-    def with_batch(error: ArmError, users: int) -> ArmError:
-        return error.plus_batches(policy.batch_plan(users))
-
-    return grown_stages(policy, policy.growth, policy.first_batch, with_batch)
 
 
 def grown_stages(

@@ -8,7 +8,8 @@ the best arm is played to the end, and nobody reports any more.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, ClassVar, Self
 
@@ -27,7 +28,7 @@ from shuffledp.learn.bandits.arms.batches import (
     guarantee_of,
     privacy_of_one_visit,
 )
-from shuffledp.learn.bandits.spec import (
+from shuffledp.learn.spec import (
     check_constants,
     check_declared,
     check_privacy,
@@ -91,9 +92,13 @@ class Elimination(ABC):
         return 1 / self.horizon if self.failure is None else self.failure
 
     @property
-    @abstractmethod
     def stages(self) -> tuple[EliminationStage, ...]:
         """As many as any run can come to."""
+        return _stages(self)
+
+    @abstractmethod
+    def plan_stages(self) -> tuple[EliminationStage, ...]:
+        """The stages, worked out."""
 
     @abstractmethod
     def sample_sums(self, stage: EliminationStage, ones: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.float64]:
@@ -183,24 +188,17 @@ class PrivateElimination(Elimination, Learner[ArmsState]):
         sizes = sorted({stage.batch_users for stage in self.stages})
         return guarantee_of([self.batch_plan(size) for size in sizes], self.privacy, self.visits)
 
-    @property
     @abstractmethod
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of batches that may be left out, as they were chosen."""
+
+    @property
     def spec(self) -> dict[str, Any]:
         """What decides the policy."""
-
-    def _common_spec(self) -> dict[str, Any]:
-        return {
-            "policy": self.policy,
-            "arms": self.arms,
-            "horizon": self.horizon,
-            "failure": self.failure_probability,
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            "method": self.method,
-            "honest_fraction": self.honest_fraction,
-            "visits": self.visits,
-            "constants": self.constants,
-        }
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "privacy"}
+        privacy = {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta}
+        chosen = {"policy": self.policy, "failure": self.failure_probability, **self._sizes()}
+        return {**given, **privacy, **chosen}
 
     @property
     def fingerprint(self) -> str:
@@ -287,36 +285,42 @@ class PrivateElimination(Elimination, Learner[ArmsState]):
 
     def _check_state(self, state: ArmsState) -> None:
         state.belongs_to(self.fingerprint, "policy")
-        stages = self.stages
-        in_range = (
-            0 <= state.users <= self.horizon
-            and 0 <= state.stage <= len(stages)
-            and len(state.sums) == len(state.counts) == self.arms
-            and len(state.active) >= 1
-            and list(state.active) == sorted(set(state.active))
-            and all(0 <= arm < self.arms for arm in state.active)
-            and all(count >= 0 for count in state.counts)
-            and sum(state.counts) <= state.users
-        )
-        batches = stages[state.stage].batches if in_range and state.stage < len(stages) else 1
-        if not in_range or not 0 <= state.told < len(state.active) * batches or not self._counts_fit(state):
+        if not self._can_come_to(state):
             raise DataError("state", state.users, "must be one that this policy can come to", RESTORE)
 
-    def _counts_fit(self, state: ArmsState) -> bool:
+    def _can_come_to(self, state: ArmsState) -> bool:
         """Arms that are left have every stage's rewards so far, dropped ones those up to some stage's end."""
-        ends = list(accumulate(stage.users for stage in self.stages[: state.stage]))
-        rounds, turn = divmod(state.told, len(state.active))
-        if state.told and state.stage == len(self.stages):
-            return False
-        each = self.stages[state.stage].batch_users if state.told else 0
-        before = ends[-1] if ends else 0
-        expected = {arm: before + each * (rounds + (place < turn)) for place, arm in enumerate(state.active)}
-        dropped = [count for arm, count in enumerate(state.counts) if arm not in expected]
-        return (
-            all(state.counts[arm] == count for arm, count in expected.items())
-            and set(dropped) <= set(ends)
-            and not any(total for total, count in zip(state.sums, state.counts, strict=True) if count == 0)
+        active, counts = state.active, state.counts
+        in_range = (
+            0 <= state.users <= self.horizon
+            and 0 <= state.stage <= len(self.stages)
+            and len(state.sums) == len(counts) == self.arms
+            and len(active) >= 1
+            and list(active) == sorted(set(active))
+            and 0 <= active[0] <= active[-1] < self.arms
+            and sum(counts) <= state.users
         )
+        if not in_range:
+            return False
+        over = state.stage == len(self.stages)
+        now = EliminationStage(0, 0, 0.0) if over else self.stages[state.stage]
+        if not 0 <= state.told < max(1, len(active) * now.batches):
+            return False
+        ends = list(accumulate(stage.users for stage in self.stages[: state.stage]))
+        rounds, turn = divmod(state.told, len(active))
+        before = ends[-1] if ends else 0
+        expected = {arm: before + now.batch_users * (rounds + (at < turn)) for at, arm in enumerate(active)}
+        dropped = {count for arm, count in enumerate(counts) if arm not in expected}
+        return (
+            all(counts[arm] == count for arm, count in expected.items())
+            and dropped <= set(ends)
+            and not any(total for total, count in zip(state.sums, counts, strict=True) if count == 0)
+        )
+
+
+@lru_cache(maxsize=256)
+def _stages(policy: Elimination) -> tuple[EliminationStage, ...]:
+    return policy.plan_stages()
 
 
 def _mean(state: ArmsState, arm: int) -> float:

@@ -2,8 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.arms.doubling_batches import check_batch
@@ -54,13 +53,25 @@ class FixedBatches(PrivateElimination):
         # Of 1000 users, as the noise hardly depends on them.
         return max(1, math.ceil(self.batch_plan(1000).standard_error ** 2))
 
-    @property
-    def spec(self) -> dict[str, Any]:
-        return {**self._common_spec(), "batch": self.batch_users}
+    def _sizes(self) -> dict[str, int]:
+        return {"batch": self.batch_users}
 
-    @property
-    def stages(self) -> tuple[EliminationStage, ...]:
-        return _stages(self)
+    def plan_stages(self) -> tuple[EliminationStage, ...]:
+        users = self.batch_users
+        most = max(1, self.horizon // (2 * users))
+        if self.constants == "paper":
+            return tuple(
+                EliminationStage(users, 1, paper_width(self.privacy, self.horizon, phase, phase * users))
+                for phase in range(1, most + 1)
+            )
+        looks = comparisons(most)
+        failure = self.failure_probability / ((self.arms - 1) * len(looks))
+        stages = []
+        for before, phase in zip([0, *looks], looks, strict=False):
+            error = ArmError(0.0).plus_batches(self.batch_plan(users), phase)
+            width = difference_quantile(error, failure) / (phase * users)
+            stages.append(EliminationStage(users, phase - before, width))
+        return tuple(stages)
 
 
 def comparisons(most: int) -> list[int]:
@@ -73,21 +84,3 @@ def comparisons(most: int) -> list[int]:
     while (following := phases[-1] + max(1, phases[-1] // 8)) <= most:
         phases.append(following)
     return phases
-
-
-@lru_cache(maxsize=256)
-def _stages(policy: FixedBatches) -> tuple[EliminationStage, ...]:
-    users = policy.batch_users
-    most = max(1, policy.horizon // (2 * users))
-    if policy.constants == "paper":
-        return tuple(
-            EliminationStage(users, 1, paper_width(policy.privacy, policy.horizon, phase, phase * users))
-            for phase in range(1, most + 1)
-        )
-    looks = comparisons(most)
-    failure = policy.failure_probability / ((policy.arms - 1) * len(looks))
-    stages = []
-    for before, phase in zip([0, *looks], looks, strict=False):
-        error = ArmError(0.0).plus_batches(policy.batch_plan(users), phase)
-        stages.append(EliminationStage(users, phase - before, difference_quantile(error, failure) / (phase * users)))
-    return tuple(stages)

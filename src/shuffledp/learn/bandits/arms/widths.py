@@ -114,14 +114,11 @@ def _summed(law: IntegerLaw, times: int) -> PolyaDifference | Binomial:
 
 def _merged(laws: Sequence[PolyaDifference | Binomial]) -> tuple[PolyaDifference | Binomial, ...]:
     """Sums of one kind as one law."""
-    shapes: dict[float, float] = {}
-    trials: dict[float, int] = {}
+    amounts: dict[tuple[Any, float], Any] = {}
     for law in laws:
-        if isinstance(law, Binomial):
-            trials[law.p] = trials.get(law.p, 0) + law.trials
-        else:
-            shapes[law.p] = shapes.get(law.p, 0.0) + law.shape
-    return (*(PolyaDifference(s, p) for p, s in shapes.items()), *(Binomial(n, p) for p, n in trials.items()))
+        more = law.trials if isinstance(law, Binomial) else law.shape
+        amounts[type(law), law.p] = amounts.get((type(law), law.p), 0) + more
+    return tuple(kind(amount, p) for (kind, p), amount in amounts.items())
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import numpy as np
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.continual.planner import slot_users_for
-from shuffledp.continual.shape import check_shufflers
+from shuffledp.continual.request import check_shufflers
 from shuffledp.errors import InfeasibleError
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.planning import planning_bound
@@ -41,9 +41,8 @@ class ConcurrentLinUCB(CountedPolicy):
         """At most so many shufflers, as many of them used as is best."""
         check_shufflers(shufflers)
         used, budget = best_schedule(setting, privacy, shufflers, visits)
-        policy = cls.with_layout(
-            setting, privacy, shufflers=shufflers, used=used, budget=budget, users=setting.users, visits=visits
-        )
+        layout = {"users": setting.users, "shufflers": shufflers, "shufflers_used": used, "budget": budget}
+        policy = cls.with_layout(setting, privacy, visits, **layout)
         least = float(policy.rule.matrix_noise[1:].min(initial=math.inf))
         if setting.constants == "exact" and setting.users <= least < math.inf:
             # No sum of so many features is longer than their number.

@@ -19,7 +19,7 @@ from shuffledp.learn.bandits.linear.paper import paper_batch_deviation
 from shuffledp.learn.bandits.linear.policy import Floats, LinearPolicy, LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_visits
 from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
-from shuffledp.learn.bandits.spec import check_declared, check_privacy, declared
+from shuffledp.learn.spec import check_declared, check_privacy, declared
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
 from shuffledp.protocols.learner import OpenBatch
@@ -169,33 +169,24 @@ class CountedPolicy(LinearPolicy):
         return tuple((steps * self.step).tolist())
 
     @classmethod
-    def with_layout(
-        cls,
-        setting: LinearSetting,
-        privacy: Privacy,
-        *,
-        shufflers: int,
-        used: int,
-        budget: int,
-        users: int,
-        visits: int,
-    ) -> Self:
-        """The policy with this schedule and the least noise for it, or the papers', on a grid fine enough."""
-        kind = Visits(visits, used)
+    def with_layout(cls, setting: LinearSetting, privacy: Privacy, visits: int, **layout: Any) -> Self:
+        """The policy with the least noise for its schedule, or the papers', on a grid fine enough.
+
+        Args:
+            setting: users, features, rewards and confidence.
+            privacy: what every user is promised in all visits together.
+            visits: how often one user may come.
+            **layout: the schedule, as `CounterPlan` takes it: users, shufflers, shufflers_used and budget.
+        """
+        kind = Visits(visits, layout["shufflers_used"])
         domain = _fitted(setting, lambda domain: kind.noise(domain, privacy).law().standard_deviation)
         noise = kind.noise(domain, privacy)
         if setting.constants == "paper":
-            steps = paper_batch_deviation(setting.dimension, privacy, used) / domain.step
+            steps = paper_batch_deviation(setting.dimension, privacy, kind.levels) / domain.step
             noise = SkellamNoise(max(noise.law().variance, steps**2))
+        confidence = setting.confidence
         plan = CounterPlan(
-            users=users,
-            shufflers=shufflers,
-            privacy=kind.each(privacy),
-            batch_noise=noise,
-            shufflers_used=used,
-            budget=budget,
-            confidence=setting.confidence,
-            domain=domain,
+            privacy=kind.each(privacy), batch_noise=noise, confidence=confidence, domain=domain, **layout
         )
         return cls(setting=setting, privacy=privacy, plan=plan, visits=visits)
 

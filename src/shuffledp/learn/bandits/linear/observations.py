@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.bandits.spec import as_floats, check_declared, check_flag, declared, number, whole
+from shuffledp.learn.spec import as_floats, check_declared, check_flag, declared, number, refuse_first, whole
 
 Floats = NDArray[np.float64]
 
@@ -95,39 +95,24 @@ class JointVectors:
         rows, columns, weights = self._triangle
         return np.asarray(matrix[..., rows, columns] * weights)
 
-    def check(self, features: ArrayLike, rewards: ArrayLike, *, normalize: bool = False) -> tuple[Floats, Floats]:
-        """Features and rewards as arrays, or an error that names the first bad row.
-
-        `normalize` shortens features that are longer than 1.
-        """
-        phi = self.check_features(features, normalize=normalize)
-        reward = as_floats("rewards", rewards)
-        if reward.shape != phi.shape[:1]:
-            raise DataError("rewards", f"shape {reward.shape}", f"must be {len(phi)} numbers", "pass one a user")
-        bad = np.flatnonzero(~((reward >= self.lowest_reward) & (reward <= 1)))
-        if bad.size:
-            row = int(bad[0])
-            limits = f"must lie in [{self.lowest_reward:g}, 1]"
-            raise DataError("rewards", f"{reward[row]} in row {row + 1}", limits, "scale or clip the rewards first")
-        return phi, reward
-
-    def check_features(self, features: ArrayLike, *, normalize: bool = False) -> Floats:
-        """A row of features for each user."""
-        phi = as_floats("features", features)
+    def check(self, features: ArrayLike, rewards: ArrayLike) -> tuple[Floats, Floats]:
+        """A row of features and a reward for each user as arrays, or an error that names the first bad row."""
+        phi, reward = as_floats("features", features), as_floats("rewards", rewards)
         if phi.ndim != 2 or phi.shape[1] != self.dimension or len(phi) == 0:
             wanted = f"must be rows of {self.dimension} numbers"
             raise DataError("features", f"shape {phi.shape}", wanted, "pass a row a user")
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(phi, axis=1)
-        if not np.isfinite(lengths).all():
-            row = int(np.flatnonzero(~np.isfinite(lengths))[0])
-            raise DataError(
-                "features", f"a row {row + 1} that is not", "must have finite lengths", "leave that user out"
-            )
-        bad = np.flatnonzero(lengths > 1 + TOLERANCE)
-        if bad.size and not check_flag("normalize", normalize, "True shortens features"):
-            row = int(bad[0])
+        for row in np.flatnonzero(~np.isfinite(lengths))[:1].tolist():
+            problem = "must have finite lengths"
+            raise DataError("features", f"a row {row + 1} that is not", problem, "leave that user out")
+        for row in np.flatnonzero(lengths > 1 + TOLERANCE)[:1].tolist():
             problem = "must be no longer than 1"
-            raise DataError("features", f"length {lengths[row]:.6g} in row {row + 1}", problem, "pass normalize=True")
+            raise DataError("features", f"length {lengths[row]:.6g} in row {row + 1}", problem, "shorten it first")
+        if reward.shape != phi.shape[:1]:
+            raise DataError("rewards", f"shape {reward.shape}", f"must be {len(phi)} numbers", "pass one a user")
+        bad = ~((reward >= self.lowest_reward) & (reward <= 1))
+        limits = f"must lie in [{self.lowest_reward:g}, 1]"
+        refuse_first("rewards", reward, bad, limits, "scale or clip the rewards first", form="")
         # Also those that rounding made too long by a hair: `apart` leaves no room for it.
-        return np.asarray(phi / np.maximum(lengths, 1.0)[:, np.newaxis])
+        return np.asarray(phi / np.maximum(lengths, 1.0)[:, np.newaxis]), reward

@@ -18,7 +18,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ConfidentModel, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting
-from shuffledp.learn.bandits.spec import as_floats, check_declared, declared
+from shuffledp.learn.spec import as_floats, check_declared, declared
 from shuffledp.protocols.learner import Cohort, DeviceStep, Learner, OpenBatch
 from shuffledp.protocols.states import State, fingerprint_of, inner, is_whole, numbers, whole
 from shuffledp.randomness import RandomBits

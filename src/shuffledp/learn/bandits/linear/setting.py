@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shuffledp.continual.shape import check_confidence
+from shuffledp.continual.request import check_confidence
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.observations import JointVectors
-from shuffledp.learn.bandits.spec import check_constants, check_declared, check_whole, declared, number, whole
+from shuffledp.learn.spec import check_constants, check_declared, check_kind, check_whole, declared, number, whole
 from shuffledp.protocols.fields import Constants
 from shuffledp.protocols.request import LARGEST_USERS
 
@@ -65,11 +65,9 @@ class LinearSetting:
         return asdict(self)
 
 
-def check_setting(name: str, setting: Any) -> LinearSetting:
+def check_setting(name: str, setting: Any) -> Any:
     """A LinearSetting, and nothing else."""
-    if not isinstance(setting, LinearSetting):
-        raise ParameterError(name, repr(setting), "must be a LinearSetting", "make one")
-    return setting
+    return check_kind(name, setting, LinearSetting, "make one")
 
 
 def check_batch(batch: Any, users: int) -> int:

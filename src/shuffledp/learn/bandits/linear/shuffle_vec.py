@@ -29,4 +29,4 @@ class ShuffleVecLinUCB(CountedPolicy):
         budget = max(1, -(-(setting.users + 1) // batch) - 1)
         # The schedule lasts a little longer than the horizon, so that all slots have the asked size.
         users = (budget + 1) * batch - 1
-        return cls.with_layout(setting, privacy, shufflers=1, used=1, budget=budget, users=users, visits=visits)
+        return cls.with_layout(setting, privacy, visits, users=users, shufflers=1, shufflers_used=1, budget=budget)

@@ -12,14 +12,12 @@ from shuffledp.service.store.sqlite.shuffler import SqliteShufflerRecords
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
     """A shuffler's store in this file."""
-    kind, version = shuffler.KIND, shuffler.VERSION
-    return SqliteStore(Path(path), shuffler.SCHEMA, kind=kind, version=version, records=SqliteShufflerRecords)
+    return SqliteStore(Path(path), shuffler.SCHEMA, label=shuffler.LABEL, records=SqliteShufflerRecords)
 
 
 def open_analyzer_store(path: str) -> SqliteStore[SqliteAnalyzerRecords]:
     """An analyzer's store in this file."""
-    kind, version = analyzer.KIND, analyzer.VERSION
-    return SqliteStore(Path(path), analyzer.SCHEMA, kind=kind, version=version, records=SqliteAnalyzerRecords)
+    return SqliteStore(Path(path), analyzer.SCHEMA, label=analyzer.LABEL, records=SqliteAnalyzerRecords)
 
 
 def open_outbox(path: str | None) -> SqliteOutbox:
@@ -30,7 +28,7 @@ def open_outbox(path: str | None) -> SqliteOutbox:
 def inspect_store(path: str) -> tuple[str, str]:
     """Kind and version of the store in this file, and "ok" or what is broken in it."""
     label, condition = read_label(Path(path))
-    known = [f"{each.KIND} {each.VERSION}" for each in (shuffler, analyzer, outbox)]
+    known = [each.LABEL for each in (shuffler, analyzer, outbox)]
     if label not in known:
         way_out = f"this version reads {', '.join(known)}"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)

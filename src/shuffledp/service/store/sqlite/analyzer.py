@@ -7,7 +7,7 @@ from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal, Progress, Release
 
-KIND, VERSION = "analyzer", 1
+LABEL = "analyzer 1"
 
 SCHEMA = """
 CREATE TABLE tasks (task_id TEXT PRIMARY KEY, text TEXT NOT NULL, state TEXT) WITHOUT ROWID;
@@ -99,13 +99,12 @@ class SqliteAnalyzerRecords:
         return [_release(row) for row in rows]
 
     def progress(self, task_id: str) -> Progress:
-        received, read, void, dropped = self.db.execute(
-            "SELECT COUNT(*), COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0) "
-            "FROM batches WHERE task_id = ?",
+        row = self.db.execute(
+            "SELECT COUNT(*), COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0), "
+            "(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE task_id = ?1",
             (task_id,),
         ).fetchone()
-        released = self.db.execute("SELECT COUNT(*) FROM releases WHERE task_id = ?", (task_id,)).fetchone()[0]
-        return Progress(received, read, void, dropped, released)
+        return Progress(*row)
 
     def _one(self, query: str, task_id: str, batch_id: str) -> Any:
         return self.db.execute(query, (task_id, batch_id)).fetchone()

@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 from shuffledp.errors import DataError, ParameterError
@@ -51,7 +51,7 @@ class SqliteStore(Generic[R]):
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with SqliteStore(Path(folder) / "s.db", "CREATE TABLE t (x INTEGER)", kind="test", version=1) as store:
+    ...     with closing(SqliteStore(Path(folder) / "s.db", "CREATE TABLE t (x INTEGER)", label="test 1")) as store:
     ...         _ = store.write(lambda db: db.execute("INSERT INTO t VALUES (7)"))
     ...         store.read(lambda db: db.execute("SELECT x FROM t").fetchall())
     [(7,)]
@@ -62,8 +62,7 @@ class SqliteStore(Generic[R]):
         path: Path,
         schema: str,
         *,
-        kind: str,
-        version: int,
+        label: str,
         records: Callable[[sqlite3.Connection], R] = _ITSELF,
         parameter: str = "store",
     ) -> None:
@@ -74,7 +73,7 @@ class SqliteStore(Generic[R]):
         self._held.enter_context(locked(path, timeout=0.0, parameter=parameter))
         try:
             self._writer = self._connect()
-            self._create(schema, f"{kind} {version}")
+            self._create(schema, label)
             # A process that was killed may have left in the log what it had deleted; where there is no room to
             # empty it, the next `forget` does.
             with suppress(sqlite3.OperationalError):
@@ -88,12 +87,6 @@ class SqliteStore(Generic[R]):
         self._is_dirty = True
         self._thread = threading.Thread(target=self._run, name=f"store {path.name}", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Finish what waits, then let go of the file."""
@@ -141,17 +134,17 @@ class SqliteStore(Generic[R]):
 
     def submit(self, work: Callable[[R], T]) -> "Future[T]":
         """Run this in the next commit; the future has its result once that is on disk."""
-        future: Future[T] = Future()
-        self._put(work, future)
-        return future
+        return self._put(work)
 
-    def _put(self, work: Callable[[R], Any] | None, future: "Future[Any]") -> None:
+    def _put(self, work: Callable[[R], Any] | None) -> "Future[Any]":
         """Let the thread do this work, or empty the log if it is None."""
+        future: Future[Any] = Future()
         with self._closing:
-            if not self._closed:
+            if self._closed:
+                future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
+            else:
                 self._waiting.put((work, future))
-                return
-        future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
+        return future
 
     def write(self, work: Callable[[R], T]) -> T:
         """Run this in the next commit, and answer what it answers once that is on disk."""
@@ -164,9 +157,7 @@ class SqliteStore(Generic[R]):
 
     def forget(self) -> None:
         """Empty the log, so that what was deleted is nowhere on disk."""
-        future: Future[None] = Future()
-        self._put(None, future)
-        future.result()
+        self._put(None).result()
 
     def forget_deleted(self) -> None:
         """Empty the log if anything was written since that last succeeded."""

@@ -14,7 +14,7 @@ from shuffledp.service.wire import SentReport
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-KIND, VERSION = "outbox", 1
+LABEL = "outbox 1"
 WAITING, REFUSED = "waiting", "refused"
 SCHEMA = """
 CREATE TABLE reports (
@@ -43,7 +43,7 @@ class SqliteOutbox(Outbox):
         self.path = path
         self._closed = False
         self._store: SqliteStore[sqlite3.Connection] | _Memory = (
-            _Memory() if path is None else SqliteStore(path, SCHEMA, kind=KIND, version=VERSION, parameter="outbox")
+            _Memory() if path is None else SqliteStore(path, SCHEMA, label=LABEL, parameter="outbox")
         )
 
     def close(self) -> None:

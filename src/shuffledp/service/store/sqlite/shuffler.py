@@ -8,7 +8,7 @@ from functools import cache
 from shuffledp.service.store.contract import BatchPart, Counts, Lease
 from shuffledp.service.wire import position_of
 
-KIND, VERSION = "shuffler", 2
+LABEL = "shuffler 2"
 
 # Ordered by random ids, or deleted when a batch is sealed: nothing keeps the order in which reports came.
 #
@@ -145,10 +145,6 @@ class SqliteShufflerRecords:
     def full_batches(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
 
-    def is_full(self, task_id: str, batch_id: str) -> bool:
-        query = f"SELECT 1 FROM batches WHERE task_id = ? AND batch_id = ? AND {_FULL}"
-        return self.db.execute(query, (task_id, batch_id)).fetchone() is not None
-
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         rows = self.db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
         return [row[0] for row in rows]
@@ -196,14 +192,10 @@ class SqliteShufflerRecords:
         query = f"SELECT body FROM pieces_{self._number('sealed', task_id, batch_id)} ORDER BY piece"
         return b"".join(piece[0] for piece in self.db.execute(query))
 
-    def mark_sent(self, task_id: str, batch_id: str) -> None:
-        self._set_state(SENT, (task_id, batch_id))
-
     def purge(self, task_id: str, batch_id: str) -> bool:
-        if not self._delete_some(f"pieces_{self._number('sealed', task_id, batch_id)}", "piece"):
-            return False
-        self._set_state(GONE, (task_id, batch_id))
-        return True
+        is_gone = self._delete_some(f"pieces_{self._number('sealed', task_id, batch_id)}", "piece")
+        self._set_state(GONE if is_gone else SENT, (task_id, batch_id))
+        return is_gone
 
     def unpurged(self) -> list[tuple[str, str]]:
         return self._in_state(SENT)
@@ -243,15 +235,11 @@ class SqliteShufflerRecords:
         return int(waiting)
 
     def counts(self, task_id: str) -> Counts:
-        taken, reports = self.db.execute(
-            "SELECT next_position, reports FROM tasks WHERE task_id = ?", (task_id,)
+        row = self.db.execute(
+            "SELECT next_position, (SELECT COUNT(*) FROM leases WHERE task_id = ?1), reports, "
+            "(SELECT COUNT(*) FROM batches WHERE task_id = ?1), "
+            f"(SELECT COUNT(*) FROM sealed WHERE task_id = ?1 AND state <= {READY}), "
+            f"(SELECT COUNT(*) FROM sealed WHERE task_id = ?1 AND state > {READY}) FROM tasks WHERE task_id = ?1",
+            (task_id,),
         ).fetchone()
-        one = (task_id,)
-        leases = self.db.execute("SELECT COUNT(*) FROM leases WHERE task_id = ?", one).fetchone()[0]
-        still_open = self.db.execute("SELECT COUNT(*) FROM batches WHERE task_id = ?", one).fetchone()[0]
-        waiting, sent = self.db.execute(
-            f"SELECT COALESCE(SUM(state <= {READY}), 0), COALESCE(SUM(state > {READY}), 0) FROM sealed "
-            "WHERE task_id = ?",
-            one,
-        ).fetchone()
-        return Counts(taken, leases, reports, still_open, waiting, sent)
+        return Counts(*row)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from harness.world import MadeReport, World, batch_rows, ciphertexts, rows
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.store.sqlite.shuffler import GONE, SENT, TIDYING
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
-from shuffledp.testing.service import MadeReport, World, batch_rows, ciphertexts, rows
 
 
 class WrongError(AssertionError):

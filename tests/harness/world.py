@@ -18,22 +18,22 @@ from typing import Any
 import httpx
 import numpy as np
 
+from harness.clock import MockClock
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
-from shuffledp.service.analyzer.opening import open_here
+from shuffledp.service.analyzer.opening import messages_of, open_chunk
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey, binding
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Accepted
-from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.shuffler.server import Answer, ShufflerServer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
-from shuffledp.testing.clock import MockClock
 
 
 def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins") -> Task:
@@ -80,6 +80,11 @@ def ciphertexts(body: bytes) -> list[bytes]:
     return [body[at : at + CIPHERTEXT_BYTES] for at in range(0, len(body), CIPHERTEXT_BYTES)]
 
 
+def open_here(key: PrivateKey, body: bytes, task_id: str, batch_id: str) -> Unpacked:
+    """All messages of a batch, opened in this process as a worker opens them."""
+    return messages_of([open_chunk(key.raw, binding(task_id, batch_id), body)])
+
+
 @dataclass(frozen=True)
 class OpenerHere:
     """Opens in this process."""
@@ -94,11 +99,27 @@ class OpenerHere:
         """Nothing is held."""
 
 
+def accept_reports(shuffler: ShufflerServer, task_id: str, reports: list[SentReport]) -> "Future[list[Answer]]":
+    """What becomes of reports that a client uploads: a future of their answers, done when they are on disk."""
+    future: Future[list[Answer]] = Future()
+
+    def answered(answers: list[Answer] | BaseException) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        if isinstance(answers, BaseException):
+            future.set_exception(answers)
+        else:
+            future.set_result(answers)
+
+    shuffler.accept_all([(task_id, reports, answered)])
+    return future
+
+
 def accept_one(shuffler: ShufflerServer, task_id: str, report: SentReport) -> "Future[Accepted]":
     """What becomes of one report: a future of its own answer."""
     own: Future[Accepted] = Future()
 
-    def unwrap(done: "Future[list[Accepted | RefusedError]]") -> None:
+    def unwrap(done: "Future[list[Answer]]") -> None:
         if not own.set_running_or_notify_cancel():
             return
         failed = done.exception()
@@ -108,7 +129,7 @@ def accept_one(shuffler: ShufflerServer, task_id: str, report: SentReport) -> "F
         else:
             own.set_result(answer)
 
-    shuffler.accept(task_id, [report]).add_done_callback(unwrap)
+    accept_reports(shuffler, task_id, [report]).add_done_callback(unwrap)
     return own
 
 
@@ -269,7 +290,7 @@ class World:
                 "lease_seconds": self.lease_seconds,
                 "most_waiting_bytes": self.most_waiting_bytes,
             }
-            self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock, **limits)
+            self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock.now, **limits)
         else:
             self.stores[role] = open_analyzer_store(str(path))
             self.analyzer = AnalyzerServer(self.stores[role], key=self.key, opener=OpenerHere(self.key))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.model import Model, Place, TrackedReport, WrongError, must
+from harness.world import OpenerHere, World, accept_one, made_report, small_task, together
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
@@ -19,8 +21,6 @@ from shuffledp.service.store.sqlite import open_analyzer_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
-from shuffledp.testing.model import Model, Place, TrackedReport, WrongError, must
-from shuffledp.testing.service import OpenerHere, World, accept_one, made_report, small_task, together
 
 LEASE = 60.0
 SHAPES = ((24, 3), (12, 3))

@@ -1,45 +1,15 @@
-"""What all bandits share: rewards in [0, 1], and specs whose fields say how they are checked."""
+"""Specs whose fields say how they are checked, and refusals that name the first bad row."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.randomness import RandomBits
-from shuffledp.sampling.rounding import round_randomly
-
-
-def check_rewards(rewards: ArrayLike) -> NDArray[np.float64]:
-    """The rewards as floats in [0, 1], or a DataError that names the first bad row.
-
-    >>> check_rewards([0, 0.5, 1.5])
-    Traceback (most recent call last):
-        ...
-    shuffledp.errors.DataError: rewards must lie in [0, 1], got 1.5 in row 3: scale them into it.
-    """
-    numbers = as_floats("rewards", rewards)
-    if numbers.ndim != 1 or numbers.size == 0:
-        raise DataError(
-            "rewards", f"shape {numbers.shape}", "must be a column of at least one number", "pass one a user"
-        )
-    bad = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
-    if bad.size:
-        row = int(bad[0])
-        raise DataError("rewards", f"{numbers[row]:g} in row {row + 1}", "must lie in [0, 1]", "scale them into it")
-    return numbers
-
-
-def reward_bits(rewards: ArrayLike, *, bits: RandomBits) -> NDArray[np.uint8]:
-    """The client's side: each reward as a bit whose mean it is.
-
-    >>> reward_bits([0, 1, 1], bits=RandomBits.seeded(1)).tolist()
-    [0, 1, 1]
-    """
-    return round_randomly(check_rewards(rewards), bits=bits).astype(np.uint8)
 
 
 def check_whole(name: str, value: Any, least: int, most: int, way_out: str) -> int:
@@ -61,6 +31,20 @@ def check_number(name: str, value: Any, least: float, most: float, way_out: str)
     return float(value)
 
 
+def check_positive(name: str, value: Any, way_out: str) -> Any:
+    """A positive number that is finite, as it was given."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 < value < math.inf:
+        raise ParameterError(name, value, "must be a positive number", way_out)
+    return value
+
+
+def check_not_negative(name: str, value: Any) -> Any:
+    """A finite number >= 0, as it was given."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating) or not 0 <= value < math.inf:
+        raise ParameterError(name, value, "must be a number >= 0", "0 leaves it out")
+    return value
+
+
 def _shown(value: Any) -> Any:
     """Text in quotes: what looks like a number may be none."""
     return repr(value) if isinstance(value, str) else value
@@ -73,11 +57,16 @@ def check_flag(name: str, value: Any, way_out: str) -> bool:
     return bool(value)
 
 
-def check_privacy(name: str, privacy: Any) -> Privacy:
+def check_kind(name: str, value: Any, kind: type, way_out: str) -> Any:
+    """One of this class, and nothing else."""
+    if not isinstance(value, kind):
+        raise ParameterError(name, repr(value), f"must be a {kind.__name__}", way_out)
+    return value
+
+
+def check_privacy(name: str, privacy: Any) -> Any:
     """A Privacy, and nothing else."""
-    if not isinstance(privacy, Privacy):
-        raise ParameterError(name, repr(privacy), "must be a Privacy", "pass Privacy(1, 1e-6), for instance")
-    return privacy
+    return check_kind(name, privacy, Privacy, "pass Privacy(1, 1e-6), for instance")
 
 
 def check_constants(name: str, constants: Any) -> Any:
@@ -99,6 +88,20 @@ def as_floats(name: str, values: Any) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
+def refuse_first(
+    name: str, values: NDArray[Any], bad: NDArray[np.bool_], problem: str, way_out: str, *, form: str = "g"
+) -> None:
+    """A DataError that names the first row that is bad, its value in this form; nothing where none is.
+
+    >>> refuse_first("targets", np.array([1.0, 3.0]), np.array([False, True]), "must be -1 or 1", "map the classes")
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.DataError: targets must be -1 or 1, got 3 in row 2: map the classes.
+    """
+    for row in np.flatnonzero(bad)[:1].tolist():
+        raise DataError(name, f"{values[row]:{form}} in row {row + 1}", problem, way_out)
+
+
 def declared(check: Callable[[str, Any], Any], **more: Any) -> Any:
     """A field of a spec with its check, which returns what is kept; `more` goes to `dataclasses.field`."""
     return dataclasses.field(metadata={"check": check}, **more)
@@ -112,6 +115,16 @@ def whole(least: int, most: int, way_out: str, **more: Any) -> Any:
 def number(least: float, most: float, way_out: str, **more: Any) -> Any:
     """A field of a spec that is a number in [least, most]."""
     return declared(lambda name, value: check_number(name, value, least, most, way_out), **more)
+
+
+def positive(way_out: str, **more: Any) -> Any:
+    """A field of a spec that is a positive number."""
+    return declared(lambda name, value: check_positive(name, value, way_out), **more)
+
+
+def not_negative(**more: Any) -> Any:
+    """A field of a spec that is a number >= 0."""
+    return declared(check_not_negative, **more)
 
 
 def check_declared(spec: Any) -> None:

@@ -1,6 +1,6 @@
 """Servers as processes of their own that start quickly: one that has imported everything forks them.
 
-Run with `python -m shuffledp.testing.nursery`, it forks a server for each line that it is sent, a JSON object, and
+Run with `python -m harness.nursery`, it forks a server for each line that it is sent, a JSON object, and
 answers the new process's id. When the lines end, so do the servers.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 
 import httpx
 
+from harness.world import OpenerHere, ciphertexts
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer, Opening
@@ -32,7 +33,6 @@ from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import Unpacked
-from shuffledp.testing.service import OpenerHere, ciphertexts
 
 ROLES = ("shuffler", "analyzer")
 _PATIENCE = 30.0
@@ -106,8 +106,10 @@ def servers(folder: Path, key: PrivateKey, tokens: Tokens, **shuffler: Any) -> I
     for role, order in orders.items():
         store = str(folder / f"{role}.db")
         order |= {"role": role, "port": ports[role], "store": store, "tokens": dict(tokens.secrets)}
-    command = [sys.executable, "-m", "shuffledp.testing.nursery"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+    command = [sys.executable, "-m", "harness.nursery"]
+    # The nursery imports what this process imports: tests are no package that is installed.
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=paths, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
         assert nursery.stdin is not None and nursery.stdout is not None
         assert nursery.stdout.readline() == "ready\n"
         made = Servers(folder, key, tokens, nursery, orders)

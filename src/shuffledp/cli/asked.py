@@ -1,0 +1,226 @@
+"""What a command is asked for: a plan's file, or a family with options; and a file's values as that plan takes them."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.privacy import Privacy
+
+if TYPE_CHECKING:
+    from shuffledp.protocols.domains.domain import Categories
+    from shuffledp.protocols.family import Choice, Family
+    from shuffledp.protocols.plan import Plan
+
+# Several options describe one parameter of a family.
+_TYPED_AS = {"categories": ("domain", "categories", "other"), "domain": ("domain", "steps")}
+
+
+def target(users: int | None, epsilon: float | None, delta: float | None) -> tuple[int, Privacy]:
+    """How many users, and the privacy; each must be given."""
+    for name, value in (("users", users), ("epsilon", epsilon), ("delta", delta)):
+        if value is None:
+            raise ParameterError(name, None, "must be given", f"add --{name}, or --plan with a plan's file")
+    return users, Privacy(epsilon, delta)  # type: ignore[return-value, arg-type]
+
+
+def names_of_options(family: "Family[Any]") -> tuple[str, ...]:
+    """The options that say what a family must be told about its users' values."""
+    parameters = [parameter.name for parameter in family.domain]
+    # Where categories are named by --domain, nothing else is.
+    told = [name for name in parameters if not (name == "domain" and "categories" in parameters)]
+    return tuple(dict.fromkeys(option for name in told for option in _TYPED_AS.get(name, (name,))))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A plan's file, or a family with the options of a request and of the users' values; not both.
+
+    Attributes:
+        file: the plan's file; None if options ask for the plan.
+        protocol: the name of the family.
+        request: the options that every family takes.
+        typed: the options that say which values there are, as they were typed; without those that were left out.
+        fixed: whether a plan must be of this very family.
+        categories: a list of categories that stands for typed options.
+    """
+
+    file: Path | None
+    protocol: str
+    request: Mapping[str, Any]
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    fixed: bool = False
+    categories: "Categories | None" = None
+
+    @property
+    def method(self) -> str:
+        """The method asked for, or auto; a counter's is its noise."""
+        return str(self.request.get("method") or self.request.get("noise") or "auto")
+
+    @cached_property
+    def family(self) -> "Family[Any]":
+        """The family; an unknown one is refused."""
+        from shuffledp.protocols.catalogue import PROTOCOLS
+
+        family = PROTOCOLS.get(self.protocol)
+        if family is None:
+            problem = f"must be one of {', '.join(PROTOCOLS)}"
+            raise ParameterError("protocol", self.protocol, problem, "choose one of them")
+        return family
+
+    @cached_property
+    def loaded(self) -> "Plan | None":
+        """The plan of the file; None if there is no file."""
+        from shuffledp.protocols.catalogue import load_plan
+
+        if self.file is None:
+            return None
+        plan = load_plan(self.file)
+        if self.fixed:
+            self.family.check_own(plan)
+        return plan
+
+    @cached_property
+    def domain(self) -> dict[str, Any]:
+        """What the options say about users' values, as the family takes it; an option of another one is refused."""
+        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
+        from shuffledp.protocols.domains.categories import as_categories
+
+        known = names_of_options(self.family)
+        for name, value in self.typed.items():
+            if name not in known:
+                way_out = "leave it out, or choose another protocol"
+                raise ParameterError(name, value, f"is not an option of {self.protocol}", way_out)
+        found = dict(self.typed)
+        if "other" in known:
+            asked = asked_categories(*(found.pop(name, None) for name in _TYPED_AS["categories"]))
+            categories = asked if self.categories is None else self.categories
+            if categories is not None:
+                found["categories"] = categories
+            elif any(each.name == "categories" and each.way_out for each in self.family.domain):
+                way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
+                raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
+            if "against" in found:
+                found["against"] = probabilities_in(Path(found["against"]), as_categories(categories))
+        elif "domain" in known:
+            found["domain"] = asked_axes(found.get("domain"), found.pop("steps", None))
+        return found
+
+    @property
+    def values(self) -> str:
+        """The options that say which values there are, as they can be typed again."""
+        words = (f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items())
+        return " ".join(words)
+
+    def with_data_as_domain(self, file: Path, column: str | None, *, public: bool) -> "Asked":
+        """The same, where the domain is said to be what occurs in the file itself: it is read, if that is no secret."""
+        from shuffledp.cli.domains import is_from_data, occurring
+
+        domain = self.typed.get("domain")
+        if domain is None or not is_from_data(domain, file):
+            return self
+        found = occurring(file, column, domain, self.typed.get("other"), public=public)
+        return replace(self, typed={}, categories=found)
+
+    def with_file(
+        self, file: Path, column: str | None, columns: str | None = None, *, clip: bool = False
+    ) -> "tuple[Plan, Any, int]":
+        """The plan, the values of a file as the plan takes them, and how many had to be brought into its domain.
+
+        Args:
+            file: CSV, Parquet or .npy, with a row a person.
+            column: the file's only column that is read.
+            columns: several columns, where a person's value has several numbers.
+            clip: whether values outside the domain are brought into it.
+        """
+        from shuffledp.cli.domains import read_values, refuse_data
+        from shuffledp.protocols.domains.domain import Categories
+
+        known: dict[str, Any] = {}
+        if self.loaded is not None:
+            domain = self.loaded.domain
+            named, in_rows, reads = domain.named, domain.is_row, domain.reads
+        else:
+            refuse_data(self.typed.get("domain"), file)
+            known = self._known()
+            named = found if isinstance(found := known.get("categories"), Categories) else None
+            in_rows = "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
+            reads = self.family.reads
+        values = read_values(file, column, columns, named=named, in_rows=in_rows, words=reads == "words")
+        users = self.request.get("users")
+        more = {"users": len(values) if users is None else users}
+        if in_rows and "domain" not in known:
+            more["dimension"] = known.get("dimension", values.shape[1])
+        plan = self.plan(**more)
+        try:
+            plan.check_reports(len(values))
+        except ShuffleDPError:
+            way_out = "make a plan for as many users as the file has rows"
+            raise ParameterError("rows", len(values), f"must be the plan's {plan.users} users", way_out) from None
+        # Codes of categories were made while the file was read; nothing can be outside of them.
+        own, clipped = plan.domain.clip_own_values(values) if clip and named is None else (values, 0)
+        return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
+
+    def with_data(
+        self,
+        file: Path | None,
+        column: str | None,
+        columns: str | None,
+        seed: int | None,
+        *,
+        synthetic: bool,
+        clip: bool,
+    ) -> "tuple[Plan, Any, int]":
+        """As `with_file`, or with made-up values where there is no file; neither and both are refused."""
+        from shuffledp.simulation.environments.synthetic import synthetic_values
+
+        if synthetic == (file is not None):
+            way_out = "name a CSV, Parquet or .npy file, or make data up"
+            raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
+        if file is not None:
+            return self.with_file(file, column, columns, clip=clip)
+        for name, value in (("column", column), ("columns", columns)):
+            if value is not None:
+                raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
+        plan = self.plan()
+        return plan, plan.check_values(synthetic_values(plan, seed=seed)), 0
+
+    def _known(self) -> dict[str, Any]:
+        """What is said about the users' values; the dimension may be left to a file."""
+        try:
+            return self.family.read_domain(self.domain)
+        except ParameterError as missing:
+            if missing.parameter != "dimension" or missing.value is not None:
+                raise
+            return self.domain
+
+    def target(self, **more: Any) -> tuple[int, Privacy]:
+        """How many users, and the privacy; each must be given."""
+        asked = {**self.request, **more}
+        return target(*(asked.get(name) for name in ("users", "epsilon", "delta")))
+
+    def compared(self, method: str) -> dict[str, Any]:
+        """A method that protects nobody, in numbers."""
+        users, privacy = self.target()
+        given = self.family.read_domain(self.domain)
+        found: dict[str, Any] = self.family.comparisons[method](users=users, privacy=privacy, **given)
+        return found
+
+    def choice(self, **more: Any) -> "Choice[Plan]":
+        """The plan that the options ask for, and why this one.
+
+        Args:
+            **more: what a file tells that the options leave out, such as the number of users.
+        """
+        users, privacy = self.target(**more)
+        asked = {"method": self.method, **self.request, **self.domain, **more}
+        asked = {name: value for name, value in asked.items() if name not in ("epsilon", "delta", "noise")}
+        found: Choice[Plan] = self.family.choose(**asked | {"users": users, "privacy": privacy})
+        return found
+
+    def plan(self, **more: Any) -> "Plan":
+        """The plan from its file, or the one that the options ask for."""
+        return self.choice(**more).plan if self.loaded is None else self.loaded

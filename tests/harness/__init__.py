@@ -1,0 +1,1 @@
+"""A shuffler and an analyzer under what a test decides on: kills, lost answers, clocks set back, real processes."""
