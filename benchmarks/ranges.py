@@ -127,7 +127,7 @@ def strings() -> list[dict]:
     names = ["".join(chr(c) for c in draws.integers(97, 123, draws.integers(3, 9))) for _ in range(20_000)]
     weights = 1 / np.arange(1, len(names) + 1)
     people = np.array(names)[draws.choice(len(names), USERS, p=weights / weights.sum())]
-    search = HeavyHitters(users=USERS, privacy=TARGET, length=8, top=20, alphabet=letters, keep=60)
+    search = HeavyHitters.plan(users=USERS, privacy=TARGET, length=8, top=20, alphabet=letters)
     started = time.perf_counter()
     found = search_heavy_hitters(search, people, bits=RandomBits.seeded(5))
     seconds = time.perf_counter() - started
@@ -137,7 +137,14 @@ def strings() -> list[dict]:
     recovered = len({each.string for each in found} & set(top)) / 20
     held = sum(each.lower <= truth.get(each.string, 0) <= each.upper for each in found)
     note = f"20,000 names, Zipf; {held} of {len(found)} intervals hold; {seconds:.1f} s message by message"
-    return [figure("frequent strings: part of the true top 20", recovered, ">=", 0.9, note)]
+    missed = sum(
+        count >= search.surely_found and name not in {each.string for each in found} for name, count in truth.items()
+    )
+    promise = f"promised from {search.surely_found:,.0f} of {USERS:,} users on"
+    return [
+        figure("frequent strings: part of the true top 20", recovered, ">=", 0.9, note),
+        figure("frequent strings: missed of those promised", missed, "<=", 0, promise),
+    ]
 
 
 if __name__ == "__main__":

@@ -315,18 +315,19 @@ def _heavy_hitters(case: Case) -> Record:
     asked = _with_privacy(case.ask)
     if "alphabet" in asked:
         asked["alphabet"] = asked["alphabet"].encode()
-    search = HeavyHitters(**asked)
+    search = HeavyHitters.plan(**asked)
     people = ["ab", "abc", "ca", "b"]
     strings = [people[(place * place + place) % 4] if place % 5 else "ab" for place in range(search.users)]
     states: list[Record] = []
 
     def watch(state: Any) -> None:
-        candidates = [each.decode("latin-1") for each in state.candidates]
-        states.append({"level": state.level, "candidates": candidates, "plan": search.ask(state).document()})
+        prefixes = [each.decode("latin-1") for each in state.prefixes]
+        states.append({"depth": state.depth, "prefixes": prefixes, "plan": search.ask(state).document()})
 
     found = search_heavy_hitters(search, strings, bits=_bits(), fast=True, progress=watch)
     by_messages = search_heavy_hitters(search, strings, bits=_bits())
     return {
+        "document": search.document(),
         "levels": states,
         "fast": [asdict(each) for each in found],
         "messages": [asdict(each) for each in by_messages],

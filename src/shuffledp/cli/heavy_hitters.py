@@ -11,7 +11,10 @@ from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import SEEDED, WIDE, facts, heading, print_json, show
 from shuffledp.cli.progress import working
 
-Alphabet = Annotated[str | None, typer.Option(help="Symbols strings are made of; printable ASCII.", metavar="ABC")]
+Alphabet = Annotated[
+    str | None,
+    typer.Option(help="Symbols strings are made of; any text. Fewer symbols find rarer strings.", metavar="ABC"),
+]
 
 
 @options.takes_plan("heavy-hitters", domain=(), without=("users", "method", "noise", "constants", "plan_file"))
@@ -20,7 +23,7 @@ def heavy_hitters(
     file: options.File,
     column: options.Column = None,
     top: Annotated[int, typer.Option(help="Strings to find, at most.", metavar="K")] = 10,
-    length: Annotated[int, typer.Option(help="Bytes of a string that count; longer ones are cut.", metavar="L")] = 8,
+    length: Annotated[int, typer.Option(help="Bytes of a string that count; longer ones end in …", metavar="L")] = 16,
     alphabet: Alphabet = None,
     keep: Annotated[int | None, typer.Option(help="Prefixes that survive a level, at most.", metavar="N")] = None,
     fast: options.Fast = False,
@@ -40,10 +43,14 @@ def heavy_hitters(
     typed = {name: value for name, value in given.items() if value is not None}
     search: Any = replace(asked, typed=typed).plan(users=len(texts))
     strings = search.as_bytes(texts.distinct)[texts.where]
-    most = 0
+    promise = dict(search.facts())["finds"]
+    if not as_json:
+        typer.echo(f"Finds {promise}.", err=True)
+    most = levels = 0
 
     def tell(state: Any) -> None:
-        nonlocal most
+        nonlocal most, levels
+        levels += 1
         most = max(most, search.ask(state).messages_per_user_max)
 
     started = time.perf_counter()
@@ -53,10 +60,9 @@ def heavy_hitters(
     seconds = time.perf_counter() - started
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
     shows_truth = with_truth or seed is not None
-    is_cut = np.char.str_len(np.char.encode(texts.distinct, "utf-8")) > length
-    cut = int(is_cut[texts.where].sum()) if shows_truth else None
     names, counts = np.unique(strings, return_counts=True)
-    true = {name.decode(errors="replace"): int(count) for name, count in zip(names, counts, strict=True)}
+    true = {search.domain.name(name): int(count) for name, count in zip(names, counts, strict=True)}
+    cut = int((np.char.str_len(strings) > length).sum()) if shows_truth else None
     true_top = search.true_value(strings) if shows_truth else None
     if as_json:
         print_json(
@@ -65,7 +71,9 @@ def heavy_hitters(
                 "length": length,
                 "top": top,
                 "cut": cut,
-                "users_a_level": search.group_size(1),
+                "surely_found": search.surely_found,
+                "groups": search.groups,
+                "levels": levels,
                 "messages_per_user_max": most,
                 "found": [
                     asdict(each) | {"truth": true.get(each.string, 0) if shows_truth else None} for each in found
@@ -91,8 +99,9 @@ def heavy_hitters(
     told = [
         ("asked", f"the {top} most frequent of {search.users:,} users' strings"),
         ("privacy", f"{target}: everybody reports once, at one level"),
-        ("groups", f"{search.group_size(1):,} users at each of {length} levels, up to {most} messages each"),
-        ("intervals", "noise fails in at most 5% of runs, sampling in at most 5%; counts are scaled to all users"),
+        ("promised", promise),
+        ("levels", f"{levels} of at most {search.groups}, each of other people, who send up to {most} messages"),
+        ("intervals", "all of them hold in 95% of runs; counts of the last group are scaled to all users"),
         ("found", f"{len(found)}{of_these}"),
         ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),
         ("protects", None if bits.is_secure else SEEDED),

@@ -87,7 +87,7 @@ DOMAIN: dict[str, Any] = {
     "largest_weight": _option("weighted-mean: how much one user may weigh at most.", "W", float),
     "length": _option("heavy-hitters: bytes of a string that count; longer ones are cut.", "L", int),
     "top": _option("heavy-hitters: strings to find, at most.", "K", int),
-    "alphabet": _option("heavy-hitters: symbols strings are made of; printable ASCII.", "ABC"),
+    "alphabet": _option("heavy-hitters: symbols strings are made of; any text.", "ABC"),
     "keep": _option("heavy-hitters: prefixes that survive a level, at most.", "N", int),
     "distance": _option("distribution-test: the total variation distance that must be seen.", "A", float),
     "against": _option(

@@ -22,7 +22,7 @@ def search_heavy_hitters(
 
     >>> from shuffledp import Privacy
     >>> from shuffledp.protocols.heavy_hitters import HeavyHitters
-    >>> search = HeavyHitters(users=40_000, privacy=Privacy(1, 1e-6), length=2, top=2, alphabet=b"abc")
+    >>> search = HeavyHitters.plan(users=40_000, privacy=Privacy(1, 1e-6), length=2, top=2, alphabet=b"abc")
     >>> people = ["ab"] * 20_000 + ["c"] * 15_000 + ["ba"] * 5_000
     >>> [found.string for found in search_heavy_hitters(search, people, bits=RandomBits.seeded(1), fast=True)]
     ['ab', 'c']

@@ -30,7 +30,7 @@ def _thrown_failure(a, throws, probability, hit, users, collision, count) -> flo
 )
 @pytest.mark.parametrize("bins", [5, 200])
 def test_thrown_messages_and_collisions(throws, probability, hit, users, collision, bins) -> None:
-    bound = thrown_bound(throws, probability, hit, users, collision, bins)
+    bound = thrown_bound(throws, probability, hit, users, collision, 0.05 / bins)
     failures = [_thrown_failure(bound, throws, probability, hit, users, collision, c) for c in range(users + 1)]
     assert max(failures) <= (1 - CONFIDENCE) / bins
     shorter = [_thrown_failure(bound - 2, throws, probability, hit, users, collision, c) for c in range(users + 1)]

@@ -4,7 +4,13 @@ from shuffledp.protocols.family import DomainParameter, Family
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter
 from shuffledp.protocols.heavy_hitters.plan import HeavyHitters
 from shuffledp.protocols.heavy_hitters.search import Search, SearchState
-from shuffledp.protocols.heavy_hitters.words import PRINTABLE
+from shuffledp.protocols.heavy_hitters.words import ANY_TEXT
+
+
+def _symbols(given: str | bytes) -> bytes:
+    """The different bytes of an alphabet, which may be text in any script."""
+    return bytes(sorted(set(given.encode()))) if isinstance(given, str) else given
+
 
 HeavyHittersFamily: Family[HeavyHitters] = Family.of(
     "heavy-hitters",
@@ -13,10 +19,10 @@ HeavyHittersFamily: Family[HeavyHitters] = Family.of(
     domain=(
         DomainParameter("length"),
         DomainParameter("top"),
-        DomainParameter("alphabet", lambda given: given.encode() if isinstance(given, str) else given),
+        DomainParameter("alphabet", _symbols),
         DomainParameter("keep"),
     ),
     reads="words",
 )
 
-__all__ = ["PRINTABLE", "FoundStrings", "HeavyHitter", "HeavyHitters", "HeavyHittersFamily", "Search", "SearchState"]
+__all__ = ["ANY_TEXT", "FoundStrings", "HeavyHitter", "HeavyHitters", "HeavyHittersFamily", "Search", "SearchState"]

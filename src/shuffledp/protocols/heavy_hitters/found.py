@@ -16,7 +16,8 @@ from shuffledp.protocols.presentation import Presentation, listed
 class HeavyHitter:
     """A frequent string: its count among all users, and how far off noise and sampling can put it.
 
-    lower..upper holds for all strings at once with `confidence`: noise may fail in 5% of runs, sampling in 5%.
+    lower..upper holds for all strings at once, chosen as they are, with `confidence`: noise may fail in 2.5% of runs,
+    sampling in 2.5%. An ellipsis ends a string that was cut.
     """
 
     string: str
@@ -25,7 +26,34 @@ class HeavyHitter:
     upper: float
     noise_bound: float
     sampling_bound: float
-    confidence: float = 2 * CONFIDENCE - 1
+    confidence: float = CONFIDENCE
+
+    @classmethod
+    def among_all(
+        cls, string: str, counted: float, bound: float, group: int, users: int, failure: float
+    ) -> "HeavyHitter":
+        """A string that a group of so many users counted, off by at most the bound, among all users.
+
+        Args:
+            string: its name.
+            counted: the estimate of how many of the group have it.
+            bound: what the noise puts the estimate off by, at most.
+            group: users in the group, drawn at random from all.
+            users: all users.
+            failure: how often drawing the group may put the interval wrong.
+        """
+        low, high = max(0.0, counted - bound) / group, min(float(group), counted + bound) / group
+        lower, upper, scale = low, high, users / group
+        if group < users:
+            lower, upper = sampled_shares(low, group, failure)[0], sampled_shares(high, group, failure)[1]
+        return cls(
+            string=string,
+            count=counted * scale,
+            lower=min(lower * users, counted * scale),
+            upper=max(upper * users, counted * scale),
+            noise_bound=bound * scale,
+            sampling_bound=users * max(low - lower, upper - high),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,15 +1,13 @@
-"""Frequent strings of a domain nobody can list: prefixes, symbol by symbol, each from people of its own.
+"""Frequent strings of a domain nobody can list: prefixes, some bits at a time, each level from people of its own.
 
-Users are split into disjoint groups, one a level. The group of level l reports the first l symbols of its strings, if
-they continue a prefix that survived, else "other", by a histogram. Which prefixes survive is decided by what earlier
-groups' histograms released, and nobody reports twice: each histogram's guarantee is that of all together. The proof is
-in docs/theory/range-queries.md.
+Each level is asked of a group of its own, by a histogram of the first bits of strings that continue a prefix which
+survived. Which survive is decided by what earlier groups' histograms released, and nobody reports twice: each
+histogram's guarantee is that of all together. Proofs: docs/theory/range-queries.md.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,35 +19,23 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
-from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.family import CATEGORIES, Family, worst_number
-from shuffledp.protocols.fields import AGAIN, domain, forwarded, only_exact
-from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found, sampled_shares
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise, only_exact
+from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found
+from shuffledp.protocols.heavy_hitters.histograms import level_bound, level_histogram
+from shuffledp.protocols.heavy_hitters.levels import MOST_BINS, SAMPLING_FAILURE, Descent, best_descent
 from shuffledp.protocols.heavy_hitters.search import Search, SearchState
-from shuffledp.protocols.heavy_hitters.words import PRINTABLE, UnlistedStrings
-from shuffledp.protocols.histogram.base import HistogramPlan
-from shuffledp.protocols.histogram.buckets import Buckets
-from shuffledp.protocols.histogram.decoys import Decoys
+from shuffledp.protocols.heavy_hitters.tree import Level, packed
+from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
+from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.presentation import Presentation, View
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import InteractivePlan
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 
-LONGEST = 64
-_FEW_MESSAGES: Family[HistogramPlan] = Family.of(
-    "histogram", "Histograms of few messages.", Decoys, Buckets, domain=(CATEGORIES,), error=worst_number
-)
-
-
-@lru_cache(maxsize=256)
-def _histogram(
-    users: int, privacy: Privacy, categories: int, honest_fraction: float, max_messages: int | None
-) -> HistogramPlan:
-    """By the methods that send few messages whatever happens: a search asks for many histograms, one after another."""
-    request = Request(users=users, privacy=privacy, honest_fraction=honest_fraction, max_messages=max_messages)
-    return _FEW_MESSAGES.choice(request, categories=categories).plan
+# A string that must have more than this part of all users to be found for sure is found by looking.
+_USELESS = 0.05
 
 
 def _of_the_worse_level(name: str) -> Any:
@@ -61,19 +47,19 @@ def _of_the_worse_level(name: str) -> Any:
 class HeavyHitters(InteractivePlan):
     """Finds the strings that most users have.
 
-    Strings are bytes (UTF-8), at most `length` of them, longer ones cut on the device; `alphabet` are the bytes that
-    prefixes are continued by, and a string with others is "other". At most `keep` prefixes survive a level. A prefix
-    survives if its estimate is at least the level's proved error bound, so at each level, with CONFIDENCE, none
-    survives that nobody in the group has: this is the declared rate of false positives, 5% of runs, of the last level.
+    Strings are UTF-8, at most `length` bytes of them, longer ones cut on the device; a string with a byte that is not
+    in `alphabet` is "other". At most `keep` prefixes survive a level, those whose estimates are at least the level's
+    error bound. In 95% of runs all of this is true at once: nothing is found that nobody in the last group has, every
+    string of at least `surely_found` users survives to the end, and all intervals hold.
 
     The adversary sees every level's permuted histogram messages; a user's own are in one of them.
 
     Reference: prefix trees as in Bassily, Nissim, Stemmer, Thakurta 2017, here with shuffled histograms.
 
-    >>> search = HeavyHitters(users=80_000, privacy=Privacy(1, 1e-6), length=4, top=3, alphabet=b"abc")
-    >>> state = search.start()
-    >>> len(state.candidates), search.ask(state).users
-    (4, 20000)
+    >>> from shuffledp.privacy import Privacy
+    >>> search = HeavyHitters.plan(users=300_000, privacy=Privacy(1, 1e-6), length=8, top=3)
+    >>> search.groups, search.keep, round(search.surely_found)
+    (6, 2048, 1045)
     """
 
     protocol: ClassVar[str] = "heavy-hitters"
@@ -86,19 +72,46 @@ class HeavyHitters(InteractivePlan):
     title: ClassVar[str] = "Frequent strings, privately"
     unit: ClassVar[str] = " users"
 
-    length: int = domain(f"[1, {LONGEST}]", way_out="8 bytes tell most names apart", default=8)
-    top: int = domain("[1, inf)", way_out="10 is a common choice", default=10)
-    alphabet: bytes = domain(default=PRINTABLE, write=lambda alphabet: alphabet.decode("latin-1"))
-    keep: int | None = domain("[1, inf)", way_out="leave it out", default=None)
-    max_messages: int | None = domain("[1, inf)", way_out="leave it out for no limit", default=None)
+    length: int = domain(default=16)
+    top: int = domain("[1, inf)", default=10)
+    alphabet: bytes = domain(default=ANY_TEXT, write=lambda alphabet: alphabet.decode("latin-1"))
+    max_messages: int | None = domain("[1, inf)", default=None)
+    bins: int = noise(f"[2, {MOST_BINS}]")
+    keep: int = noise("[1, inf)")
     noise_part: float = 1.0
     """The part of every level's noise variance that is left: 1, but in the quieter twins of an audit."""
 
     @classmethod
-    def for_request(cls, request: Request, **domain: Any) -> Self:
-        """Groups and levels follow from the number of users and the length alone."""
+    def for_request(
+        cls,
+        request: Request,
+        *,
+        length: int = 16,
+        top: int = 10,
+        alphabet: bytes = ANY_TEXT,
+        keep: int | None = None,
+    ) -> Self:
+        """The widths and numbers of prefixes that find the rarest strings for sure."""
         only_exact(request.constants)
-        return cls(**request.common, max_messages=request.max_messages, **domain)
+        words = UnlistedStrings(length, alphabet)
+
+        def bound(way: Descent) -> float:
+            users = max(1, request.users // way.groups)
+            level = level_histogram(users, request.privacy, way.bins + 1, request.honest_fraction, request.max_messages)
+            return level.bound_at(way.fails_at_a_level())
+
+        way = best_descent(request.users, words.bits, top, bound)
+        plan = cls(
+            **request.common,
+            length=length,
+            top=top,
+            alphabet=alphabet,
+            max_messages=request.max_messages,
+            bins=way.bins,
+            keep=way.keep if keep is None else keep,
+        )
+        plan._check_use()
+        return plan
 
     @classmethod
     def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:
@@ -106,125 +119,136 @@ class HeavyHitters(InteractivePlan):
         if not isinstance(written, str):
             raise DataError("plan.alphabet", written, "must be text", AGAIN)
         try:
-            return cls(alphabet=written.encode("latin-1"), **common)
+            return super(HeavyHitters, cls).from_noise(noise, alphabet=written.encode("latin-1"), **common)
         except UnicodeEncodeError:
             raise DataError("plan.alphabet", written, "must be bytes", AGAIN) from None
 
     def _check_noise(self) -> None:
         super(HeavyHitters, self)._check_noise()
-        if not isinstance(self.alphabet, bytes):
-            raise ParameterError("alphabet", self.alphabet, "must be bytes", "encode it: text.encode()")
-        symbols = set(self.alphabet)
-        if not 1 <= len(symbols) <= 254 or 0 in symbols or len(symbols) != len(self.alphabet):
-            raise ParameterError(
-                "alphabet", self.alphabet, "must be different bytes, at most 254 and none 0", "list the symbols once"
-            )
-        if self.keep is not None and self.keep < self.top:
+        bits = self.domain.bits
+        if self.keep < self.top:
             raise ParameterError("keep", self.keep, f"must be at least the {self.top} asked for", "leave it out")
-        if self.group_size(self.length) < 1:
-            raise InfeasibleError("users", self.users, f"must be at least {self.length}", "one a level at least")
+        if self.bins & (self.bins - 1) or self.bins > 1 << bits:
+            raise ParameterError("bins", self.bins, f"must be a power of 2, at most 2^{bits}", AGAIN)
+        if self.bins < min(2 * self.keep, 1 << bits):
+            raise ParameterError("keep", self.keep, f"must be at most half of the {self.bins} bins", "keep fewer")
         if self.noise_part != 1:
             raise ParameterError("noise_part", self.noise_part, "must be 1 in a plan that protects", "leave it out")
-        plan = self.first_level
-        if 2 * plan.error_bound > plan.users:
+
+    def _check_use(self) -> None:
+        """Refuse a search that may find nothing at all."""
+        if self.groups > self.users or not self.surely_found <= self.users:
             raise InfeasibleError(
                 "users",
                 self.users,
-                f"are too few: {plan.users:,} report at a level, and noise alone can look like {plan.error_bound:,.0f}",
-                "find more users, shorten length, or choose a larger epsilon or delta",
+                f"are too few: not even a string that all of them have is sure to pass {self.groups} levels",
+                "find more users, shorten length, name an alphabet, or choose a larger epsilon or delta",
             )
 
     @property
-    def survivors(self) -> int:
-        """Prefixes that a level passes on, at most."""
-        return self.keep or max(16, 2 * self.top)
+    def descent(self) -> Descent:
+        """How the search goes down."""
+        return Descent(self.domain.bits, self.bins, self.keep)
 
-    def group_size(self, level: int) -> int:
-        """Users of a level's group."""
-        return self.users // self.length + (1 if level <= self.users % self.length else 0)
+    @property
+    def groups(self) -> int:
+        """The equal parts that all users are split into: a level's group is one of them, or some where few are left."""
+        return self.descent.groups
+
+    @property
+    def surely_found(self) -> float:
+        """In 95% of runs every string of at least so many users survives every level."""
+        return max(
+            self.descent.surely_found(self.users, slots, self._bound_of(slots)) for slots in range(1, self.groups + 1)
+        )
+
+    def _bound_of(self, slots: int) -> float:
+        """What a level's estimates are off by at most, where so many parts of the users are its group."""
+        users = max(1, self.users * slots // self.groups)
+        return self._level_bound(self._level(users, self.bins + 1))
+
+    def _level_bound(self, level: BlanketPlan) -> float:
+        """No estimate of the level is off by more, for all levels together in all but half of the failures."""
+        return level_bound(level, self.descent.fails_at_a_level())
+
+    def _place(self, part: int) -> int:
+        """The users before this part of all users."""
+        return self.users * part // self.groups
 
     def start(self) -> SearchState:
-        """Before anybody reported: every first symbol, and the empty string."""
-        return SearchState(1, self._continued([b""], 1))
+        """Before anybody reported: the empty prefix."""
+        return SearchState()
 
-    def ask(self, state: SearchState) -> HistogramPlan:
+    def level(self, state: SearchState) -> Level:
+        """The candidates of the next level."""
+        return Level.of(self.domain, self.descent, state.depth, state.prefixes)
+
+    def _parts_of(self, level: Level, state: SearchState) -> int:
+        """Parts of the users that are asked next: as many as every level that may still come can have."""
+        left = self.descent.bits - level.depth - level.width
+        return (self.groups - state.parts) // (1 + self.descent.most_after(left))
+
+    def ask(self, state: SearchState) -> BlanketPlan:
         """What the next group must run: a histogram of the candidates and "other"."""
         if state.found is not None:
             raise ParameterError("state", "done", "has nothing more to ask", "read state.found")
-        return self._level(self.group_size(state.level), len(state.candidates) + 1)
+        level = self.level(state)
+        users = self._place(state.parts + self._parts_of(level, state)) - state.users
+        return self._level(users, level.candidates + 1)
 
-    def _level(self, users: int, categories: int) -> HistogramPlan:
-        plan = _histogram(users, self.privacy, categories, self.honest_fraction, self.max_messages)
+    def _level(self, users: int, categories: int) -> BlanketPlan:
+        plan = level_histogram(users, self.privacy, categories, self.honest_fraction, self.max_messages)
         return plan if self.noise_part == 1 else plan.twin(self.noise_part)
 
     @property
-    def first_level(self) -> HistogramPlan:
+    def first_level(self) -> BlanketPlan:
         """What the first group runs. Every level's histogram is planned for the same (epsilon, delta)."""
         return self.ask(self.start())
 
     @property
-    def _last_level(self) -> HistogramPlan:
-        """What the last group runs where as many prefixes as can be survived."""
-        return self._level(self.group_size(self.length), self.survivors * (len(self.alphabet) + 1) + 1)
+    def _last_level(self) -> BlanketPlan:
+        """What the last group runs where as many prefixes as can be survived, and all parts are of one size."""
+        return self._level(max(1, self.users // self.groups), self.bins + 1)
 
     def tell(self, state: SearchState, estimate: VectorEstimate) -> SearchState:
         """What the group's histogram says: which prefixes survive, or, after the last level, what was found."""
-        plan = self.ask(state)
-        counts = np.asarray(estimate.value[:-1])
-        if counts.size != len(state.candidates):
+        plan, level = self.ask(state), self.level(state)
+        counts, bound = np.asarray(estimate.value[:-1]), self._level_bound(plan)
+        if counts.size != plan.bins - 1:
             raise ParameterError("estimate", counts.size, f"must have {plan.bins} bins", "run the plan of ask")
-        last = state.level == self.length
-        limit = self.top if last else self.survivors
-        best = np.argsort(-counts, kind="stable")[:limit]
-        chosen = [int(place) for place in best if counts[place] >= estimate.bound]
-        if not last:
-            survived = [state.candidates[place] for place in chosen]
-            following = self._continued(survived, state.level + 1)
-            return SearchState(state.level + 1, following, None if following else (), state.users + plan.users)
-        found = [
-            self._heavy(state.candidates[place], float(counts[place]), estimate.bound, counts.size) for place in chosen
-        ]
-        return SearchState(state.level + 1, (), tuple(found), state.users + plan.users)
+        depth = level.depth + level.width
+        is_last = depth == self.descent.bits
+        best = np.argsort(-counts, kind="stable")[: self.top if is_last else self.keep]
+        best = best[counts[best] >= bound]
+        survived = level.continued(best)
+        if is_last:
+            failure = self._sampling_failure
+            found = [
+                HeavyHitter.among_all(
+                    self.domain.name(self.domain.string(bits)), count, bound, plan.users, self.users, failure
+                )
+                for bits, count in zip(survived, counts[best].tolist(), strict=True)
+            ]
+            return SearchState(depth, (), self.groups, self.users, tuple(found))
+        prefixes, parts = tuple(sorted(packed(survived).tolist())), state.parts + self._parts_of(level, state)
+        return SearchState(depth, prefixes, parts, self._place(parts), None if prefixes else ())
 
-    def _continued(self, prefixes: Sequence[bytes], level: int) -> tuple[bytes, ...]:
-        """Prefixes of this length or strings that ended before, in the order of bytes."""
-        found = set()
-        for prefix in prefixes:
-            found.add(prefix)
-            if len(prefix) == level - 1:
-                found |= {prefix + bytes([symbol]) for symbol in self.alphabet}
-        return tuple(sorted(found))
-
-    def _heavy(self, string: bytes, counted: float, bound: float, candidates: int) -> HeavyHitter:
-        group = self.group_size(self.length)
-        scale = self.users / group
-        low, high = max(0.0, counted - bound) / group, min(float(group), counted + bound) / group
-        failure = (1 - CONFIDENCE) / candidates
-        lower, upper = sampled_shares(low, group, failure)[0], sampled_shares(high, group, failure)[1]
-        count = counted * scale
-        return HeavyHitter(
-            string=string.decode(errors="replace"),
-            count=count,
-            lower=min(lower * self.users, count),
-            upper=max(upper * self.users, count),
-            noise_bound=bound * scale,
-            sampling_bound=self.users * max(low - lower, upper - high),
-        )
+    @property
+    def _sampling_failure(self) -> float:
+        """For every string that somebody has, and every run of parts that may be the last group: chosen ones too."""
+        return SAMPLING_FAILURE / (self.users * self.groups * (self.groups + 1) / 2)
 
     as_bytes = forwarded("domain.check_values")
     """Strings as the search sees them: UTF-8, cut after `length` bytes."""
 
     def codes(self, state: SearchState, strings: ArrayLike) -> NDArray[np.int64]:
         """Each string's candidate at this level; the last code is "other"."""
-        cut = self.as_bytes(strings).astype(f"S{state.level}")
-        candidates = np.array(state.candidates, dtype=f"S{state.level}")
-        places = np.minimum(np.searchsorted(candidates, cut), candidates.size - 1)
-        return np.where(candidates[places] == cut, places, candidates.size).astype(np.int64)
+        return self.level(state).codes(self.as_bytes(strings))
 
     def searched(
         self,
         strings: ArrayLike,
-        run: Callable[[HistogramPlan, NDArray[np.int64]], VectorEstimate],
+        run: Callable[[BlanketPlan, NDArray[np.int64]], VectorEstimate],
         *,
         bits: RandomBits,
         progress: Callable[[SearchState], None] | None = None,
@@ -265,7 +289,7 @@ class HeavyHitters(InteractivePlan):
             value=np.array([each.count for each in found]),
             standard_error=self.standard_error,
             bound=max(bounds, default=self.error_bound),
-            confidence=2 * CONFIDENCE - 1,
+            confidence=CONFIDENCE,
             simulated=simulated,
             names=tuple(each.string for each in found),
             standard_errors=(self.standard_error,) * len(found),
@@ -277,7 +301,7 @@ class HeavyHitters(InteractivePlan):
         """The most frequent strings and their counts, most frequent first."""
         names, counts = np.unique(self.as_bytes(values), return_counts=True)
         best = np.argsort(-counts, kind="stable")[: self.top]
-        return {names[place].decode(errors="replace"): int(counts[place]) for place in best}
+        return {self.domain.name(names[place]): int(counts[place]) for place in best}
 
     def off_by(self, estimate: Any, truth: Any) -> float | None:
         """In root mean square over the truly frequent strings, of which one that is not found counts as 0."""
@@ -298,6 +322,17 @@ class HeavyHitters(InteractivePlan):
     def domain(self) -> UnlistedStrings:
         return UnlistedStrings(self.length, self.alphabet)
 
+    def facts(self) -> list[tuple[str, str]]:
+        least = self.surely_found
+        promise = f"every string of at least {least:,.0f} users, {least / self.users:.2%} of all, in 95% of runs"
+        if least > _USELESS * self.users:
+            promise += "; to find rarer ones take more users, a shorter length, an alphabet, or a larger epsilon"
+        levels = f"{self.groups} groups of users, at most {self.keep:,} prefixes after each"
+        return [("finds", promise), ("levels", levels), *super(HeavyHitters, self).facts()]
+
+    def further_numbers(self) -> dict[str, Any]:
+        return {"groups": self.groups, "surely_found": self.surely_found}
+
     @property
     def question(self) -> str:
         return f"find the {self.top} most frequent of {self.users:,} users' strings"
@@ -305,19 +340,20 @@ class HeavyHitters(InteractivePlan):
     @property
     def scale(self) -> float:
         """How many users one user of the last group stands for."""
-        return self.users / self.group_size(self.length)
+        return self.users / max(1, self.users // self.groups)
 
     @property
     def standard_error(self) -> float:
         """Of a count: the last level's noise, and a group that is drawn at random."""
-        sampling = self.users / (2 * math.sqrt(self.group_size(self.length)))
+        sampling = 0.0 if self.groups == 1 else math.sqrt(self.users * self.scale) / 2
         return math.hypot(self.scale * self._last_level.standard_error, sampling)
 
     @property
     def error_bound(self) -> float:
-        group, last = self.group_size(self.length), self._last_level
-        sampling = math.sqrt(math.log(2 * last.bins / (1 - CONFIDENCE)) / (2 * group))
-        return self.scale * last.error_bound + self.users * sampling
+        noise = self.scale * self._level_bound(self._last_level)
+        if self.groups == 1:
+            return noise
+        return noise + math.sqrt(self.users * self.scale * math.log(2 / self._sampling_failure) / 2)
 
     messages_per_user_mean = _of_the_worse_level("messages_per_user_mean")
     messages_per_user_max = _of_the_worse_level("messages_per_user_max")
@@ -355,7 +391,7 @@ class HeavyHitters(InteractivePlan):
         """
         last = self._last_level
         moved = last.influence
-        return None if moved is None else self.users / self.top + self.scale * (2 * last.error_bound + moved)
+        return None if moved is None else self.users / self.top + self.scale * (2 * self._level_bound(last) + moved)
 
     @property
     def lying_client(self) -> str:

@@ -16,12 +16,15 @@ from shuffledp.randomness import RandomBits
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """Where a search is: the level to ask next, its candidates, who has come, and at the end what was found."""
+    """Where a search is: the bits that are known of the prefixes, who has come, and at the end what was found."""
 
-    level: int
-    candidates: tuple[bytes, ...]
-    found: tuple[HeavyHitter, ...] | None = None
+    depth: int = 0
+    prefixes: tuple[bytes, ...] = (b"",)
+    """Bits packed into bytes, in their order."""
+    parts: int = 0
+    """Parts of all users that have reported."""
     users: int = 0
+    found: tuple[HeavyHitter, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Search(PlanLearner[SearchState]):
         if state.found is not None:
             return None
         level = LevelRound(self.plan.ask(state), self.plan, state)
-        return Cohort(level.users, (OpenBatch(1, state.level - 1, level, 0),))
+        return Cohort(level.users, (OpenBatch(1, state.parts, level, 0),))
 
     def tell(self, state: SearchState, users: int, closed: Mapping[int, VectorEstimate]) -> SearchState:
         if 1 not in closed:

@@ -18,6 +18,7 @@ from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.split_coins import BallsPair, SplitCoinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.request import Request
@@ -124,6 +125,13 @@ class BlanketPlan(HistogramPlan):
     @abstractmethod
     def hit(self) -> float:
         """The probability that a random message falls into a given category's set."""
+
+    @abstractmethod
+    def bound_at(self, failure: float) -> float:
+        """All bins are off by at most this but with this probability, whatever the data."""
+
+    def _l_inf_error(self) -> float:
+        return self.bound_at(1 - CONFIDENCE)
 
     @abstractmethod
     def _error(self, mean: float) -> float:

@@ -30,17 +30,17 @@ def _count_groups(users: int, step: float, deviation: float) -> list[tuple[int, 
     return [(start, min(start + length - 1, users)) for start in starts]
 
 
-def thrown_bound(throws: int, probability: float, hit: float, users: int, collision: float, bins: int) -> float:
-    """No bin is further off, with CONFIDENCE, before the estimate's scale: for blankets whose sets overlap.
+def thrown_bound(throws: int, probability: float, hit: float, users: int, collision: float, allowed: float) -> float:
+    """A bin is further off with this probability at most, before the estimate's scale: for blankets whose sets overlap.
 
     A bin that c users are in has the error X - F hit + Y - (users - c) collision, where F ~ Bin(throws, probability)
     is seen, X ~ Bin(F, hit) and Y ~ Bin(users - c, collision): averaged over F in groups, the largest over groups of
-    c, and a union over the bins.
+    c.
 
-    >>> 3 * math.sqrt(47) < thrown_bound(10_000, 0.427, 0.01, 430, 0.01, 1000) < 6 * math.sqrt(47)
+    >>> 3 * math.sqrt(47) < thrown_bound(10_000, 0.427, 0.01, 430, 0.01, 5e-5) < 6 * math.sqrt(47)
     True
     """
-    tail = _LEFT_OUT / bins
+    tail = _LEFT_OUT * allowed / (1 - CONFIDENCE)
     deviation = math.sqrt(throws * probability * hit + users * collision)
     width = max(1, int(max(_GROUP, _PART * deviation) / hit))
     starts, ends, weights, outside = in_groups(throws, probability, tail, width)
@@ -56,7 +56,7 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
         below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ rare
         return float(weights @ (above + below)) + outside + out + beyond
 
-    return _worst_of(_count_groups(users, collision, deviation), failure, bins, deviation)
+    return _worst_of(_count_groups(users, collision, deviation), failure, allowed, deviation)
 
 
 def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
@@ -78,12 +78,11 @@ def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
         return above + below + out + beyond
 
     deviation = math.sqrt(cells * flip)
-    return _worst_of(_count_groups(users, 2 * flip, deviation), failure, bins, deviation)
+    return _worst_of(_count_groups(users, 2 * flip, deviation), failure, (1 - CONFIDENCE) / bins, deviation)
 
 
-def _worst_of(groups: list[tuple[int, int]], failure: Failure, bins: int, deviation: float) -> float:
+def _worst_of(groups: list[tuple[int, int]], failure: Failure, allowed: float, deviation: float) -> float:
     """An a at which every group fails rarely enough: the first one's, raised in small steps where others need more."""
-    allowed = (1 - CONFIDENCE) / bins
     bound = smallest_real(lambda a: failure(*groups[0], a) <= allowed, 0.0, max(1.0, 4 * deviation), relative=1e-4)
     for first, last in groups[1:]:
         while failure(first, last, bound) > allowed:

@@ -49,8 +49,8 @@ class Decoys(BlanketPlan):
     def _error(self, mean: float) -> float:
         return math.sqrt(mean * (1 - self.hit))
 
-    def _l_inf_error(self) -> float:
-        return balls_bound(self.users * self.coins, self.probability, self.bins)
+    def bound_at(self, failure: float) -> float:
+        return balls_bound(self.users * self.coins, self.probability, self.bins, allowed=failure)
 
     def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         return decoy_reports(codes, self.bins, self.coins, self.probability, bits=bits)

@@ -60,10 +60,9 @@ class HashedBlanketPlan(BlanketPlan):
     def standard_errors_for(self, values: ArrayLike) -> NDArray[np.float64]:
         return self._standard_errors(self.true_value(values), self.blanket_mean)
 
-    def _l_inf_error(self) -> float:
-        throws = self.users * self.coins
-        bound = thrown_bound(throws, self.probability, self.hit, self.users, self.collision, self.bins)
-        return bound / (1 - self.collision)
+    def bound_at(self, failure: float) -> float:
+        throws, each = self.users * self.coins, failure / self.bins
+        return thrown_bound(throws, self.probability, self.hit, self.users, self.collision, each) / (1 - self.collision)
 
     @property
     def message_influence(self) -> float:
