@@ -54,8 +54,8 @@ def test_the_reverse_swaps_directions() -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-9), (2.0, 1e-2)])
 def test_the_curators_noise_is_the_least(epsilon: float, delta: float) -> None:
-    curator = CuratorHistogram(privacy=Privacy(epsilon, delta), bins=100)
-    assert curator.ratio <= math.exp(-epsilon / 2)
-    assert TwoBinsPair(ShiftPair(DiscreteLaplace(curator.ratio))).delta(epsilon) <= delta * (1 + 1e-3) + 1e-9
-    less = DiscreteLaplace(curator.ratio * 0.9)
+    ratio = CuratorHistogram(privacy=Privacy(epsilon, delta), bins=100).noise.p
+    assert ratio <= math.exp(-epsilon / 2)
+    assert TwoBinsPair(ShiftPair(DiscreteLaplace(ratio))).delta(epsilon) <= delta * (1 + 1e-3) + 1e-9
+    less = DiscreteLaplace(ratio * 0.9)
     assert TwoBinsPair(ShiftPair(less)).delta(epsilon) > delta

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,16 +88,27 @@ class UnboundedCounter:
             raise InfeasibleError("delta", self.privacy.delta, f"must be at least {proved:.3g}", "choose a larger one")
 
     @classmethod
-    def plan(cls, *, shufflers: int, **asked: Any) -> Self:
+    def plan(cls, *, first_users: int, shufflers: int, privacy: Privacy, confidence: float = 0.95) -> Self:
         """As many of the shufflers as make a late epoch's bound the smallest.
 
         Args:
+            first_users: about how many come in the first epoch.
             shufflers: how many there are.
-            **asked: the other fields but `shufflers_used`; first_users and privacy must be given.
+            privacy: what holds for everybody, whenever they come.
+            confidence: with which each epoch's bound holds.
         """
         check_shufflers(shufflers)
         used = range(2, max(2, min(shufflers, _MOST_SHUFFLERS)) + 1)
-        made = [cls(shufflers=shufflers, shufflers_used=count, **asked) for count in used]
+        made = [
+            cls(
+                first_users=first_users,
+                shufflers=shufflers,
+                shufflers_used=count,
+                privacy=privacy,
+                confidence=confidence,
+            )
+            for k in used
+        ]
         return min(made, key=lambda counter: counter.epoch(_TYPICAL_EPOCH).error_bound)
 
     def delta_terms(self, epsilon: float) -> tuple[DeltaTerm, ...]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,11 @@ from shuffledp.continual.counter import Counter
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.planner import Layout, best_layout, with_grid
 from shuffledp.continual.reference import counter_reference
-from shuffledp.continual.request import CountRequest
+from shuffledp.continual.request import CountRequest, Estimator
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import Reals, Vectors, domain_from
+from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
 from shuffledp.protocols.plan import SCHEMA
 from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.sums.noise import FAMILIES
@@ -55,13 +55,44 @@ class CounterPlan(PrivateCount):
             )
 
     @classmethod
-    def plan(cls, **asked: Any) -> Self:
+    def plan(  # type: ignore[override]
+        cls,
+        *,
+        users: int,
+        shufflers: int,
+        privacy: Privacy,
+        domain: SummedDomain | None = None,
+        noise: str = "auto",
+        estimator: Estimator | Literal["auto"] = "auto",
+        confidence: float = 0.95,
+        honest_fraction: float = 1.0,
+        max_messages: int | None = None,
+    ) -> Self:
         """The schedule and the noise with the smallest proved bound over the whole horizon.
 
         Args:
-            **asked: the fields of a `CountRequest`; users, shufflers and privacy must be given.
+            users: how many people report, one after another.
+            shufflers: how many shufflers may hold open batches at once.
+            privacy: what holds for all that a person's messages show, in all batches together.
+            domain: what is added up; bits if left out.
+            noise: laplace, skellam or coins; auto takes the best.
+            estimator: completed, combined, or auto.
+            confidence: with which the error bound holds, over the whole horizon.
+            honest_fraction: the part of every batch that is counted on to follow the protocol.
+            max_messages: how many messages a user may send at most, to all shufflers together.
         """
-        return cls.for_request(CountRequest(**asked))
+        request = CountRequest(
+            users=users,
+            shufflers=shufflers,
+            privacy=privacy,
+            domain=BITS if domain is None else domain,
+            noise=noise,
+            estimator=estimator,
+            confidence=confidence,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+        )
+        return cls.for_request(request)
 
     @classmethod
     def plan_reals(cls, *, grid: int | None = None, **asked: Any) -> Self:

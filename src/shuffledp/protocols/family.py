@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
+from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.fields import AGAIN
+from shuffledp.protocols.fields import AGAIN, Constants
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import Request
 
@@ -94,13 +95,27 @@ class Family(Generic[P]):
         """The family with one more method."""
         return replace(self, methods=MappingProxyType({**self.methods, method.method: method}))
 
-    def plan(self, *, method: str = "auto", **asked: Any) -> P:
+    def plan(
+        self,
+        *,
+        users: int,
+        privacy: Privacy,
+        method: str = "auto",
+        honest_fraction: float = 1.0,
+        max_messages: int | None = None,
+        constants: Constants = "exact",
+        **domain: Any,
+    ) -> P:
         """The plan of the named method, or of the best one for these limits.
 
         Args:
+            users: how many people report.
+            privacy: the (epsilon, delta) that must hold.
             method: the name of a method, or auto.
-            **asked: the fields of a `Request`, of which users and privacy must be given, and what the family must be
-                told about the users' values; see `domain`.
+            honest_fraction: the part of the users that is counted on to follow the protocol.
+            max_messages: how many messages a user may send at most; None for no limit.
+            constants: exact noise, or the paper's own for comparison.
+            **domain: what the family must be told about the users' values; see `domain`.
 
         Returns:
             A frozen plan whose noise reaches the target.
@@ -109,7 +124,14 @@ class Family(Generic[P]):
             ParameterError: a value outside what it may be.
             InfeasibleError: no method meets the limits.
         """
-        return self.choose(method=method, **asked).plan
+        request = Request(
+            users=users,
+            privacy=privacy,
+            honest_fraction=honest_fraction,
+            max_messages=max_messages,
+            constants=constants,
+        )
+        return self.choice(request, method=method, **domain).plan
 
     def choose(self, *, method: str = "auto", **asked: Any) -> Choice[P]:
         """As `plan`, with the reason for the choice and what became of the other methods."""
