@@ -8,7 +8,7 @@ probability failure * 6 / (pi (e + 1))^2; these add up to the failure allowed, f
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Self
@@ -99,16 +99,10 @@ class UnboundedCounter:
         """
         check_shufflers(shufflers)
         used = range(2, max(2, min(shufflers, _MOST_SHUFFLERS)) + 1)
-        made = [
-            cls(
-                first_users=first_users,
-                shufflers=shufflers,
-                shufflers_used=count,
-                privacy=privacy,
-                confidence=confidence,
-            )
-            for k in used
-        ]
+        least = cls(
+            first_users=first_users, shufflers=shufflers, shufflers_used=2, privacy=privacy, confidence=confidence
+        )
+        made = [replace(least, shufflers_used=count) for count in used]
         return min(made, key=lambda counter: counter.epoch(_TYPICAL_EPOCH).error_bound)
 
     def delta_terms(self, epsilon: float) -> tuple[DeltaTerm, ...]:
