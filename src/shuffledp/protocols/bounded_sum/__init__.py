@@ -7,7 +7,7 @@ from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.family import DomainParameter, Family
+from shuffledp.protocols.family import DomainParameter, Family, few_a_user
 from shuffledp.references.comparison import GAUSSIAN, gaussian_document
 
 
@@ -29,5 +29,6 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
         DomainParameter("low", way_out="add --low, the lowest value there is"),
         DomainParameter("high", way_out="add --high, the highest value there is"),
     ),
+    few_messages=few_a_user,
     comparisons={GAUSSIAN: _gaussian},
 )

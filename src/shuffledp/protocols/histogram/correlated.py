@@ -89,6 +89,7 @@ class HistogramCorrelated(HistogramPlan):
     """
 
     method: ClassVar[str] = "correlated"
+    trades_messages: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
     law: ClassVar[str] = "discrete-laplace"
     curve: ClassVar[str] = "the curve of two bins' plus and minus ones"
