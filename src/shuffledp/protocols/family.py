@@ -136,7 +136,8 @@ class Family(Generic[P]):
             max_messages=max_messages,
             constants=constants,
         )
-        return self.for_what(domain).choice(request, method=method, **domain).plan
+        plan: P = self.for_what(domain).choice(request, method=method, **domain).plan
+        return plan
 
     def choose(self, *, method: str = "auto", **asked: Any) -> Choice[P]:
         """As `plan`, with the reason for the choice and what became of the other methods."""
@@ -154,9 +155,11 @@ class Family(Generic[P]):
         if len(found) > 1:
             problem = f"cannot be said together with {found[0]} here"
             raise ParameterError(found[1], said[found[1]], problem, "leave one of them out")
-        if not found:
-            return self
-        module, _, attribute = self.variants[found[0]].partition(":")
+        return self._variant(found[0]) if found else self
+
+    def _variant(self, name: str) -> "Family[Any]":
+        """The family that answers where this is said."""
+        module, _, attribute = self.variants[name].partition(":")
         variant: Family[Any] = getattr(import_module(module), attribute)
         return variant
 
@@ -204,8 +207,8 @@ class Family(Generic[P]):
         return kind
 
     def check_own(self, plan: Plan) -> None:
-        """Refuse a plan of another family."""
-        if plan.protocol != self.name:
+        """Refuse a plan of another family; one of a variant answers the same question."""
+        if plan.protocol != self.name and plan.protocol not in (self._variant(name).name for name in self.variants):
             way_out = f"make one with `shuffledp plan {self.name} ... -o FILE`, or run this with `shuffledp simulate`"
             raise ParameterError("plan", plan.protocol, f"must be a plan of {self.name}", way_out)
 

@@ -10,6 +10,7 @@ from shuffledp import BinarySum, BoundedSum, Histogram, Privacy, RandomBits, sim
 from shuffledp.accounting.groups import GroupPair, one_step, steps_factor
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
+from shuffledp.continual.family import RunningSum
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.people.families import RepeatedCount, RepeatedSumFamily
@@ -168,8 +169,9 @@ def test_one_batch_is_no_worse_than_one_for_each_row() -> None:
     rate = plan.sum_plan.blanket_mean
     # Three batches: the variance of each is what a third of ours would be.
     assert RepeatedPair(BallsPair(80_000, 0.97 * rate / 3 / 80_000), 3).delta(1.0) > 1e-6
-    laplace = RepeatedHistogramFamily.plan(users=10_000, privacy=PRIVACY, **HISTOGRAM, method="correlated")
-    assert laplace.standard_error < 0.6 * plan.standard_error
+    wide = {"users": 500, "privacy": Privacy(4, 1e-4), "categories": 3, "at_most": 2}
+    laplace, decoys = (RepeatedHistogramFamily.plan(**wide, method=method) for method in ("correlated", "decoys"))
+    assert laplace.standard_error < 0.6 * decoys.standard_error
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -190,5 +192,31 @@ def test_a_plan_survives_its_file_and_says_how_many_rows_count() -> None:
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, 1001, "3"])
 def test_at_most_is_a_number_of_rows(wrong: object) -> None:
     for family, domain in ((RepeatedCount, {}), (RepeatedHistogramFamily, {"categories": 3})):
-        with pytest.raises(ParameterError, match="at_most must be a whole number in 1..1000"):
+        with pytest.raises(ParameterError, match=r"at_most must be a whole number"):
             family.plan(users=50, privacy=PRIVACY, at_most=wrong, **domain)  # type: ignore[attr-defined]
+
+
+# --- running counts ------------------------------------------------------------------------------
+
+
+def test_a_running_count_takes_people_with_all_their_rows() -> None:
+    asked = {"users": 2000, "privacy": PRIVACY, "shufflers": 2, "method": "laplace"}
+    once, plan = RunningSum.plan(**asked), RunningSum.plan(**asked, at_most=4)
+    assert plan.pair(2000).shift == 4
+    assert 3.5 * once.error_bound < plan.error_bound < 4.1 * once.error_bound
+    assert plan.guarantee().holds and not plan.twin(0.8).guarantee().holds
+    assert not changed(plan, batch_noise=once.batch_noise).guarantee().holds
+    assert plan_from_document(json.loads(json.dumps(plan.document()))) == plan
+    # Whole numbers are not rounded: with all noise taken away the sums are exact.
+    values = np.tile([4, 0, 1, 3], 500)
+    assert plan.prepare(values, bits=RandomBits.seeded(1)).tolist() == values.tolist()
+    estimates = plan.learner().run(values, bits=RandomBits.seeded(1))
+    assert abs(estimates.at(2000).value - values.sum()) <= plan.error_bound
+    reference = plan.reference()
+    assert reference["local_error_bound"] == 4 * once.reference()["local_error_bound"]
+
+
+@pytest.mark.parametrize("more", [{"categories": 3}, {"values": "reals"}, {"values": "bits"}])
+def test_other_running_sums_take_one_row_a_person(more: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match="at_most is not an option of"):
+        RunningSum.plan(users=2000, privacy=PRIVACY, shufflers=2, at_most=4, **more)

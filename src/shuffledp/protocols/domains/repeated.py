@@ -1,6 +1,5 @@
 """Values of people who have several rows: everybody contributes the same number of them, filled up with nothing."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -32,22 +31,6 @@ class RepeatedDomain(Domain):
 
     at_most: int
 
-    @property
-    @abstractmethod
-    def row(self) -> Domain:
-        """The domain of one row."""
-
-    @abstractmethod
-    def gathered(self, rows: ArrayLike, person: Codes, place: Codes, people: int) -> NDArray[Any]:
-        """What people contribute, an entry or a row a person, as `check_values` takes it.
-
-        Args:
-            rows: a value a row, encoded and checked by `row`.
-            person: whose row it is, 0..people-1.
-            place: which of its owner's rows it is, 0..at_most-1: no two rows have both alike.
-            people: how many there are, those without a row included.
-        """
-
     def encode(self, values: ArrayLike) -> NDArray[Any]:
         """What people contribute, from a list of each person's own rows, at most `at_most` of them.
 
@@ -69,10 +52,10 @@ class RepeatedDomain(Domain):
 
 
 @dataclass(frozen=True)
-class Counts(SummedDomain, RepeatedDomain):
+class RowCounts(SummedDomain, RepeatedDomain):
     """0, 1, ..., at_most: how many of a person's rows are a yes. Whole numbers: nothing is rounded.
 
-    >>> Counts(3).encode([[1, 0, 1], [], [1]]).tolist()
+    >>> RowCounts(3).encode([[1, 0, 1], [], [1]]).tolist()
     [2, 0, 1]
     """
 
@@ -165,7 +148,7 @@ class RowSums(RepeatedDomain):
     def synthesize(self, users: int, generator: Generator) -> Floats:
         rows = (self.row.synthesize(users, generator) for _ in range(self.at_most))
         total = self.total
-        return np.clip(sum(rows), total.low, total.high)  # type: ignore[no-any-return, call-overload]
+        return np.clip(sum(rows), total.low, total.high)
 
 
 def ends_of_sum(low: float, high: float, at_most: int) -> tuple[float, float]:

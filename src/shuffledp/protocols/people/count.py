@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.protocols.domains.repeated import Counts
+from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.references.local_bounded import local_bounded_standard_error
@@ -30,8 +30,8 @@ class RepeatedCountPlan(SumPlan):
     at_most: int = domain("[1, 1000]")
 
     @property
-    def domain(self) -> Counts:
-        return Counts(self.at_most)
+    def domain(self) -> RowCounts:
+        return RowCounts(self.at_most)
 
     def reference(self) -> dict[str, float | None]:
         return {

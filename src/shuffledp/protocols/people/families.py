@@ -6,7 +6,7 @@ from shuffledp.protocols.derived import DerivedFamily
 from shuffledp.protocols.family import AT_MOST, DomainParameter, Family
 from shuffledp.protocols.people.count_bits import RepeatedCountBits
 from shuffledp.protocols.people.count_shares import RepeatedCountShares
-from shuffledp.protocols.people.sum import RepeatedSum
+from shuffledp.protocols.people.sum import RepeatedSumPlan
 
 RepeatedCount: Family[Any] = Family.of(
     "repeated-count",
@@ -16,7 +16,7 @@ RepeatedCount: Family[Any] = Family.of(
     domain=(AT_MOST,),
 )
 RepeatedSumFamily = DerivedFamily.by(
-    RepeatedSum,
+    RepeatedSumPlan,
     "The sum over all rows, where a person has several and at most --at-most of them count.",
     DomainParameter("low", way_out="add --low, the lowest value of a row"),
     DomainParameter("high", way_out="add --high, the highest value of a row"),

@@ -18,6 +18,7 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.messages import Reports
+from shuffledp.privacy import Privacy
 from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories
@@ -26,10 +27,10 @@ from shuffledp.protocols.family import AT_MOST, CATEGORIES, Choice, Family, wors
 from shuffledp.protocols.fields import AGAIN, check_fields, domain, forwarded, saved_fields
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.presentation import Presentation, View, present_categories
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
-from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
 
@@ -101,7 +102,7 @@ class RepeatedHistogram(DerivedPlan):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        domain = {name: document.get(name) for name, _, _ in saved_fields(cls, "domain")}
+        domain: dict[str, Any] = {name: document.get(name) for name, _, _ in saved_fields(cls, "domain")}
         privacy = Privacy(document.get("epsilon"), document.get("delta"))  # type: ignore[arg-type]
         common = {name: document.get(name) for name in ("users", "honest_fraction", "constants")}
         request = Request(privacy=privacy, **common)  # type: ignore[arg-type]
@@ -111,7 +112,8 @@ class RepeatedHistogram(DerivedPlan):
         kind = cls.summed.method_of(document)
         own = {"users": rows.users, "epsilon": rows.privacy.epsilon, "delta": rows.privacy.delta}
         own["honest_fraction"] = rows.honest_fraction
-        return cls.of_people(kind.from_document({**document, **own, **cls.sum_domain(**domain)}), request.common, **domain)
+        sum_plan = kind.from_document({**document, **own, **cls.sum_domain(**domain)})
+        return cls.of_people(sum_plan, request.common, **domain)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -200,7 +202,7 @@ class RepeatedHistogram(DerivedPlan):
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         """One report a person: the messages of all its rows."""
-        rows = self.sum_plan.randomize(self._rows(values), bits=bits)
+        rows: Reports = self.sum_plan.randomize(self._rows(values), bits=bits)
         return replace(rows, sizes=rows.sizes.reshape(-1, self.at_most).sum(axis=1))
 
     parts = RoundPlan.parts
@@ -235,7 +237,21 @@ class RepeatedHistogram(DerivedPlan):
         }
         return found
 
-    # --- people who lie, words, audits -------------------------------------------------------
+    # --- words, people who lie, audits -------------------------------------------------------
+
+    def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
+        people = self.users if view is None or view.users is None else view.users
+        title = f"{self.title} of {people:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
+        most = people * self.at_most
+        return present_categories(
+            self.categories, estimate, users=most, chart_title=title, truth=truth, view=view, counted="rows"
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        sends, *others = DerivedPlan.facts(self)
+        worst = f"no category is off by more than {self.error_bound:,.4g} rows, with 95% confidence"
+        each = f"exactly {self.at_most:,} rows of every user, filled up with rows of no category"
+        return [("what counts", each), sends, ("worst category", worst), *others]
 
     def _moved(self, by: float) -> float:
         return by

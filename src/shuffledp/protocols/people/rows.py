@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError
-from shuffledp.protocols.domains.domain import Codes, column_of
-from shuffledp.protocols.domains.repeated import RepeatedDomain, check_at_most
+from shuffledp.protocols.domains.domain import Codes, Domain, column_of
+from shuffledp.protocols.domains.repeated import check_at_most
 from shuffledp.randomness import RandomBits
 
 
@@ -21,12 +21,20 @@ class KeptRows:
         person: the owner of each, 0..people-1, in the order in which people first occur.
         place: which of its owner's rows it is, 0..at_most-1.
         people: how many different people the table has.
+        all_rows: how many rows the table has, those that do not count included.
     """
 
     rows: Codes
     person: Codes
     place: Codes
     people: int
+    all_rows: int
+
+    def gathered(self, domain: Domain, checked: NDArray[Any]) -> NDArray[Any]:
+        """What each person contributes to a plan with this domain, from a checked value for every row of the table."""
+        if len(checked) != self.all_rows:
+            raise DataError("user", self.all_rows, f"must be one a row, {len(checked)} in all", "check the column")
+        return domain.gathered(checked[self.rows], self.person, self.place, self.people)
 
 
 def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
@@ -59,26 +67,24 @@ def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
     place = np.arange(person.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = place < at_most
     rows = chosen[kept]
-    return KeptRows(rows, person[rows], place[kept], int(first.size))
+    return KeptRows(rows, person[rows], place[kept], int(first.size), int(array.size))
 
 
-def contributions(
-    domain: RepeatedDomain, values: ArrayLike, owners: ArrayLike, *, bits: RandomBits, clip: bool = False
-) -> tuple[Any, int]:
-    """What each person of a table contributes to a plan with this domain, and how many rows had to be clipped.
+def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike, *, bits: RandomBits) -> Any:
+    """What each person of a table contributes to a plan with this domain.
 
     Args:
         domain: the plan's.
         values: a value a row, as people have them.
         owners: whose row it is.
         bits: where the choice among a person's rows comes from.
-        clip: whether values outside the range are brought into it.
+
+    >>> from shuffledp.protocols.domains.repeated import RowCounts
+    >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"], bits=RandomBits.seeded(1)).tolist()
+    [2, 1]
     """
-    array = np.asarray(values)
+    if domain.at_most is None:
+        raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
     kept = kept_rows(owners, domain.at_most, bits=bits)
-    if array.shape[:1] != (np.asarray(owners).size,):
-        raise DataError("user", np.asarray(owners).size, f"must be one a row, {len(array)} in all", "check the column")
-    own, clipped = domain.row.clip_own_values(array) if clip else (array, 0)
     # All rows are checked, also those that do not count: which ones do is a matter of chance.
-    checked = domain.row.check_values(domain.row.encode(own))
-    return domain.gathered(checked[kept.rows], kept.person, kept.place, kept.people), clipped
+    return kept.gathered(domain, domain.row.check_values(domain.row.encode(values)))

@@ -14,14 +14,14 @@ from shuffledp.protocols.fields import domain, forwarded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedSum(DerivedPlan):
+class RepeatedSumPlan(DerivedPlan):
     """The sum over all rows, where a person has many and at most `at_most` of them count.
 
     Each device adds up its own rows; one that is missing is a 0. A person's sum lies between at_most * min(low, 0) and
     at_most * max(high, 0), and the neighbour replaces all of it: a bounded sum over that range.
 
     >>> from shuffledp import Privacy, RandomBits, simulate
-    >>> plan = RepeatedSum.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1, at_most=3)
+    >>> plan = RepeatedSumPlan.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1, at_most=3)
     >>> round(plan.standard_error, 2)
     4.28
     >>> people = [[0.5, 1.0, 0.25], []] * 5000
