@@ -21,4 +21,5 @@ BinarySum: Family[BinarySumPlan] = Family.of(
     Correlated,
     Pure,
     few_messages=few_a_user,
+    variants={"at_most": "shuffledp.protocols.people.families:RepeatedCount"},
 )

@@ -128,7 +128,7 @@ class Pure(RandomAnswers):
         ratio = math.exp(request.privacy.epsilon)
 
         def may_do(p: float) -> bool:
-            """Whether the outcome "all follow their bits, which are 0" may be private; see docs/theory/004-survey.md."""
+            """Whether it may be private that all follow their bits, which are 0: see docs/theory/004-survey.md."""
             none = (1 - p) ** honest
             one = honest * p * (1 - p) ** (honest - 1)
             # A random number is one of the two in the middle by a half at most, and the one beside them by a quarter.

@@ -31,4 +31,5 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
     ),
     few_messages=few_a_user,
     comparisons={GAUSSIAN: _gaussian},
+    variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},
 )

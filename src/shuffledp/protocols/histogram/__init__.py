@@ -28,4 +28,5 @@ Histogram: Family[HistogramPlan] = Family.of(
     error=worst_number,
     few_messages=few_a_user,
     error_name="error of the worst bin",
+    variants={"at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily"},
 )
