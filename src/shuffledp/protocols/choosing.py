@@ -76,11 +76,11 @@ class Contest:
             if best is not None and self._step(least[name] * (1 - 1e-9)) > self._step(self.error(best)):
                 self.skipped[name] = Skipped(least[name])
                 continue
-            plan = self._planned(name)
+            plan = self._planned(name, best)
             if plan is not None and self._fits(plan) and (best is None or self.rank(plan) < self.rank(best)):
                 best = plan
 
-    def _planned(self, name: str) -> Any:
+    def _planned(self, name: str, best: Any) -> Any:
         kind = self.methods[name]
         try:
             plan = kind.for_request(self.request, **self.given)
@@ -92,7 +92,9 @@ class Contest:
             return None
         if not self._fits(plan):
             self.larger[name] = plan
-            plan = self._with_fewer(kind) or plan
+            # With fewer messages it has no smaller error.
+            if best is None or self._step(self.error(plan)) <= self._step(self.error(best)):
+                plan = self._with_fewer(kind) or plan
         self.plans[name] = plan
         return plan
 
