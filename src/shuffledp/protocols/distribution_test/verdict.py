@@ -1,8 +1,9 @@
 """What a distribution test answers: a verdict, how sure it is, and the errors that were declared before."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from shuffledp.protocols.notebook import presentation_html
 from shuffledp.protocols.presentation import Presentation
 
 ENOUGH_POWER = 1 / 3
@@ -26,6 +27,14 @@ class TestedClaim:
     claim: str
     dropped: int = 0
     simulated: bool = False
+    plan: Any = field(default=None, repr=False, compare=False)
+
+    def made_by(self, plan: Any) -> "TestedClaim":
+        """The same answer, which carries the plan that it was made by."""
+        return replace(self, plan=plan)
+
+    def __str__(self) -> str:
+        return self.words
 
     def labelled(self, *, simulated: bool, clipped: int = 0) -> "TestedClaim":
         """The same answer, with a word on whether seeded bits made it; codes of categories are never clipped."""
@@ -55,6 +64,10 @@ class TestedClaim:
             f"undecided: no departure from {self.claim} seen, but one of {self.distance:g} in total variation may be "
             "missed by so few users"
         )
+
+    def _repr_html_(self) -> str:
+        """The verdict as notebooks show it."""
+        return presentation_html(self.presented(None), "A private test")
 
     def presented(self, truth: Any) -> Presentation:
         """The verdict, how sure it is, and the errors that were declared; the true distance where it is given."""
