@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -17,8 +18,26 @@ _MOST_NAMED = 8
 Value = TypeVar("Value", float, NDArray[np.float64])
 
 
+class Carrying:
+    """Room for the plan that an answer was made by; it is no field, so that it is no part of the answer itself."""
+
+    __slots__ = ("_plan",)
+    _plan: Any
+
+    @property
+    def plan(self) -> Any:
+        """The plan that the answer was made by, where its maker said so; otherwise None."""
+        return getattr(self, "_plan", None)
+
+    def made_by(self, plan: Any) -> Self:
+        """The same answer, which carries the plan that it was made by."""
+        carrying = copy(self)
+        object.__setattr__(carrying, "_plan", plan)
+        return carrying
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithError(Generic[Value]):
+class WithError(Carrying, Generic[Value]):
     """A value with its standard error and a proved bound, and what is to be known of both.
 
     `bound` holds with probability `confidence` over the protocol's own noise, whatever the data;
@@ -35,7 +54,6 @@ class WithError(Generic[Value]):
     dropped: int = 0
     clipped: int = 0
     simulated: bool = False
-    plan: Any = field(default=None, repr=False, compare=False)
 
     def labelled(self, *, simulated: bool, clipped: int = 0) -> Self:
         """The same answer, with what its maker says about it.
@@ -45,10 +63,6 @@ class WithError(Generic[Value]):
             clipped: how many values were brought into range first.
         """
         return replace(self, simulated=simulated, clipped=clipped)
-
-    def made_by(self, plan: Any) -> Self:
-        """The same answer, which carries the plan that it was made by."""
-        return replace(self, plan=plan)
 
     def _repr_html_(self) -> str:
         """A table and a small picture, as notebooks show it."""
@@ -156,15 +170,14 @@ class VectorEstimate(WithError[NDArray[np.float64]]):
         raise ParameterError("name", repr(name), problem, "ask for a place, or take the array `value`")
 
     def _one(self, value: float, standard_error: float, bound: float) -> Estimate:
-        notes = {note: getattr(self, note) for note in ("confidence", "dropped", "clipped", "simulated", "plan")}
-        return Estimate(value=value, standard_error=standard_error, bound=bound, **notes)
+        notes = {note: getattr(self, note) for note in ("confidence", "dropped", "clipped", "simulated")}
+        one = Estimate(value=value, standard_error=standard_error, bound=bound, **notes)
+        return one if self.plan is None else one.made_by(self.plan)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VectorEstimate):
             return NotImplemented
-        mine, theirs = (
-            [getattr(each, field.name) for field in fields(each) if field.compare] for each in (self, other)
-        )
+        mine, theirs = ([getattr(each, field.name) for field in fields(each)] for each in (self, other))
         return np.array_equal(mine[0], theirs[0]) and mine[1:] == theirs[1:]
 
     def __hash__(self) -> int:
@@ -252,8 +265,7 @@ def answer_document(answer: Any) -> Any:
     (True, [0.0, 1.0])
     """
     if is_dataclass(answer):
-        # A plan is no part of the answer: it has a document of its own.
-        return {each.name: answer_document(getattr(answer, each.name)) for each in fields(answer) if each.repr}
+        return {field.name: answer_document(getattr(answer, field.name)) for field in fields(answer)}
     if isinstance(answer, dict):
         return {str(name): answer_document(value) for name, value in answer.items()}
     if isinstance(answer, np.ndarray | np.generic):

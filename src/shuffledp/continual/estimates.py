@@ -104,6 +104,7 @@ def estimate_of(plan: PrivateCount, slot: int, steps: Any, since: int, *, simula
         "bound": plan.error_bound,
         "confidence": plan.confidence,
         "simulated": simulated,
-        "plan": plan,
     }
-    return Estimate(value=float(value), **answer) if value.ndim == 0 else VectorEstimate(value=value, **answer)
+    if value.ndim:
+        return VectorEstimate(value=value, **answer).made_by(plan)
+    return Estimate(value=float(value), **answer).made_by(plan)

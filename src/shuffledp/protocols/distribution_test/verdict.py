@@ -1,8 +1,9 @@
 """What a distribution test answers: a verdict, how sure it is, and the errors that were declared before."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from shuffledp.estimates import Carrying
 from shuffledp.protocols.notebook import presentation_html
 from shuffledp.protocols.presentation import Presentation
 
@@ -10,7 +11,7 @@ ENOUGH_POWER = 1 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestedClaim:
+class TestedClaim(Carrying):
     """The answer: whether the users' law departs from the claim, and what that is worth."""
 
     __test__: ClassVar[bool] = False
@@ -27,11 +28,6 @@ class TestedClaim:
     claim: str
     dropped: int = 0
     simulated: bool = False
-    plan: Any = field(default=None, repr=False, compare=False)
-
-    def made_by(self, plan: Any) -> "TestedClaim":
-        """The same answer, which carries the plan that it was made by."""
-        return replace(self, plan=plan)
 
     def __str__(self) -> str:
         return self.words
