@@ -141,11 +141,12 @@ def test_a_family_explains_its_parameters(name: str) -> None:
     assert family.summary.replace("--", "") in repr(family)
 
 
-def test_every_family_of_the_package_says_what_its_parameters_mean() -> None:
+def test_every_family_names_its_parameters_in_its_help() -> None:
     from shuffledp.protocols.catalogue import PROTOCOLS
 
-    for name, family in PROTOCOLS.items():
-        assert all(parameter.meaning for parameter in family.domain), name
+    for family in PROTOCOLS.values():
+        for parameter in family.domain:
+            assert f" {parameter.name}: " in str(family.__doc__)
 
 
 def test_privacy_may_be_a_pair() -> None:

@@ -8,6 +8,7 @@ from shuffledp.continual.certified import certify
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.domain import Categories
+from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.domains.summed import OneHot, SummedDomain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
@@ -18,6 +19,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "reals": (),
     "vectors": ("radius", "dimension"),
     "categories": ("categories",),
+    "counts": ("at_most",),
 }
 """What must be said of each kind of values; whoever says the last means this kind."""
 
@@ -51,11 +53,17 @@ def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:
     return CounterPlan.plan(domain=domain, **asked)
 
 
+def _plan_counts(*, at_most: int, **asked: Any) -> CounterPlan:
+    """A person comes once, with all its rows: it adds a whole number of 0..at_most."""
+    return CounterPlan.plan(domain=RowCounts(at_most), **asked)
+
+
 _PLANNERS: dict[str, Callable[..., CounterPlan]] = {
     "bits": CounterPlan.plan,
     "reals": CounterPlan.plan_reals,
     "vectors": CounterPlan.plan_vectors,
     "categories": _plan_categories,
+    "counts": _plan_counts,
 }
 
 
@@ -106,6 +114,7 @@ _MEANINGS = {
     "dimension": "vectors: how many numbers one has.",
     "radius": "vectors: the largest length of one.",
     "categories": "categories: names, a range, or how many there are.",
+    "at_most": "how many rows of one person count; everybody contributes as many.",
     "confidence": "with which the error bound holds, over the whole horizon; 0.95.",
     "estimator": "completed, combined, or auto.",
     "bound": "proved, or certified by a computation; bits only.",

@@ -38,4 +38,5 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
         ),
     ),
     comparisons={GAUSSIAN: _gaussian},
+    variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},
 )
