@@ -1,14 +1,19 @@
 """A column of words: each different text once, and which of them every row has."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
-from shuffledp.tables.opening import OpenTable, choose_column, is_npy, missing, no_rows, npy_column, wrong_kind
+from shuffledp.tables.complaints import no_rows
+from shuffledp.tables.missing import Missing
+
+if TYPE_CHECKING:
+    from shuffledp.tables.reading import Reading
 
 LONGEST_TEXT = 1000
 
@@ -23,11 +28,66 @@ class Texts:
     def __len__(self) -> int:
         return int(self.where.size)
 
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Self:
+        """A text a row.
 
-def read_texts(path: Path, column: str | None = None, *, blank: str | None = None) -> Texts:
+        >>> Texts.of(["b", "a", "b"]).where.tolist()
+        [0, 1, 0]
+        """
+        rows = words.tolist() if isinstance(words, np.ndarray) else list(words)
+        places = {word: place for place, word in enumerate(dict.fromkeys(rows))}
+        where = np.fromiter(map(places.__getitem__, rows), dtype=np.int64, count=len(rows))
+        return cls(np.array(list(places), dtype=np.str_), where)
+
+    def complete(self, missing: Missing, other: str | None, column: str | None, table: str) -> "Texts":
+        """The same, where everybody has a word: an empty one is none.
+
+        Args:
+            missing: what people without one report.
+            other: the category that takes them if the policy says so.
+            column: the column's name, for a refusal.
+            table: the table's name, for a refusal.
+        """
+        empty = np.flatnonzero(self.distinct == "")
+        blank = self.where < 0
+        if empty.size:
+            blank |= self.where == empty[0]
+        if not blank.any():
+            return self
+        word = missing.word(other)
+        if word is None:
+            raise missing.refusal(blank, column, table)
+        rows = np.where(blank, len(self.distinct), self.where)
+        # Words keep the order of their first rows, and the public one may be there already.
+        names = np.append(self.distinct, word) if self.distinct.size else np.array([word])
+        _, first = np.unique(rows, return_index=True)
+        order = rows[np.sort(first)]
+        places = {str(name): place for place, name in enumerate(dict.fromkeys(names[order].tolist()))}
+        new = np.zeros(len(names), dtype=np.int64)
+        new[order] = [places[str(name)] for name in names[order]]
+        return Texts(np.array(list(places), dtype=np.str_), new[rows])
+
+    def check_lengths(self, column: str | None, table: str) -> None:
+        """Refuse a column that holds more than names."""
+        long = np.flatnonzero(np.char.str_len(self.distinct) > LONGEST_TEXT) if self.distinct.size else ()
+        for place in long[:1]:
+            row = int((self.where == place).argmax()) + 1
+            problem = f"{column or 'values'} of {table} must hold at most {LONGEST_TEXT} characters"
+            found = f"{len(self.distinct[place])} in row {row}"
+            raise DataError("column", found, problem, "choose a column of names")
+
+
+def read_texts(
+    path: Path, column: str | None = None, *, reading: "Reading | None" = None, other: str | None = None
+) -> Texts:
     r"""Read one column of a CSV, Parquet or .npy file as text, exactly as it is written.
 
-    A row without a value is refused by its number, or counts as `blank` if that is given.
+    Args:
+        path: the file; - is standard input.
+        column: its name; the only one if left out.
+        reading: what is between cells, and what people without a value report.
+        other: the category that takes people without a value, if the policy says so.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -37,50 +97,13 @@ def read_texts(path: Path, column: str | None = None, *, blank: str | None = Non
     >>> texts.distinct.tolist(), texts.where.tolist()
     (['red', 'NA'], [0, 1, 0])
     """
-    import pyarrow as pa
-    from pyarrow import compute
+    from shuffledp.tables.reading import Reading
 
-    cells, column = _npy_cells(path, column) if is_npy(path) else _table_cells(path, column)
-    if not len(cells):
-        raise no_rows(path)
-    if cells.null_count:
-        if blank is None:
-            row = int(compute.is_null(cells).to_numpy(zero_copy_only=False).argmax()) + 1
-            raise missing(column, path, row)
-        cells = cells.fill_null(blank)
-    encoded = cells.dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    where = encoded.indices.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    for place, word in enumerate(words):
-        if len(word) > LONGEST_TEXT:
-            row = int((where == place).argmax()) + 1
-            problem = f"{column or 'values'} of {path.name} must hold at most {LONGEST_TEXT} characters"
-            raise DataError("column", f"{len(word)} in row {row}", problem, "choose a column of names")
-    return Texts(np.array(words, dtype=np.str_), where)
-
-
-def _table_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
-    import pyarrow as pa
-    from pyarrow import types
-
-    table = OpenTable.open(path)
-    name = choose_column(table.names, column, path)
-    kind = pa.large_string() if table.parquet is None else table.kinds[name]
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_temporal)
-    if not (any(test(kind) for test in tests) or types.is_null(kind)):
-        raise wrong_kind(name, path, str(kind), names=True)
-    # Empty is missing; NA, null and the like are names as good as any.
-    batches = table.batches([name], column_types={name: kind}, null_values=[""], strings_can_be_null=True)
-    with table.blaming():
-        pieces = [batch.column(0).cast(kind).cast(pa.large_string()) for batch in batches]
-        return pa.chunked_array(pieces, type=pa.large_string()).combine_chunks(), name
-
-
-def _npy_cells(path: Path, column: str | None) -> tuple[Any, str | None]:
-    import pyarrow as pa
-
-    values, column = npy_column(path, column)
-    if values.dtype.kind not in "biuUM":
-        raise wrong_kind(column, path, str(values.dtype), names=True)
-    return pa.array(np.asarray(values).astype(np.str_)).cast(pa.large_string()), column
+    reading = Reading() if reading is None else reading
+    table = reading.open(path)
+    name = table.choose(column)
+    texts = table.words(name)
+    if not len(texts):
+        raise no_rows(table.source)
+    texts.check_lengths(name, table.where)
+    return texts.complete(reading.missing, other, name, table.where)
