@@ -210,7 +210,9 @@ class TestCsv:
     def test_names_the_first_text(self, tmp_path: Path, text: str | bytes, value: str) -> None:
         assert refuse(save(tmp_path / "text.csv", text), "x", parameter="column").value == value
 
-    @pytest.mark.parametrize(("first", "later", "said"), [("1", "yes", "'yes' in row 500001"), ("", "x", "'x' in row 500001")])
+    @pytest.mark.parametrize(
+        ("first", "later", "said"), [("1", "yes", "'yes' in row 500001"), ("", "x", "'x' in row 500001")]
+    )
     def test_names_the_first_text_behind_the_first_block(
         self, tmp_path: Path, first: str, later: str, said: str
     ) -> None:
@@ -317,7 +319,9 @@ class TestParquet:
 
     @pytest.mark.parametrize("cells", [pa.nulls(3), pa.array([None] * 3, pa.int8())])
     def test_refuses_a_column_of_nothing(self, tmp_path: Path, cells: Any) -> None:
-        assert refuse(save(tmp_path / "a.parquet", {"x": cells}), parameter="column").value.endswith("the first in row 1")
+        assert refuse(save(tmp_path / "a.parquet", {"x": cells}), parameter="column").value.endswith(
+            "the first in row 1"
+        )
 
     @pytest.mark.parametrize(
         ("cells", "value"),

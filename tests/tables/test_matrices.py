@@ -171,7 +171,9 @@ class TestCsv:
         assert error.problem.startswith("y of")
 
     def test_refuses_a_blank_line_in_one_column_alone(self, tmp_path: Path) -> None:
-        assert refuse(save(tmp_path / "one.csv", "x\n1\n\n2\n"), parameter="column").value.endswith("the first in row 2")
+        assert refuse(save(tmp_path / "one.csv", "x\n1\n\n2\n"), parameter="column").value.endswith(
+            "the first in row 2"
+        )
         assert read_matrix(save(tmp_path / "two.csv", "x,y\n1,2\n\n3,4\n")).tolist() == [[1, 2], [3, 4]]
 
     def test_names_the_first_text(self, tmp_path: Path) -> None:
@@ -271,7 +273,9 @@ class TestNpy:
 
     def test_names_no_column_where_there_is_one_dimension(self, tmp_path: Path) -> None:
         error = refuse(save(tmp_path / "a.npy", np.array([1, np.nan])), parameter="column")
-        assert str(error).startswith("column of a.npy must have a value in every row, got 1 of 2 rows without one, the first in row 2")
+        assert str(error).startswith(
+            "column of a.npy must have a value in every row, got 1 of 2 rows without one, the first in row 2"
+        )
 
     @pytest.mark.parametrize(
         ("values", "value"), [(["a"], "<U1"), ([1j], "complex128"), (np.array([[1, None]], dtype=object), "object")]

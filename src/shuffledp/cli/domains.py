@@ -161,7 +161,7 @@ def read_values(
     return read_column(file, column, reading=reading)
 
 
-def with_missing(categories: "Categories | int", reading: Reading, *, grows: bool = True) -> Categories:
+def with_missing(categories: "Categories | int", reading: Reading, *, grows: bool = True) -> "Categories | int":
     """The categories with one for people without a value, where they are asked to report one.
 
     Args:
@@ -169,8 +169,10 @@ def with_missing(categories: "Categories | int", reading: Reading, *, grows: boo
         reading: what people without a value report.
         grows: whether a category may be added; a plan that was made has those that it has.
     """
+    if reading.missing.rule != "other":
+        return categories
     found = as_categories(categories)
-    if reading.missing.rule != "other" or found.other is not None or found.lists(MISSING_CATEGORY):
+    if found.other is not None or found.lists(MISSING_CATEGORY):
         return found
     larger = found.including(MISSING_CATEGORY)
     if larger is None:

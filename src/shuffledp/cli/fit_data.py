@@ -77,7 +77,7 @@ def _named(there: Sequence[str], target: str, features: str | None, file: Path) 
     listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
     if target not in there:
         raise DataError("target", target, f"must be a column of {file.name}", f"it has {listed}")
-    names = [name for name in there if name != target] if features is None else split_names(features, "features")
+    names = [name for name in there if name != target] if features is None else [*split_names(features, "features")]
     for name in names:
         if name not in there or name == target:
             raise DataError("features", name, f"must be a column of {file.name} beside the target", f"it has {listed}")

@@ -23,12 +23,15 @@ Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's
 Delta = Annotated[float | None, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
 Epsilon = Annotated[float | None, typer.Option(help="The privacy target; smaller is safer.", metavar="E")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
-File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="FILE", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="FILE", show_default=False)
+]
 FixedSeed = Annotated[int, typer.Option(help="Another number, other data and noise.", metavar="S")]
 HonestFraction = Annotated[float, typer.Option(help="Users assumed to follow the protocol.", metavar="G")]
 MaxMessages = Annotated[int | None, typer.Option(help="Messages a user may send at most.", metavar="K")]
 OptionalFile = Annotated[
-    Path | None, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False)
+    Path | None,
+    typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False),
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
 Picture = Annotated[Path | None, typer.Option(help="Draw a PNG or SVG.", metavar="FILE")]
@@ -217,7 +220,9 @@ def takes_plan(
             command(asked if given.name == "asked" else asked.plan(), **words)
 
         kind = inspect.Parameter.KEYWORD_ONLY
-        shared = [inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in (how | options).items()]
+        shared = [
+            inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in (how | options).items()
+        ]
         taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
         taking.sort(key=lambda parameter: parameter.name == "as_json")
         run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]

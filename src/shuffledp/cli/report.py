@@ -68,7 +68,9 @@ def report(
     domain = task.plan.domain
     values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain, reading)
     # Standard input is not the same twice.
-    stream = None if file is None or outbox is None or file == Path("-") else f"{file.resolve()}#{column or columns or ''}"
+    stream = (
+        None if file is None or outbox is None or file == Path("-") else f"{file.resolve()}#{column or columns or ''}"
+    )
     started = time.perf_counter()
     with Client(task, shuffler, token, outbox, patience=patience) as client:
         left = client.flush()

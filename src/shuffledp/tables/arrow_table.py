@@ -12,8 +12,8 @@ from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_rows, unreadable, wrong_kind
 from shuffledp.tables.csv_source import CsvSource, not_utf8, ragged
 from shuffledp.tables.spelling import FALSE, NOTHING, TRUE, first_text
-from shuffledp.tables.table import Numbers, Table
-from shuffledp.tables.texts import Texts
+from shuffledp.tables.table import Numbers, OpenTable
+from shuffledp.tables.words import Texts
 
 # Types are guessed from the first block, so it is larger than pyarrow's own 1 MiB; a row must fit in one.
 _BLOCK = 1 << 21
@@ -23,7 +23,7 @@ _MISREAD = re.compile(r"column #(\d+): (?:Row #\d+: )?CSV conversion error to (.
 _WIDER = {"null": "int64", "int64": "bool", "bool": "double"}
 
 
-class _ArrowTable(Table):
+class _ArrowTable(OpenTable):
     """What CSV and Parquet share: batches of pyarrow, and its failures told as a `DataError`."""
 
     kinds: dict[str, Any]

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
-from shuffledp.tables.complaints import no_column, no_extra, no_matrix, no_rows, wrong_kind
+from shuffledp.tables.complaints import no_extra, wrong_kind
 from shuffledp.tables.missing import Missing
 from shuffledp.tables.table import choose_column
-from shuffledp.tables.texts import Texts
+from shuffledp.tables.words import Texts
 
 WHERE = "the data"
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
@@ -59,7 +59,7 @@ def column_of(
         return as_texts(values, blank, name, WHERE).complete(policy, other, name, WHERE)
     if values.dtype.kind not in "buif":
         raise wrong_kind(name, WHERE, str(values.dtype))
-    filled = policy.fill_numbers(values, blank, name, WHERE)
+    filled: NDArray[Any] = policy.fill_numbers(values, blank, name, WHERE)
     return filled.astype(np.float64, copy=False) if filled.dtype.kind == "f" else filled
 
 
@@ -85,16 +85,14 @@ def matrix_of(
         if columns is not None:
             raise DataError("columns", ", ".join(columns), f"of {WHERE} have no names", "leave them out")
         values, blank = as_cells(data, None, WHERE)
-        if values.ndim != 2 or 0 in values.shape[1:]:
-            raise no_matrix(WHERE, values)
+        if values.ndim != 2 or 0 in values.shape:
+            raise _no_people(values, "pass a row a person, a column a value")
         if values.dtype.kind not in "buif":
             raise wrong_kind(None, WHERE, str(values.dtype))
-        if not len(values):
-            raise no_rows(WHERE)
         return np.asarray(policy.fill_numbers(values, blank, None, WHERE), dtype=np.float64, order="C")
     names = list(frame) if columns is None else list(columns)
     if not names:
-        raise no_rows(WHERE)
+        raise DataError("data", "no columns", "must hold a row of numbers a person", "pass a column a value")
     found = [column_of(frame, name, missing=policy, words=False) for name in names]
     return np.column_stack([np.asarray(each, dtype=np.float64) for each in found])
 
@@ -102,13 +100,17 @@ def matrix_of(
 def _found(data: Any, column: str | None) -> tuple[NDArray[Any], NDArray[np.bool_], str | None]:
     """The values of one column, which of them are missing, and its name if it has one."""
     frame = _as_frame(data)
+    if frame is not None and not frame:
+        raise DataError("data", "no columns", "must hold one value a person", "pass a column")
     name = column if frame is None else choose_column(list(frame), column, WHERE)
     values, blank = as_cells(data if frame is None else frame[str(name)], name, WHERE)
-    if values.ndim != 1:
-        raise no_column(WHERE, values)
-    if not values.size:
-        raise no_rows(WHERE)
+    if values.ndim != 1 or not values.size:
+        raise _no_people(values, "pass one column, with an entry a person")
     return values, blank, name
+
+
+def _no_people(values: NDArray[Any], way_out: str) -> DataError:
+    return DataError("data", f"shape {values.shape}", "must hold the values of at least one person", way_out)
 
 
 def _as_frame(data: Any) -> Mapping[str, Any] | None:
@@ -169,6 +171,9 @@ def as_cells(data: Any, name: str | None, where: str) -> tuple[NDArray[Any], NDA
         data = data.to_numpy()
     try:
         array = np.asarray(data)
+        if array.dtype.kind == "U" and isinstance(data, Sequence):
+            # NumPy would write numbers and nothing at all as words.
+            array = np.asarray(data, dtype=object)
     except ValueError:
         raise DataError("data", type(data).__name__, "must hold one value a person", "check the rows") from None
     return _plain(array, name, where)

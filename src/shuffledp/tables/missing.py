@@ -142,12 +142,15 @@ class Missing:
         """Blame a table in which somebody has no value.
 
         >>> print(Missing().refusal(np.array([False, True]), "age", "people.csv"))
-        column age of people.csv must have a value in every row, got rows without one: say what people without a value
-        report, --missing default=VALUE or --missing other.
+        column age of people.csv must have a value in every row, got rows without one: say what such people report
+        instead, --missing default=VALUE or --missing other (missing="default=VALUE" in Python).
         """
         problem = f"{named(column, where)} must have a value in every row"
         told = "rows without one"
         if self.tells:
-            told = f"{int(blank.sum()):,} of {blank.size:,} rows without one, the first in row {int(blank.argmax()) + 1}"
-        way_out = "say what people without a value report, --missing default=VALUE or --missing other"
+            told = (
+                f"{int(blank.sum()):,} of {blank.size:,} rows without one, the first in row {int(blank.argmax()) + 1}"
+            )
+        choices = "--missing default=VALUE or --missing other"
+        way_out = f'say what such people report instead, {choices} (missing="default=VALUE" in Python)'
         return DataError("column", told, problem, way_out)

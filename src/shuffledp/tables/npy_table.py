@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_column, no_matrix, unreadable, wrong_kind
-from shuffledp.tables.table import Numbers, Table, choose_column
-from shuffledp.tables.texts import Texts
+from shuffledp.tables.table import Numbers, OpenTable, choose_column
+from shuffledp.tables.words import Texts
 
 
-class NpyTable(Table):
+class NpyTable(OpenTable):
     """An array on disk, mapped into memory.
 
     A plain column has no name to give, and ignores one. The columns of a matrix are numbered from 1 on.

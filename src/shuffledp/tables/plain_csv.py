@@ -13,14 +13,14 @@ import numpy as np
 from shuffledp.tables.complaints import unreadable, wrong_kind
 from shuffledp.tables.csv_source import CsvSource, not_utf8, ragged
 from shuffledp.tables.spelling import NOTHING, first_text, numbers_of
-from shuffledp.tables.table import Numbers, Table
-from shuffledp.tables.texts import Texts
+from shuffledp.tables.table import Numbers, OpenTable
+from shuffledp.tables.words import Texts
 
 # As wide as pyarrow allows a row to be.
 _LONGEST_CELL = 1 << 21
 
 
-class PlainCsv(Table):
+class PlainCsv(OpenTable):
     """A CSV file, packed or not, read by Python's own parser."""
 
     header = True
@@ -79,9 +79,7 @@ class PlainCsv(Table):
                 text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
                 yield _without_blanks(csv.reader(text, delimiter=self.file.delimiter))
         except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, OSError) as broken:
-            raise unreadable(
-                self.source, "CSV", "look for a quote that is not closed, or write it again"
-            ) from broken
+            raise unreadable(self.source, "CSV", "look for a quote that is not closed, or write it again") from broken
         finally:
             csv.field_size_limit(limit)
 

@@ -9,14 +9,14 @@ import numpy as np
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_extra, wrong_kind
 from shuffledp.tables.given import as_cells
-from shuffledp.tables.table import Numbers, Table
-from shuffledp.tables.texts import Texts
+from shuffledp.tables.table import Numbers, OpenTable
+from shuffledp.tables.words import Texts
 
 VIEW = "data"
 """What the rows of a CSV or Parquet file are called in a query."""
 
 
-class QueryTable(Table):
+class QueryTable(OpenTable):
     """The rows that a query selects, each a person.
 
     A query that leaves people out by what they have shows by the number of reports how many those are: it should

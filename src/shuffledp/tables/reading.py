@@ -12,7 +12,7 @@ from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_extra, no_rows
 from shuffledp.tables.csv_source import CsvSource, parse_delimiter
 from shuffledp.tables.missing import Missing
-from shuffledp.tables.table import Table
+from shuffledp.tables.table import OpenTable
 
 STANDARD_INPUT = Path("-")
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
@@ -51,7 +51,7 @@ class Reading:
         }
         return " ".join(f"--{name} {shlex.quote(value)}" for name, value in typed.items() if value is not None)
 
-    def open(self, path: Path) -> Table:
+    def open(self, path: Path) -> OpenTable:
         """Open a table; - is standard input, which holds CSV.
 
         Raises:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NOTHING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL")
-    + ("NaN", "n/a", "nan", "null")
+    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"],
 )
 """Cells of a column of numbers that hold no value; in a column of words only the empty one is none."""
 
@@ -51,7 +50,7 @@ def numbers_of(cells: Sequence[str]) -> NDArray[Any] | None:
     found: list[Any] = []
     if all(map(_WHOLE.fullmatch, known)):
         found = [0 if cell in NOTHING else int(cell) for cell in cells]
-        if -(1 << 63) <= min(found) and max(found) < 1 << 63:
+        if min(found) >= -(1 << 63) and max(found) < 1 << 63:
             return np.array(found, dtype=np.int64)
     if all(cell in TRUE or cell in FALSE for cell in known):
         return np.array([cell in TRUE for cell in cells])

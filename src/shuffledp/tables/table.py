@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_rows, shown
 from shuffledp.tables.spelling import is_number
-from shuffledp.tables.texts import Texts
+from shuffledp.tables.words import Texts
 
 Numbers = tuple[NDArray[Any], NDArray[np.bool_]]
 """A column of numbers and which of its rows have none; where there is none the number says nothing."""
@@ -19,7 +19,7 @@ Numbers = tuple[NDArray[Any], NDArray[np.bool_]]
 _MOST_LISTED = 10
 
 
-class Table(ABC):
+class OpenTable(ABC):
     """An open table.
 
     Attributes:
