@@ -201,9 +201,10 @@ def check_public_number(missing: Missing, plan: Any) -> None:
     """Refuse a public number that the plan's people could not have, whoever needs it."""
     if missing.rule != "default":
         return
-    public = [missing.number] * plan.domain.columns
+    one = plan.domain.row
+    public = [missing.number] * one.columns
     try:
-        plan.check_values(plan.encode([public] if plan.domain.is_row else public))
+        one.check_values(one.encode([public] if one.is_row else public))
     except DataError as refused:
         found = f"names a value that {refused.problem}"
         raise ParameterError("missing", missing.typed, found, "name a public value of the domain") from None

@@ -4,9 +4,10 @@ import importlib.util
 import os
 import shlex
 import sys
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_extra, no_rows
@@ -35,6 +36,7 @@ class Reading:
     delimiter: str | None = None
     sql: str | None = None
     missing: Missing = field(default_factory=Missing)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -63,7 +65,9 @@ class Reading:
             if path == STANDARD_INPUT:
                 raise DataError("sql", self.sql, "cannot read standard input", "name a file")
             check_file(path, (*_SUFFIXES[:-1], _DATABASE))
-            return QueryTable(path, self.sql, self.delimiter)
+            # Asked once: two answers of one query need not have their rows in one order.
+            answer: OpenTable = self._once(str(path), lambda: QueryTable(path, str(self.sql), self.delimiter))
+            return answer
         if path != STANDARD_INPUT:
             check_file(path, _SUFFIXES)
         name = path.name.lower()
@@ -90,18 +94,24 @@ class Reading:
 
     def _csv(self, path: Path) -> CsvSource:
         if path == STANDARD_INPUT:
-            if not self._standard_input:
+            # It can be read only once, and a table is looked at twice.
+            content = self._once("-", lambda: sys.stdin.buffer.read())
+            if not content:
                 raise no_rows("standard input")
-            file = CsvSource("standard input", "standard input", None, self._standard_input)
+            file = CsvSource("standard input", "standard input", None, content)
         else:
             file = CsvSource(str(path), path.name, path)
         delimiter = file.guessed_delimiter() if self.delimiter is None else self.delimiter
         return CsvSource(file.source, file.where, file.path, file.content, delimiter)
 
-    @cached_property
-    def _standard_input(self) -> bytes:
-        """All of standard input: it can be read only once, and a table is looked at twice."""
-        return sys.stdin.buffer.read()
+    def _once(self, name: str, made: Callable[[], Any]) -> Any:
+        if name not in self._kept:
+            self._kept[name] = made()
+        return self._kept[name]
+
+    def refusing(self) -> "Reading":
+        """The same for a column in which nobody may be without a value, such as whose a row is."""
+        return replace(self, missing=Missing("refuse", tells=self.missing.tells))
 
 
 def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
