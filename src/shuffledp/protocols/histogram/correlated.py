@@ -42,7 +42,7 @@ _PAPER_PART, _PAPER_DECAY = 0.1, 0.2
 # Of the smallest error, what may be given up for fewer messages.
 _GIVEN_UP = 0.1
 _CUT_PART = 1e-3
-# Below this epsilon, whose floods have many outcomes, a few ways to share it are tried; none with more outcomes than so.
+# Below this epsilon floods have many outcomes: few ways to share it are tried, none with more outcomes than so.
 _SMALL_EPSILON, _FEW_PARTS, _FEW_DECAYS, _MOST_OUTCOMES = 0.2, (0.05, 0.15, 0.5), (1.0, 3.0), 1 << 17
 _SMALLEST_SHAPE, _LARGEST_SHAPE = 1e-6, 1e5
 
@@ -117,9 +117,8 @@ class HistogramCorrelated(HistogramPlan):
         check_delta(privacy)
         every = [paper_flood(privacy)] if request.constants == "paper" else _floods(privacy)
         if not every:
-            raise InfeasibleError(
-                "delta", privacy.delta, "and epsilon are too small for any flood", "choose larger ones, or decoys"
-            )
+            problem, way_out = "and epsilon are too small for any flood", "choose larger ones, or the method decoys"
+            raise InfeasibleError("delta", privacy.delta, problem, way_out)
         domain = as_categories(categories)
         drafts = [
             unchecked(cls, **request.common, categories=domain, **_with_caps(flood, request, domain.size))
