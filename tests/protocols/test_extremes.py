@@ -1,4 +1,4 @@
-"""Whatever may be asked for is planned soon, or refused in one sentence: no traceback, no warning, no endless search."""
+"""Whatever may be asked for is planned soon, or refused in a sentence: no traceback, no warning, no endless search."""
 
 import time
 from typing import Any

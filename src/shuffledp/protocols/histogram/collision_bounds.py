@@ -66,9 +66,7 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
     return _worst_of(groups, failure, allowed, deviation)
 
 
-def _chernoff_bound(
-    throws: int, probability: float, hit: float, users: int, collision: float, allowed: float
-) -> float:
+def _chernoff_bound(throws: int, probability: float, hit: float, users: int, collision: float, allowed: float) -> float:
     """As `thrown_bound`, by moments: a tenth larger or so, and as soon found for many users as for few.
 
     A centred binomial has E e^(t (X - n p)) = e^(n k(p, t)) with k(p, t) = log(1 - p + p e^t) - p t >= 0. So the error
