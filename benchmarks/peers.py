@@ -23,6 +23,7 @@ import shuffledp
 from shuffledp import Privacy, RandomBits
 from shuffledp.protocols.catalogue import PROTOCOLS
 
+LIMITS = (10_000, 32, 2)
 USERS, EPSILON, DELTA = 10_000, 1.0, 1e-6
 CITIES = ("Berlin", "Köln", "München", "Ulm")
 LOW, HIGH = 0.0, 100.0
@@ -53,7 +54,7 @@ def ours(values: dict[str, Any]) -> Iterator[tuple[str, str, Answer]]:
         "mean": ("mean", {"low": LOW, "high": HIGH}),
     }
     for what, (family, domain) in families.items():
-        for limit in (10_000, 32, 2):
+        for limit in LIMITS:
             asked = {"users": USERS, "privacy": Privacy(EPSILON, DELTA), "max_messages": limit, **domain}
             try:
                 plan = PROTOCOLS[family].plan(**asked)

@@ -1,15 +1,15 @@
 """Every shell command of the README and of the tutorial runs as it stands there."""
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+
+from shuffledp import cli
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial"
@@ -24,35 +24,37 @@ def in_tutorial() -> list[str]:
     return re.findall(r"^\$ (.+)$", (TUTORIAL / "first-count.md").read_text("utf-8"), re.M)
 
 
-def run(command: str, folder: Path) -> str:
-    words = shlex.split(command)
-    assert words[0] == "shuffledp"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "shuffledp", *words[1:]],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
+    """Runs a command as it is typed, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(command: str) -> str:
+        program, *words = shlex.split(command)
+        assert program == "shuffledp"
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        return out
+
+    return call
 
 
-def test_the_readme_shows_two_commands_that_run(tmp_path: Path) -> None:
+def test_the_readme_shows_two_commands_that_run(tmp_path: Path, run: Callable[[str], str]) -> None:
     commands = in_readme()
     assert len(commands) == 2
     (tmp_path / "docs" / "tutorial").mkdir(parents=True)
     shutil.copy(TUTORIAL / "people.csv", tmp_path / "docs" / "tutorial")
-    said = run(commands[0], tmp_path)
+    said = run(commands[0])
     assert "München" in said and (tmp_path / "cities.png").stat().st_size > 10_000
     # The other is run, with its servers, by tests/e2e/test_live.py.
     assert commands[1].startswith("shuffledp demo --folder ")
 
 
-def test_the_tutorials_commands_run_one_after_another(tmp_path: Path) -> None:
+def test_the_tutorials_commands_run_one_after_another(tmp_path: Path, run: Callable[[str], str]) -> None:
     shutil.copy(TUTORIAL / "people.csv", tmp_path)
-    said = {command: run(command, tmp_path) for command in in_tutorial()}
+    said = {command: run(command) for command in in_tutorial()}
     assert len(said) == 5
     assert all(text.strip() for text in said.values())
     assert (tmp_path / "cities.svg").exists() and (tmp_path / "ages.pdf").exists()
