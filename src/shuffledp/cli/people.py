@@ -1,4 +1,4 @@
-"""Whose rows a file's are, where a person may have several."""
+"""Whose rows a file's are, where a person may have several, and the groups that people belong to."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,3 +54,43 @@ class Rows:
     def gathered(self, domain: "Domain", checked: Any) -> Any:
         """What each person contributes, from a checked value a row."""
         return self.kept.gathered(domain, checked)
+
+
+def asked_groups(text: str | None, other: str | None) -> Any:
+    """The groups that the options name, one of them for everybody else; None if none is named.
+
+    >>> asked_groups("a, b", "rest").names()
+    ['a', 'b', 'rest']
+    """
+    from shuffledp.cli.domains import parse_names
+    from shuffledp.protocols.domains.categories import Names
+
+    if text is None:
+        if other is not None:
+            raise ParameterError("other_group", other, "needs a list of groups", "add --groups a,b,c")
+        return None
+    names = parse_names(text, "groups")
+    names = names if other is None or other in names else (*names, other)
+    if len(names) < 2:
+        problem = "must be two groups or more, or the path of a file with one name a line"
+        raise ParameterError("groups", text, problem, "write a,b,c, or name a group for all others (--other-group)")
+    return Names(names, other)
+
+
+def read_groups(file: Path, column: str | None, domain: "Domain") -> Any:
+    """The code of the group in every row; None where groups are not asked for.
+
+    Raises:
+        ParameterError: the plan asks for groups and no column has them, or the other way round.
+    """
+    from shuffledp.cli.domains import read_codes
+
+    groups = domain.group_list
+    if groups is None and column is None:
+        return None
+    if groups is None:
+        problem = "must be beside a public list of groups: which ones occur may itself be somebody's secret"
+        raise ParameterError("groups", None, problem, f"add --groups a,b,c beside --by {column}")
+    if column is None:
+        raise ParameterError("by", None, "must name the column of groups", "add --by COLUMN")
+    return read_codes(file, column, groups)

@@ -20,5 +20,8 @@ BinarySum: Family[BinarySumPlan] = Family.of(
     PoissonBits,
     Correlated,
     Pure,
-    variants={"at_most": "shuffledp.protocols.people.families:RepeatedCount"},
+    variants={
+        "at_most": "shuffledp.protocols.people.families:RepeatedCount",
+        "groups": "shuffledp.protocols.grouped.families:GroupedCountFamily",
+    },
 )

@@ -30,5 +30,8 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
         DomainParameter("high", way_out="add --high, the highest value there is"),
     ),
     comparisons={GAUSSIAN: _gaussian},
-    variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},
+    variants={
+        "at_most": "shuffledp.protocols.people.families:RepeatedSumFamily",
+        "groups": "shuffledp.protocols.grouped.families:GroupedSumFamily",
+    },
 )

@@ -27,5 +27,8 @@ Histogram: Family[HistogramPlan] = Family.of(
     domain=(CATEGORIES,),
     error=worst_number,
     error_name="error of the worst bin",
-    variants={"at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily"},
+    variants={
+        "at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily",
+        "groups": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
+    },
 )

@@ -20,7 +20,12 @@ _RANGE = (
 )
 _WEIGHT = DomainParameter("largest_weight", way_out="say how much one user may weigh at most")
 
-MeanFamily = DerivedFamily.by(Mean, "The mean of everybody's number, each between --low and --high.", *_RANGE)
+MeanFamily = DerivedFamily.by(
+    Mean,
+    "The mean of everybody's number, each between --low and --high.",
+    *_RANGE,
+    variants={"groups": "shuffledp.protocols.grouped.families:GroupedMeanFamily"},
+)
 MomentsFamily = DerivedFamily.by(
     Moments, "The mean and the variance of everybody's number, each between --low and --high.", *_RANGE
 )
