@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Domain
@@ -93,4 +93,11 @@ def read_groups(file: Path, column: str | None, domain: "Domain") -> Any:
         raise ParameterError("groups", None, problem, f"add --groups a,b,c beside --by {column}")
     if column is None:
         raise ParameterError("by", None, "must name the column of groups", "add --by COLUMN")
-    return read_codes(file, column, groups)
+    try:
+        return read_codes(file, column, groups)
+    except DataError as outside:
+        if outside.parameter != "values":
+            raise
+        problem = f"of {file.name} must be one of the {groups.size} groups"
+        way_out = "add it to --groups, or name a group for all others (--other-group NAME)"
+        raise DataError("by", outside.value, f"{column} {problem}", way_out) from None

@@ -17,8 +17,8 @@ class GroupsEstimate(NamedEstimate):
     """A number for every group, each in an interval; with probability `confidence` all intervals hold at once.
 
     `bounds` are the distances to the intervals' farther ends. `ends` are the noisy numbers that all is made of: how
-    many people, or parts of people, are at the low and at the high end of each group, every one within `ends_bound`
-    and with `ends_error` as its standard error.
+    many people, or parts of people, are at the low and at the high end of each group, every one within `ends_bound`;
+    where they are combined with weights, the standard error is at most `ends_error` times the weights' length.
     """
 
     intervals: tuple[tuple[float, float], ...]
@@ -67,6 +67,7 @@ def groups_estimate(
     value: Floats,
     intervals: tuple[Floats, Floats],
     standard_errors: Floats,
+    ends_error: float,
 ) -> GroupsEstimate:
     """A number for every group, made of this estimate of the ends.
 
@@ -77,6 +78,7 @@ def groups_estimate(
         value: the numbers.
         intervals: their lower and upper ends.
         standard_errors: of each number.
+        ends_error: of each end, where several are combined.
     """
     lower, upper = intervals
     bounds = np.maximum(value - lower, upper - value)
@@ -89,7 +91,7 @@ def groups_estimate(
         bounds=tuple(bounds.tolist()),
         intervals=tuple(zip(lower.tolist(), upper.tolist(), strict=True)),
         ends=tuple((float(low), float(high)) for low, high in ends),
-        ends_error=estimate.standard_error,
+        ends_error=ends_error,
         ends_bound=estimate.bound,
         **{note: getattr(estimate, note) for note in ("confidence", "dropped", "clipped", "simulated")},
     )

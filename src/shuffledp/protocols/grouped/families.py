@@ -9,7 +9,10 @@ GroupedCountFamily = DerivedFamily.by(
     GroupedCount, "How many people of each group of a public list, --groups, have the value 1.", GROUPS
 )
 GroupedRateFamily = DerivedFamily.by(
-    GroupedRate, "Which part of each group's people has the value 1, for groups of a public list, --groups.", GROUPS
+    GroupedRate,
+    "Which part of each group's people has the value 1, for groups of a public list, --groups.",
+    GROUPS,
+    variants=dict.fromkeys(("low", "high"), "shuffledp.protocols.grouped.families:GroupedMeanFamily"),
 )
 GroupedSumFamily = DerivedFamily.by(
     GroupedSum, "The sum of the numbers of each group's people, for groups of a public list, --groups.", GROUPS, *RANGE

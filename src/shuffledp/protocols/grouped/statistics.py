@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.categories import Integers, Names
 from shuffledp.protocols.domains.domain import Categories, Domain, Floats
@@ -15,6 +16,7 @@ from shuffledp.protocols.domains.grouped import ByGroup, GroupedBits, GroupedRea
 from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.family import DomainParameter, Family
 from shuffledp.protocols.fields import domain
+from shuffledp.protocols.grouped.difference import Difference, difference
 from shuffledp.protocols.grouped.ends import EndsShares
 from shuffledp.protocols.grouped.estimates import (
     GroupsEstimate,
@@ -67,7 +69,12 @@ class GroupedPlan(DerivedPlan):
         """The groups' numbers that this estimate of all ends says."""
         ends = np.asarray(estimate.value).reshape(-1, 2)
         value, intervals, errors = self._numbers(ends, estimate.standard_error, estimate.bound)
-        return groups_estimate(self.group_names, estimate, ends, value, intervals, errors)
+        combined = self._combined(estimate.standard_error)
+        return groups_estimate(self.group_names, estimate, ends, value, intervals, errors, combined)
+
+    def _combined(self, error: float) -> float:
+        """What counts as the error of each end where several are combined: its own, as their noises are independent."""
+        return error
 
     def true_value(self, values: ArrayLike) -> Floats:
         ends = np.asarray(self.sum_plan.true_value(values)).reshape(-1, 2)
@@ -94,6 +101,17 @@ class RatioPlan(GroupedPlan):
 
     error_bound = standard_error
 
+    def difference(self, estimate: GroupsEstimate, first: str, second: str) -> Difference:
+        """The mean of the second group less that of the first, for these people and for the population.
+
+        Args:
+            estimate: an answer of this plan.
+            first: the group that is compared with.
+            second: the group that is compared.
+        """
+        low, high = self.ends_of_range
+        return difference(estimate, first, second, low=low, high=high)
+
     def _moved(self, by: float) -> float:
         return self.standard_error
 
@@ -102,7 +120,7 @@ class RatioPlan(GroupedPlan):
         part, lower, upper = parts_at_the_high_end(ends[:, 0], ends[:, 1], bound)
         people = np.maximum(ends.sum(axis=1), 0.0)
         # The delta method: noise at the high end counts 1 - part, at the low end part.
-        spread = error * np.hypot(part, 1 - part)
+        spread = self._combined(error) * np.hypot(part, 1 - part)
         errors = np.minimum(1.0, np.divide(spread, people, out=np.ones_like(people), where=people > 0))
         value, least, most = (start + (end - start) * each for each in (part, lower, upper))
         return value, (least, most), (end - start) * errors
@@ -150,6 +168,12 @@ class GroupedCount(GroupedPlan):
     def error_bound(self) -> float:
         return float(self.sum_plan.error_bound)
 
+    def _combined(self, error: float) -> float:
+        # Decoys are thrown into all bins, so that noise in one is less in the others: for weights w the variance is
+        # m (|w|^2 - (sum w)^2 / bins), where that of one bin is m (1 - 1/bins). Independent bins have less.
+        bins = 2 * self.groups.size
+        return error * math.sqrt(bins / (bins - 1))
+
     def _moved(self, by: float) -> float:
         return by
 
@@ -157,6 +181,10 @@ class GroupedCount(GroupedPlan):
         ones = ends[:, 1]
         interval = np.maximum(ones - bound, np.minimum(ones, 0.0)), ones + bound
         return ones, interval, np.full(ones.size, error)
+
+    def reference(self) -> dict[str, float | None]:
+        found = self.sum_plan.reference()
+        return {name: found[name] for name in found if name.endswith("standard_error")}
 
     @property
     def question(self) -> str:
@@ -179,6 +207,7 @@ class GroupedRate(RatioPlan, GroupedCount):
 
     standard_error = RatioPlan.standard_error
     error_bound = RatioPlan.standard_error
+    reference = GroupedPlan.reference
     _moved = RatioPlan._moved
     _numbers = RatioPlan._numbers
 
@@ -240,6 +269,17 @@ class GroupedSum(GroupedPlan):
         reach = self._moved(bound)
         return sums, (sums - reach, sums + reach), np.full(sums.size, self.standard_error)
 
+    def reference(self) -> dict[str, float | None]:
+        """A trusted curator who adds noise to each group's sum: one person takes its number from one to another."""
+        largest, epsilon = max(abs(self.low), abs(self.high)), self.privacy.epsilon
+        apart = max(math.sqrt(2) * largest, self.high - self.low)
+        return {
+            "paper_standard_error": None,
+            "central_standard_error": gaussian_standard_deviation(self.privacy, apart),
+            "central_laplace_standard_error": math.sqrt(2) * 2 * largest / epsilon,
+            "local_standard_error": None,
+        }
+
     @property
     def question(self) -> str:
         among = f"among {self.users:,} users, each in [{self.low:g}, {self.high:g}]"
@@ -263,5 +303,6 @@ class GroupedMean(RatioPlan, GroupedSum):
 
     standard_error = RatioPlan.standard_error
     error_bound = RatioPlan.standard_error
+    reference = GroupedPlan.reference
     _moved = RatioPlan._moved
     _numbers = RatioPlan._numbers
