@@ -1,6 +1,6 @@
 """Whose rows a file's are, where a person may have several, and the groups that people belong to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Domain
     from shuffledp.protocols.people.rows import KeptRows
     from shuffledp.randomness import RandomBits
+    from shuffledp.tables.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,14 @@ class Rows:
     kept: "KeptRows"
 
     @classmethod
-    def of(cls, file: Path, column: str | None, at_most: int | None, bits: "RandomBits | None" = None) -> "Rows | None":
+    def of(
+        cls,
+        file: Path,
+        column: str | None,
+        at_most: int | None,
+        bits: "RandomBits | None" = None,
+        reading: "Reading | None" = None,
+    ) -> "Rows | None":
         """The rows by the column that says whose they are; None where every row is a person's only one.
 
         Args:
@@ -27,6 +35,7 @@ class Rows:
             column: the column that says whose a row is.
             at_most: how many rows of one person count.
             bits: where the choice among a person's rows comes from; the operating system's if left out.
+            reading: how the file is read; a row that is nobody's is refused whatever it says of missing values.
 
         Raises:
             ParameterError: a person may have several rows and no column says whose they are, or the other way round.
@@ -44,7 +53,8 @@ class Rows:
         from shuffledp.tables.texts import read_texts
 
         chosen = RandomBits.secure() if bits is None else bits
-        return cls(kept_rows(read_texts(file, column).where, at_most, bits=chosen))
+        whose = read_texts(file, column, reading=None if reading is None else reading.refusing())
+        return cls(kept_rows(whose.where, at_most, bits=chosen))
 
     @property
     def people(self) -> int:
@@ -74,27 +84,43 @@ def asked_groups(text: str | None, other: str | None) -> Any:
     if len(names) < 2:
         problem = "must be two groups or more, or the path of a file with one name a line"
         raise ParameterError("groups", text, problem, "write a,b,c, or name a group for all others (--other-group)")
-    return Names(names, other)
+    try:
+        return Names(names, other)
+    except ParameterError as wrong:
+        raise ParameterError("groups", wrong.value, wrong.problem, wrong.way_out) from None
 
 
-def read_groups(file: Path, column: str | None, domain: "Domain") -> Any:
+def check_groups(column: str | None, *, known: bool) -> None:
+    """Refuse a column of groups where no list says which there are."""
+    if column is not None and not known:
+        problem = "must be a public list beside --by: which groups occur may itself be somebody's secret"
+        raise ParameterError("groups", None, problem, f"add --groups a,b,c beside --by {column}")
+
+
+def read_groups(file: Path, column: str | None, domain: "Domain", reading: "Reading | None" = None) -> Any:
     """The code of the group in every row; None where groups are not asked for.
+
+    Args:
+        file: CSV, Parquet or .npy.
+        column: the column of groups.
+        domain: the plan's, which knows the groups.
+        reading: how the file is read. Whoever has no group is in the group of all others, or refused if there is none.
 
     Raises:
         ParameterError: the plan asks for groups and no column has them, or the other way round.
     """
     from shuffledp.cli.domains import read_codes
+    from shuffledp.tables.missing import Missing
 
     groups = domain.group_list
-    if groups is None and column is None:
-        return None
+    check_groups(column, known=groups is not None)
     if groups is None:
-        problem = "must be beside a public list of groups: which ones occur may itself be somebody's secret"
-        raise ParameterError("groups", None, problem, f"add --groups a,b,c beside --by {column}")
+        return None
     if column is None:
         raise ParameterError("by", None, "must name the column of groups", "add --by COLUMN")
+    own = None if reading is None else replace(reading, missing=Missing(None, tells=reading.missing.tells))
     try:
-        return read_codes(file, column, groups)
+        return read_codes(file, column, groups, own)
     except DataError as outside:
         if outside.parameter != "values":
             raise

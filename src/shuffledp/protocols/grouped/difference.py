@@ -54,13 +54,18 @@ class Difference:
 def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float = 0.0, high: float = 1.0) -> Difference:
     """The mean of the second group less that of the first, with two intervals.
 
-    Let p be the part at the high end among n people of a group, and e the error of an end (`ends_error`). For these
-    people: noise at the high end counts (1 - p)/n, at the low end p/n, so that the difference has a standard error of the root
-    of the sum over both groups of e^2 (p^2 + (1 - p)^2) / n^2; the interval takes the 95% point of a Laplace law, the
-    heaviest tail that the noise has. For the population: a value in [low, high] has a variance of at most p (1 - p)
-    times the squared range, equal for bits; deviations of both kinds are counted with their own 95% points, and one
-    more person is counted at either end of each group. Both are approximations, measured by simulation; the
-    estimate's bound is proved: all ends are within theirs at once, so that each mean lies in its interval.
+    Let p be the part at the high end among n people of a group, and e the error of an end (`ends_error`).
+
+    For these people: noise at the high end counts (1 - p)/n, at the low end p/n, so that the difference has a standard
+    error of at most the root of the sum, over both groups, of e^2 (p^2 + (1 - p)^2) / n^2; the interval takes the 95%
+    point of a Laplace law, the heaviest tail that the noise has.
+
+    For the population: a value in [low, high] has a variance of at most p (1 - p) times the squared range, equal for
+    bits; deviations of both kinds are counted with their own 95% points, and one more person is counted at either end
+    of each group.
+
+    Both are approximations, measured by simulation; the estimate's bound is proved: all ends are within theirs at
+    once, so that each mean lies in its interval.
 
     Args:
         estimate: means or rates of groups.

@@ -121,7 +121,7 @@ def present_groups(estimate: GroupsEstimate, what: str, title: str, truth: Any =
     listing = Listing(
         f"{what.capitalize()} by group", (Column("group", right=False, width=30), *map(Column, headings)), tuple(rows)
     )
-    figures: dict[str, Any] = {"groups": [dict(zip(columns, row, strict=True)) for row in _records(columns)]}
+    figures: dict[str, Any] = {"by_group": [dict(zip(columns, row, strict=True)) for row in _records(columns)]}
     told = f"all {len(rows)} intervals hold at once, with {estimate.confidence:.0%} confidence"
     facts = [("how far off", told)]
     if truth is not None:
