@@ -44,7 +44,7 @@ def histogram(
         str | None, typer.Option(help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES")
     ] = None,
     top: Annotated[int, typer.Option(help="Categories to print; all go into --csv and --json.", metavar="K")] = 20,
-    chart: Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")] = None,
+    chart: Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG, SVG or PDF.", metavar="FILE")] = None,
     table: Csv = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
@@ -76,7 +76,7 @@ def histogram(
     truth = plan.true_value(codes) if with_truth or seed is not None else None
     presented = plan.present(estimate, truth, View(top=top, names=candidates))
     if chart is not None:
-        draw(presented, chart)
+        draw(presented, chart, column)
     if table is not None:
         from shuffledp.tables.written import write_table
 

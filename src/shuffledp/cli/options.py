@@ -34,7 +34,7 @@ OptionalFile = Annotated[
     typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False),
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option(help="Draw a PNG or SVG.", metavar="FILE")]
+Picture = Annotated[Path | None, typer.Option(help="Draw a PNG, SVG or PDF.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
@@ -64,6 +64,10 @@ REQUEST: dict[str, tuple[Any, Any]] = {
     "noise": (Annotated[_NOISE, typer.Option("--noise", "--method", help="The noise of every batch.")], "auto"),
     "honest_fraction": (HonestFraction, 1.0),
     "max_messages": (MaxMessages, None),
+    "live": (
+        Annotated[bool, typer.Option("--live", help="Only what the live service takes: no liar can spoil it.")],
+        False,
+    ),
     "constants": (Annotated[_CONSTANTS, typer.Option(help="Exact noise, or the paper's own.")], "exact"),
 }
 """What every protocol may be asked for, with what it is if it is left out; `noise` is a counter's word for method."""

@@ -125,7 +125,7 @@ class DerivedPlan(RoundPlan):
         return {"sum_plan": self.sum_plan.twin(part)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DerivedFamily(Family[DerivedPlan]):
     """A statistic by every method of the sum that it is computed from."""
 
@@ -145,4 +145,4 @@ class DerivedFamily(Family[DerivedPlan]):
         found = {
             name: kind.of(each, **given) if isinstance(each, Plan) else each for name, each in chosen.considered.items()
         }
-        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found)
+        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found, chosen.more, chosen.limit)
