@@ -130,7 +130,7 @@ def histogram(
     given, explained = f"{values} {target}", f"{same} --method {plan.method}"
     if asked.file is not None:
         given = explained = f"--plan {asked.file}"
-    drawn = f"histogram {data_options(file, column)} {given} -o chart.png" if chart is None else None
+    drawn = f"histogram {data_options(file, column, asked.reading)} {given} -o chart.png" if chart is None else None
     next_steps([("draw it", drawn), ("why it is private", f"explain {explained}"), ("other methods", f"plan {same}")])
 
 

@@ -165,7 +165,7 @@ class Categories(Domain):
     @property
     @abstractmethod
     def text(self) -> str:
-        """The domain as it is typed after --domain; names with commas in them need a file instead."""
+        """The domain as it is typed after --domain; names with commas in them are quoted as in CSV."""
 
     @property
     def named(self) -> "Categories | None":
@@ -173,7 +173,7 @@ class Categories(Domain):
 
     @property
     def options(self) -> str:
-        # Names with commas in them, and long lists, can only be in a file.
+        # Names with line ends in them, and long lists, can only be in a file.
         typed = "NAMES.txt" if len(self.text) > _LONGEST_TYPED or not self.can_be_typed else self.text
         other = "" if self.other is None else f" --other {shlex.quote(self.other)}"
         return f"--domain {shlex.quote(typed)}{other}"
