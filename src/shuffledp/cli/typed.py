@@ -26,7 +26,8 @@ def own_columns(plan: "Plan") -> str:
     """How the columns of somebody's own file are named."""
     domain = plan.domain
     values = "--columns A,B,C" if domain.row.is_row else "--column C"
-    return values if domain.at_most is None else f"{values} --user U"
+    whose = "" if domain.most_rows is None else " --user U"
+    return values + whose + ("" if domain.group_list is None else " --by G")
 
 
 def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:
