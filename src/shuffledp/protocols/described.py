@@ -178,7 +178,7 @@ class DescribedPlan(Common, ABC):
         most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
         size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
         if mean == most:
-            return f"{most:,} messages {size}"
+            return f"1 message of {bits} {'bit' if bits == 1 else 'bits'}" if most == 1 else f"{most:,} messages {size}"
         return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
 
     @property
