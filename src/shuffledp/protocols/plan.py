@@ -84,7 +84,7 @@ class Plan(DescribedPlan):
         raise InfeasibleError("method", cls.protocol, "cannot be planned by itself", "ask its family")
 
     @classmethod
-    def least_error(cls, request: Request, *args: Any, **domain: Any) -> float:
+    def least_error(cls, request: Request, **domain: Any) -> float:
         """What no plan of this method for the request can be below, so that one that cannot win is not planned.
 
         It is the error by which the method's family compares plans, and must be proved: a choice rests on it. A method
