@@ -96,7 +96,7 @@ def main() -> None:
     print("北京:", counts["北京"])
     print({name: round(value) for name, value in counts.as_dict().items()})
 
-    job("6. How long do people stay, on average? One has a million minutes: the range is public, and he counts as 240.")
+    job("6. How long do people stay, on average? Some have a million minutes: they count as 240.")
     print(shuffledp.mean(minutes, low=0, high=240, clip=True, **PRIVATE), "minutes")
 
     job("7. The median age. Ages beyond 110 are brought to it.")
@@ -104,7 +104,7 @@ def main() -> None:
 
     job("8. Which cities are frequent, if nobody can list them?")
     cities = shuffledp.heavy_hitters(
-        frame, "city", missing="default=unknown", top=3, length=12, epsilon=4, delta=1e-6, seed=1
+        frame, "city", missing="default=unknown", top=3, length=16, epsilon=4, delta=1e-6, seed=1
     )
     print(cities)
     print(f"a city of {cities.plan.surely_found:,.0f} people or more is found in 95% of runs")
