@@ -75,7 +75,7 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
         show(*presented.listings)
         # What has names or ranks is shown above; of a single number there is nothing but this.
         said = [("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")]
-        rows += [("users so far", f"{newest['time']:,}"), *(presented.facts if presented.listings else said)]
+        rows += [("counted", _counted(plan, newest["time"])), *(presented.facts if presented.listings else said)]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("batches read", f"{newest.get('released_batches', 0):,}"),
@@ -83,6 +83,15 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
         ("void", f"{void:,} batches were spoiled and count for nothing" if void else None),
     ]
     show(facts("The estimate", rows))
+
+
+def _counted(plan: "Plan", time: int) -> str:
+    """How many are in the estimate, and how many never will be."""
+    words = f"the first {time:,} of {plan.users:,} users"
+    if plan.uncounted == 0:
+        return words if time < plan.users else f"all {plan.users:,} users"
+    left = f"the last {plan.uncounted:,} are in no batch that fills"
+    return f"{words}; {left}" if time < plan.users - plan.uncounted else f"{words}, all that will be: {left}"
 
 
 def _presented(plan: "Plan", newest: dict[str, Any]) -> "Presentation":

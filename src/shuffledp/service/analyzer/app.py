@@ -77,6 +77,7 @@ def _estimate(task: Task, release: Release | None, progress: Progress) -> dict[s
         "task_id": task.id,
         **known,
         "users": task.plan.users,
+        "uncounted": task.plan.uncounted,
         "epsilon": task.plan.privacy.epsilon,
         "delta": task.plan.privacy.delta,
         "released_batches": progress.batches_read,
