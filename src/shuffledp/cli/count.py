@@ -14,7 +14,7 @@ from shuffledp.cli.typed import own_columns, target_options
 
 _MOST_NAMED = 10
 _COUNTER = (
-    *("values", "dimension", "radius", "categories", "domain", "other"),
+    *("values", "dimension", "radius", "categories", "domain", "other", "at_most"),
     *("shufflers", "confidence", "estimator", "bound"),
 )
 

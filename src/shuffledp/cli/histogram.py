@@ -34,7 +34,7 @@ Csv = Annotated[Path | None, typer.Option("--csv", help="All estimates as .csv o
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
-@options.takes_plan("histogram", domain=("domain", "categories", "other"), without=("users", "noise"))
+@options.takes_plan("histogram", domain=("domain", "categories", "other", "at_most"), without=("users", "noise"))
 def histogram(
     asked: Asked,
     file: options.File,
@@ -66,7 +66,7 @@ def histogram(
         asked.target(users=1)
         asked = asked.with_data_as_domain(file, column, public=domain_is_public)
     with working("choosing a method", shown=not as_json):
-        plan, codes, _ = asked.with_file(file, column)
+        plan, codes, _ = asked.with_file(file, column, bits=bits)
     categories: Any = plan.domain.named
     candidates = looked_up(names, categories)
     messages = round(plan.users * plan.mean_messages(codes))

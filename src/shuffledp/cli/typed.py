@@ -22,7 +22,9 @@ def data_options(file: Path, column: str | None) -> str:
 
 def own_columns(plan: "Plan") -> str:
     """How the columns of somebody's own file are named."""
-    return "--columns A,B,C" if plan.domain.is_row else "--column C"
+    domain = plan.domain
+    values = "--columns A,B,C" if domain.row.is_row else "--column C"
+    return values if domain.at_most is None else f"{values} --user U"
 
 
 def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:

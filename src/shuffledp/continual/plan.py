@@ -16,7 +16,8 @@ from shuffledp.continual.request import CountRequest, Estimator
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
+from shuffledp.protocols.domains.kinds import domain_from
+from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.protocols.fields import Constants, alike
 from shuffledp.protocols.plan import SCHEMA
 from shuffledp.protocols.presentation import Listing, listed

@@ -20,8 +20,8 @@ def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
 
     The tree and the one shuffler have the plan's kind of noise and count on the same part of the users; the curator is
     trusted, so it takes the best that is known. None stands for what is not computed: of vectors all but the curator's;
-    of categories the tree, the paper and the local model; of numbers the paper, which has no constants for them; and
-    the tree where coins are dealt out to users who are not all counted on.
+    of categories the tree, the paper and the local model; of numbers and of several rows the paper, which has no
+    constants for them; and the tree where coins are dealt out to users who are not all counted on.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.continual.plan import CounterPlan

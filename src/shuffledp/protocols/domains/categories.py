@@ -114,6 +114,12 @@ class Names(Categories):
         refuse_first(array, outside, problem, way_out)
         return codes
 
+    def lists(self, value: Any) -> bool:
+        return value in self.listed
+
+    def including(self, name: str) -> "Names":
+        return self if name in self.listed else Names((*self.listed, name), self.other)
+
     def name(self, code: int) -> str:
         return str(self.listed[code])
 
