@@ -136,7 +136,7 @@ def test_the_cost_is_said_before_anything_is_written(run, plans, keys: Path, tmp
     opened = ["ledger", "open", tmp_path / "ledger.json", "--population", "people"]
     assert run(*opened, "--epsilon", "0.001", "--delta", "1e-9")[0] == 0
     code, out, err = run(*create, "--ledger", tmp_path / "ledger.json")
-    assert code == 2 and "people" in err and not (tmp_path / "task.json").exists()
+    assert code == 2 and "budget must have" in err and not (tmp_path / "task.json").exists()
     for said in ("What it will cost", "a report", "all reports", "devices' CPU", "a shuffler stores"):
         assert said in out, said
     code, out, _ = run(*create)

@@ -68,8 +68,11 @@ def _history(calls: Any, path: str) -> list[dict[str, Any]]:
 def _tell(task: "Task", newest: dict[str, Any]) -> None:
     plan, dropped, void = task.plan, newest.get("dropped"), newest.get("void")
     rows: list[tuple[str, str | None]] = [("task", task.id[:12]), ("asked", plan.question)]
+    opening = newest.get("opening")
+    under_way = None if opening is None else f"opening batch {opening['batch']:,} of {opening['of']:,}"
     if newest.get("estimate") is None:
-        rows.append(("estimate", "none yet: no batch is full. A batch is never released before it is."))
+        empty = "no batch is full. A batch is never released before it is."
+        rows.append(("estimate", f"none yet: {under_way or empty}"))
     else:
         presented = _presented(plan, newest)
         show(*presented.listings)
@@ -79,6 +82,7 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("batches read", f"{newest.get('released_batches', 0):,}"),
+        ("under way", None if newest.get("estimate") is None else under_way),
         ("dropped", f"{dropped:,} malformed messages; the estimate is of the others" if dropped else None),
         ("void", f"{void:,} batches were spoiled and count for nothing" if void else None),
     ]
