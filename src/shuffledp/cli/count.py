@@ -57,7 +57,7 @@ def count(
         write_table(out, _columns(plan, times, estimates_at(estimates, times)))
     truth = RunningTruth.of(estimates, values) if with_truth else None
     if picture is not None:
-        _draw(plan, estimates, closing, truth and truth.at_closing, columns, picture)
+        _draw(plan, estimates, closing, truth and truth.at_closing, columns, picture, column)
     last, batches = estimates.at(estimates.users), estimates.batches
     if as_json:
         print_json(
@@ -147,7 +147,9 @@ def _columns(plan: Any, times: Any, estimates: Any) -> dict[str, Any]:
     return {"time": times, **columns, "bound": np.full(times.size, bound)}
 
 
-def _draw(plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | None, picture: Path) -> None:
+def _draw(
+    plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | None, picture: Path, column: str | None
+) -> None:
     """The estimates when slots closed, and the truth if there is one."""
     from shuffledp.pictures.running import MOST_LINES, draw_running_count
     from shuffledp.simulation.running_truth import estimates_at
@@ -174,6 +176,7 @@ def _draw(plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | No
         boundaries=ends[ends <= estimates.users],
         what="users" if domain.coordinates > 1 and not domain.is_row else domain.total,
         names=names,
+        column=column,
     )
 
 

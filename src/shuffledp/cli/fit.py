@@ -70,7 +70,7 @@ def fit(
     seed: options.Seed = None,
     out: Out = None,
     report: Annotated[
-        Path | None, typer.Option(help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
+        Path | None, typer.Option(help="A learning curve: .html with all facts, .png, .svg or .pdf.", metavar="FILE")
     ] = None,
     reading: Any = None,
     as_json: options.AsJson = False,

@@ -34,7 +34,7 @@ OptionalFile = Annotated[
     typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False),
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option(help="Draw a PNG or SVG.", metavar="FILE")]
+Picture = Annotated[Path | None, typer.Option(help="Draw a PNG, SVG or PDF.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
@@ -64,6 +64,10 @@ REQUEST: dict[str, tuple[Any, Any]] = {
     "noise": (Annotated[_NOISE, typer.Option("--noise", "--method", help="The noise of every batch.")], "auto"),
     "honest_fraction": (HonestFraction, 1.0),
     "max_messages": (MaxMessages, None),
+    "live": (
+        Annotated[bool, typer.Option("--live", help="Only what the live service takes: no liar can spoil it.")],
+        False,
+    ),
     "constants": (Annotated[_CONSTANTS, typer.Option(help="Exact noise, or the paper's own.")], "exact"),
 }
 """What every protocol may be asked for, with what it is if it is left out; `noise` is a counter's word for method."""
@@ -82,6 +86,8 @@ DOMAIN: dict[str, Any] = {
     "categories": _option("Categories: how many, numbered from 0.", "N", int),
     "other": _option("The category of all values outside a list of names.", "NAME"),
     "at_most": _option("Repeat users: how many rows of one person count; goes with --user.", "M", int),
+    "groups": _option("By group: the public list of groups, a,b,c or a file; goes with --by.", "NAMES"),
+    "other_group": _option("By group: the group of everybody who is in none of the list.", "NAME"),
     "steps": _option("ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _option("ranges: children of a node; 2 is dyadic.", "R", int),
     "low": _option("The smallest value of sums and means.", "A", float),
@@ -160,6 +166,7 @@ def reads_file(command: Callable[..., None]) -> Callable[..., None]:
 
 WHOSE: dict[str, tuple[str, Any]] = {
     "user": ("at_most", _option("Repeat users: the file's column that says whose a row is.", "C")),
+    "by": ("groups", _option("By group: the file's column of groups, which stay private.", "C")),
 }
 """Columns of a file beside its values, for commands that read one: the option that each goes with, and its own."""
 

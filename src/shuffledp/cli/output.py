@@ -135,15 +135,21 @@ def show(*renderables: Any) -> None:
         console.print(_rendered(renderable) if isinstance(renderable, Listing) else renderable)
 
 
-def draw(presented: "Presentation", picture: Path) -> None:
-    """Draw an answer's chart; one number has none."""
+def draw(presented: "Presentation", picture: Path, column: str | None = None) -> None:
+    """Draw an answer's chart; one number has none.
+
+    Args:
+        presented: the answer.
+        picture: where to.
+        column: what the values are, written beside the axis.
+    """
     from shuffledp.pictures.bars import draw_bars
     from shuffledp.pictures.distribution import draw_distribution
 
     if presented.chart is None:
         raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
     drawn: Any = {"bars": draw_bars, "distribution": draw_distribution}[presented.chart.kind]
-    drawn(picture, **presented.chart.data)
+    drawn(picture, **presented.chart.data, column=column)
 
 
 def check_files(**files: Path | None) -> None:

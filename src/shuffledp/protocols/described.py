@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import written
+from shuffledp.protocols.notebook import answer_html, plan_html
 from shuffledp.protocols.presentation import (
     Listing,
     Presentation,
@@ -44,6 +45,8 @@ class DescribedPlan(Common, ABC):
     """Whether delta is 0."""
     keeps_zero: ClassVar[bool] = False
     """Whether a true 0 is always answered with 0."""
+    trades_messages: ClassVar[bool] = False
+    """Whether a limit of messages changes what is planned: fewer of them for a larger error."""
     can_be_voided: ClassVar[bool] = False
     """Whether one client that lies, or one lost message, makes a batch say nothing."""
     uncounted: ClassVar[int] = 0
@@ -142,10 +145,19 @@ class DescribedPlan(Common, ABC):
         """What one client that does not follow the protocol can do to the estimate: a clause after "it"."""
 
     @property
+    def can_be_spoiled(self) -> bool:
+        """Whether one client that lies decides the answer of all: the live service takes no such plan unasked."""
+        return self.influence is None or self.can_be_voided
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What an operator must ask for against advice: that one client can spoil the answer of all, for one."""
-        can_spoil = self.influence is None or self.can_be_voided
-        return (f"One client that lies {self.lying_client}.",) if can_spoil else ()
+        return (f"One client that lies {self.lying_client}.",) if self.can_be_spoiled else ()
+
+    @property
+    def spoiled(self) -> str:
+        """Why the live service refuses a plan that can be spoiled, as a clause after its method's name."""
+        return f"must not let one client spoil it for everybody ({' '.join(self.warnings).rstrip('.')})"
 
     @property
     def unchecked_claims(self) -> tuple[str, ...]:
@@ -248,3 +260,20 @@ class DescribedPlan(Common, ABC):
         ]
         heading = ("who adds it", "standard error")
         return beside_others("Noise beside three references", heading, self.standard_error, rows)
+
+    def answer_html(self, estimate: Any) -> str:
+        """An answer of this plan as a notebook shows it.
+
+        Args:
+            estimate: what the plan answered.
+        """
+        return answer_html(self, estimate)
+
+    def _repr_html_(self) -> str:
+        """The plan as a notebook shows it: a table, and its error beside others'."""
+        return plan_html(self)
+
+    def __str__(self) -> str:
+        """The plan in a sentence; `repr` has every number that decides it."""
+        target = f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}"
+        return f"{self.question} by {self.method}: {target}, standard error {self.standard_error:.3g}{self.unit}"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from shuffledp.protocols.derived import DerivedFamily
-from shuffledp.protocols.family import AT_MOST, DomainParameter, Family
+from shuffledp.protocols.family import AT_MOST, DomainParameter, Family, few_a_user
 from shuffledp.protocols.people.count_bits import RepeatedCountBits
 from shuffledp.protocols.people.count_shares import RepeatedCountShares
 from shuffledp.protocols.people.sum import RepeatedSumPlan
@@ -14,11 +14,16 @@ RepeatedCount: Family[Any] = Family.of(
     RepeatedCountBits,
     RepeatedCountShares,
     domain=(AT_MOST,),
+    few_messages=few_a_user,
 )
 RepeatedSumFamily = DerivedFamily.by(
     RepeatedSumPlan,
     "The sum over all rows, where a person has several and at most --at-most of them count.",
-    DomainParameter("low", way_out="add --low, the lowest value of a row"),
-    DomainParameter("high", way_out="add --high, the highest value of a row"),
+    DomainParameter(
+        "low", way_out="add --low, the lowest value of a row", meaning="the lowest value that a row may have."
+    ),
+    DomainParameter(
+        "high", way_out="add --high, the highest value of a row", meaning="the highest value that a row may have."
+    ),
     AT_MOST,
 )
