@@ -34,7 +34,11 @@ Csv = Annotated[Path | None, typer.Option("--csv", help="All estimates as .csv o
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
-@options.takes_plan("histogram", domain=("domain", "categories", "other", "at_most"), without=("users", "noise"))
+@options.takes_plan(
+    "histogram",
+    domain=("domain", "categories", "other", "at_most", "groups", "other_group"),
+    without=("users", "noise"),
+)
 def histogram(
     asked: Asked,
     file: options.File,
@@ -126,7 +130,7 @@ def histogram(
     given, explained = f"{values} {target}", f"{same} --method {plan.method}"
     if asked.file is not None:
         given = explained = f"--plan {asked.file}"
-    drawn = f"histogram {data_options(file, column)} {given} -o chart.png" if chart is None else None
+    drawn = f"histogram {data_options(file, column, asked.reading)} {given} -o chart.png" if chart is None else None
     next_steps([("draw it", drawn), ("why it is private", f"explain {explained}"), ("other methods", f"plan {same}")])
 
 

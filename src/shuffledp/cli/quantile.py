@@ -77,6 +77,6 @@ def quantile(
     show(facts(f"Private quantiles: ranges by {plan.method}", rows), *presented.listings)
     limit = asked.request["max_messages"]
     same = f"{plan.options} {target_options(plan.privacy)}" + ("" if limit is None else f" --max-messages {limit}")
-    see = f"quantile {data_options(file, column)} {same} -o cdf.png" if out is None else None
+    see = f"quantile {data_options(file, column, asked.reading)} {same} -o cdf.png" if out is None else None
     keep = f"plan ranges --users {plan.users} {same} -o plan.json"
     next_steps([("see the distribution", see), ("keep the plan", keep)])

@@ -131,11 +131,16 @@ class DerivedFamily(Family[DerivedPlan]):
 
     @classmethod
     def by(
-        cls, kind: type[DerivedPlan], summary: str, *domain: DomainParameter, error_name: str = "standard error"
+        cls,
+        kind: type[DerivedPlan],
+        summary: str,
+        *domain: DomainParameter,
+        error_name: str = "standard error",
+        variants: Mapping[str, str] = MappingProxyType({}),
     ) -> "DerivedFamily":
         """The family of one statistic."""
         methods = MappingProxyType(dict.fromkeys(kind.summed.methods, kind))
-        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name)
+        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name, variants=variants)
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[DerivedPlan]:
         """The statistic from the best sum, and what became of the others."""

@@ -16,7 +16,7 @@ from shuffledp.tables.missing import Missing
 from shuffledp.tables.table import OpenTable
 
 STANDARD_INPUT = Path("-")
-_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
+_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npy")
 _DATABASE = ".duckdb"
 
 
@@ -43,15 +43,19 @@ class Reading:
             object.__setattr__(self, "delimiter", parse_delimiter(self.delimiter))
 
     @property
-    def options(self) -> str:
-        """The options of the command line that read a table in this way; empty where all is left to the file."""
-        tab = {"\t": r"\t"}
+    def said(self) -> dict[str, str]:
+        """What is not left to the file, by the names of its options, as it is typed."""
         typed = {
-            "delimiter": self.delimiter and tab.get(self.delimiter, self.delimiter),
+            "delimiter": r"\t" if self.delimiter == "\t" else self.delimiter,
             "sql": self.sql,
             "missing": self.missing.rule and self.missing.typed,
         }
-        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in typed.items() if value is not None)
+        return {name: value for name, value in typed.items() if value is not None}
+
+    @property
+    def options(self) -> str:
+        """The options of the command line that read a table in this way; empty where all is left to the file."""
+        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in self.said.items())
 
     def open(self, path: Path) -> OpenTable:
         """Open a table; - is standard input, which holds CSV.
@@ -77,7 +81,7 @@ class Reading:
             from shuffledp.tables.npy_table import NpyTable
 
             return NpyTable(path)
-        has_pyarrow = _is_installed("pyarrow")
+        has_pyarrow = is_installed("pyarrow")
         if name.endswith(".parquet"):
             if not has_pyarrow:
                 raise no_extra("file", str(path), "pyarrow", "tables", "save it as CSV")
@@ -139,7 +143,7 @@ def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
         raise DataError("file", str(path), "must not be empty", "write a row for each user")
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
     """Whether a package can be imported; one that was blocked cannot."""
     if package in sys.modules:
         return sys.modules[package] is not None
