@@ -12,6 +12,7 @@ from shuffledp.accounting.responses import ShuffledResponsePair
 from shuffledp.accounting.split_coins import SplitCoinsPair
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.protocols.histogram import collision_bounds
 
 DOMAINS: dict[str, dict[str, Any]] = {
     "binary-sum": {},
@@ -95,3 +96,9 @@ def test_the_curve_of_others_who_all_have_a_zero_is_rounded_down(honest: int, li
     assert 0 < pair.delta_below(epsilon) <= pair.delta_for(0, epsilon) <= pair.delta(epsilon)
     assert pair.delta_below(epsilon) >= pair.delta_for(0, epsilon) * (1 - 1e-6)
     assert pair.meets(epsilon, pair.delta(epsilon)) and not pair.meets(epsilon, 0.9 * pair.delta(epsilon))
+
+
+@pytest.mark.parametrize("thrown", [(10_000, 0.427, 0.01, 430, 0.01, 5e-5), (20_000, 0.3, 0.02, 60_000, 0.002, 1e-3)])
+def test_moments_bound_what_tails_bound(thrown: tuple[int, float, float, int, float, float]) -> None:
+    exact = collision_bounds.thrown_bound(*thrown)
+    assert exact <= collision_bounds._chernoff_bound(*thrown) <= 1.3 * exact
