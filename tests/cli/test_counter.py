@@ -214,7 +214,7 @@ def test_every_kind_from_the_plan_to_the_picture(run, tmp_path, kind: str) -> No
     assert 0 < planned["reference"]["central_error_bound"] <= planned["error_bound"]
     known = {name for name, bound in planned["reference"].items() if bound is not None}
     several = kind in ("vectors", "categories")
-    assert ("paper_error_bound" in known, "local_error_bound" in known) == (not several, not several)
+    assert ("paper_error_bound" in known, "local_error_bound" in known) == (kind == "bits", not several)
     counted = ["count", "--synthetic", "--fast", "--seed", "1", "--with-truth"]
     for every in ([], ["--every"]):
         table, picture = tmp_path / "t.csv", tmp_path / "p.png"
@@ -306,12 +306,12 @@ def test_an_option_of_another_kind_is_refused(run, words, parameter: str) -> Non
     ("kind", "lines", "words", "says"),
     [
         ("reals", ["x", "0.5", "1.5"], [], "1.5 in row 2"),
-        ("reals", ["x", "0.5", "nan"], [], "row 2"),
+        ("reals", ["x", "0.5", "nan"], [], "--missing"),
         ("reals", ["x", "0.5"], ["--columns", "x"], "columns"),
         ("categories", ["x", "0", "11", "12"], [], "12 in row 3"),
         ("categories", ["x", "0.5"], [], "0.5 in row 1"),
         ("vectors", ["a,b,c", "1,1,1", "2,2,2"], [], "length 3.4641 in row 2"),
-        ("vectors", ["a,b,c", "1,1,1", "1,nan,1"], [], "row 2"),
+        ("vectors", ["a,b,c", "1,1,1", "1,nan,1"], [], "--missing"),
         ("vectors", ["a,b,c", "1,1,1"], ["--columns", "a,b"], "3 columns"),
         ("vectors", ["a,b,c", "1,1,1"], ["--column", "a"], "--columns"),
     ],

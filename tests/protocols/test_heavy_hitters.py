@@ -262,7 +262,7 @@ def test_all_strings_that_there_are_may_be_kept_and_no_more_asked_for() -> None:
     asked: dict[str, Any] = {"length": 2, "alphabet": b"abc"}
     assert _search(6_000, top=2, keep=65, **asked).groups == 1
     assert _search(6_000, top=100, **asked).keep >= 100
-    with pytest.raises(ParameterError, match="^top must be at most the 128 strings"):
+    with pytest.raises(ParameterError, match="top must be at most the 128 strings"):
         _search(6_000, top=200, **asked)
 
 

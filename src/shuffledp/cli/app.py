@@ -9,6 +9,7 @@ from shuffledp.cli.audit import audit
 from shuffledp.cli.compare import compare
 from shuffledp.cli.count import count
 from shuffledp.cli.demo import demo
+from shuffledp.cli.difference import difference
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
 from shuffledp.cli.experiment import experiment_app
@@ -46,8 +47,8 @@ groups = {"plan": plan_app, "ledger": ledger_app, "experiment": experiment_app, 
 for name, group in groups.items():
     app.add_typer(group, name=name)
 for command in (
-    *(demo, simulate, histogram, count, fit, quantile, heavy_hitters, explain, protocols, compare, audit, amplify),
-    *(keys, report, estimate, doctor),
+    *(demo, simulate, histogram, count, fit, quantile, heavy_hitters, difference, explain, protocols),
+    *(compare, audit, amplify, keys, report, estimate, doctor),
 ):
     takes_every_family = command in (simulate, explain, protocols, audit)
     app.command(command.__name__.replace("_", "-"), cls=OpenCommand if takes_every_family else None)(command)

@@ -14,9 +14,15 @@ if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
+    from shuffledp.randomness import RandomBits
+    from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
-_TYPED_AS = {"categories": ("domain", "categories", "other"), "domain": ("domain", "steps")}
+_TYPED_AS = {
+    "categories": ("domain", "categories", "other"),
+    "domain": ("domain", "steps"),
+    "groups": ("groups", "other_group"),
+}
 
 
 def target(users: int | None, epsilon: float | None, delta: float | None) -> tuple[int, Privacy]:
@@ -32,6 +38,7 @@ def names_of_options(family: "Family[Any]") -> tuple[str, ...]:
     parameters = [parameter.name for parameter in family.domain]
     # Where categories are named by --domain, nothing else is.
     told = [name for name in parameters if not (name == "domain" and "categories" in parameters)]
+    told += [name for name in family.variants if name not in told]
     return tuple(dict.fromkeys(option for name in told for option in _TYPED_AS.get(name, (name,))))
 
 
@@ -46,6 +53,8 @@ class Asked:
         typed: the options that say which values there are, as they were typed; without those that were left out.
         fixed: whether a plan must be of this very family.
         categories: a list of categories that stands for typed options.
+        reading: how a file is read, and what people without a value report; None where no file is.
+        whose: columns of a file that say whose a row is, by the names of their options.
     """
 
     file: Path | None
@@ -54,6 +63,8 @@ class Asked:
     typed: Mapping[str, Any] = field(default_factory=dict)
     fixed: bool = False
     categories: "Categories | None" = None
+    reading: "Reading | None" = None
+    whose: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> str:
@@ -69,7 +80,7 @@ class Asked:
         if family is None:
             problem = f"must be one of {', '.join(PROTOCOLS)}"
             raise ParameterError("protocol", self.protocol, problem, "choose one of them")
-        return family
+        return family.for_what(self.typed)
 
     @cached_property
     def loaded(self) -> "Plan | None":
@@ -87,7 +98,9 @@ class Asked:
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
         from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
+        from shuffledp.cli.people import asked_groups
         from shuffledp.protocols.domains.categories import as_categories
+        from shuffledp.protocols.domains.public_values import with_missing
 
         known = names_of_options(self.family)
         for name, value in self.typed.items():
@@ -95,16 +108,21 @@ class Asked:
                 way_out = "leave it out, or choose another protocol"
                 raise ParameterError(name, value, f"is not an option of {self.protocol}", way_out)
         found = dict(self.typed)
+        if "groups" in known:
+            groups = asked_groups(found.pop("groups", None), found.pop("other_group", None))
+            found |= {} if groups is None else {"groups": groups}
         if "other" in known:
             asked = asked_categories(*(found.pop(name, None) for name in _TYPED_AS["categories"]))
             categories = asked if self.categories is None else self.categories
             if categories is not None:
                 found["categories"] = categories
+                if self.reading is not None and self.reading.missing.rule == "other":
+                    found["categories"] = with_missing(as_categories(categories), self.reading.missing)
             elif any(each.name == "categories" and each.way_out for each in self.family.domain):
                 way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
                 raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
             if "against" in found:
-                found["against"] = probabilities_in(Path(found["against"]), as_categories(categories))
+                found["against"] = probabilities_in(Path(found["against"]), as_categories(found.get("categories")))
         elif "domain" in known:
             found["domain"] = asked_axes(found.get("domain"), found.pop("steps", None))
         return found
@@ -112,8 +130,11 @@ class Asked:
     @property
     def values(self) -> str:
         """The options that say which values there are, as they can be typed again."""
-        words = (f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items())
-        return " ".join(words)
+        typed = {name: f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items()}
+        if "domain" in typed and self.reading is not None and self.reading.missing.rule == "other":
+            # One more category than was typed may be there, for people without a value.
+            typed = {"domain": self.domain["categories"].options, **typed | {"domain": "", "other": ""}}
+        return " ".join(filter(None, typed.values()))
 
     def with_data_as_domain(self, file: Path, column: str | None, *, public: bool) -> "Asked":
         """The same, where the domain is said to be what occurs in the file itself: it is read, if that is no secret."""
@@ -122,11 +143,17 @@ class Asked:
         domain = self.typed.get("domain")
         if domain is None or not is_from_data(domain, file):
             return self
-        found = occurring(file, column, domain, self.typed.get("other"), public=public)
+        found = occurring(file, column, domain, self.typed.get("other"), public=public, reading=self.reading)
         return replace(self, typed={}, categories=found)
 
     def with_file(
-        self, file: Path, column: str | None, columns: str | None = None, *, clip: bool = False
+        self,
+        file: Path,
+        column: str | None,
+        columns: str | None = None,
+        *,
+        clip: bool = False,
+        bits: "RandomBits | None" = None,
     ) -> "tuple[Plan, Any, int]":
         """The plan, the values of a file as the plan takes them, and how many had to be brought into its domain.
 
@@ -135,34 +162,57 @@ class Asked:
             column: the file's only column that is read.
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
+            bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
         from shuffledp.cli.domains import read_values, refuse_data
+        from shuffledp.cli.people import Rows, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
+        from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
 
         known: dict[str, Any] = {}
         if self.loaded is not None:
-            domain = self.loaded.domain
+            domain = self.loaded.domain.row
             named, in_rows, reads = domain.named, domain.is_row, domain.reads
+            if named is not None and self.reading is not None:
+                with_missing(named, self.reading.missing, grows=False)
         else:
+            check_groups(self.whose.get("by"), known="groups" in self.typed)
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
             in_rows = "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
             reads = self.family.reads
-        values = read_values(file, column, columns, named=named, in_rows=in_rows, words=reads == "words")
+        if self.reading is not None:
+            check_public(self.reading.missing, named, words=reads == "words")
+        values = read_values(
+            file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
+        )
+        at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
+        rows = Rows.of(file, self.whose.get("user"), at_most, bits, reading=self.reading)
         users = self.request.get("users")
-        more = {"users": len(values) if users is None else users}
+        more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
         if in_rows and "domain" not in known:
             more["dimension"] = known.get("dimension", values.shape[1])
         plan = self.plan(**more)
+        people = len(values) if rows is None else rows.people
         try:
-            plan.check_reports(len(values))
+            plan.check_reports(people)
         except ShuffleDPError:
-            way_out = "make a plan for as many users as the file has rows"
-            raise ParameterError("rows", len(values), f"must be the plan's {plan.users} users", way_out) from None
+            what = "rows" if rows is None else "people"
+            way_out = f"make a plan for as many users as the file has {what}"
+            raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
+        if self.reading is not None and named is None and reads != "words":
+            check_public_number(self.reading.missing, plan.domain)
         # Codes of categories were made while the file was read; nothing can be outside of them.
-        own, clipped = plan.domain.clip_own_values(values) if clip and named is None else (values, 0)
-        return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
+        one = plan.domain.row
+        groups = read_groups(file, self.whose.get("by"), plan.domain, self.reading)
+        own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
+        if rows is None and groups is None:
+            return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
+        checked = one.check_values(own if named is not None else one.encode(own))
+        if rows is not None:
+            checked = rows.gathered(plan.domain, checked)
+        return plan, plan.check_values(checked if groups is None else plan.domain.with_groups(groups, checked)), clipped
 
     def with_data(
         self,
@@ -175,18 +225,25 @@ class Asked:
         clip: bool,
     ) -> "tuple[Plan, Any, int]":
         """As `with_file`, or with made-up values where there is no file; neither and both are refused."""
+        from shuffledp.randomness import RandomBits
         from shuffledp.simulation.environments.synthetic import synthetic_values
 
         if synthetic == (file is not None):
             way_out = "name a CSV, Parquet or .npy file, or make data up"
             raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
         if file is not None:
-            return self.with_file(file, column, columns, clip=clip)
-        for name, value in (("column", column), ("columns", columns)):
+            chosen = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
+            return self.with_file(file, column, columns, clip=clip, bits=chosen)
+        for name, value in (("column", column), ("columns", columns), *self.whose.items(), *self.said_of_files):
             if value is not None:
                 raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
         plan = self.plan()
         return plan, plan.check_values(synthetic_values(plan, seed=seed)), 0
+
+    @property
+    def said_of_files(self) -> list[tuple[str, str]]:
+        """The options that say how a file is read, each with its value."""
+        return [] if self.reading is None else list(self.reading.said.items())
 
     def _known(self) -> dict[str, Any]:
         """What is said about the users' values; the dimension may be left to a file."""

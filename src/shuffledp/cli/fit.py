@@ -45,6 +45,7 @@ Interactive = Annotated[bool, typer.Option("--interactive", help="People may be 
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
 
 
+@options.reads_file
 def fit(
     context: typer.Context,
     file: options.File,
@@ -69,8 +70,9 @@ def fit(
     seed: options.Seed = None,
     out: Out = None,
     report: Annotated[
-        Path | None, typer.Option(help="A learning curve: .html with all facts, .png or .svg.", metavar="FILE")
+        Path | None, typer.Option(help="A learning curve: .html with all facts, .png, .svg or .pdf.", metavar="FILE")
     ] = None,
+    reading: Any = None,
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
@@ -94,7 +96,7 @@ def fit(
         raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task == "classification" and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
-    data = read_fit_data(file, target, features, holdout, seed, labels=task == "classification")
+    data = read_fit_data(file, target, features, holdout, seed, labels=task == "classification", reading=reading)
     model = model_class(
         epsilon=privacy.epsilon,
         delta=privacy.delta,

@@ -101,8 +101,8 @@ def check_report_path(path: Path) -> None:
     """Refuse a name that no report can be written to, and a picture that cannot be drawn, before any work."""
     from shuffledp.pictures.curves import new_figure
 
-    if path.suffix.lower() not in (".html", ".png", ".svg"):
-        raise ParameterError("report", str(path), "must end in .html, .png or .svg", "name a page or a picture")
+    if path.suffix.lower() not in (".html", ".png", ".svg", ".pdf"):
+        raise ParameterError("report", str(path), "must end in .html, .png, .svg or .pdf", "name a page or a picture")
     check_target_path("report", path)
     new_figure(path, width=1)
 

@@ -38,7 +38,7 @@ def heavy_hitters(
     from shuffledp.simulation.heavy_hitters import search_heavy_hitters
     from shuffledp.tables.texts import read_texts
 
-    texts = read_texts(file, column)
+    texts = read_texts(file, column, reading=asked.reading)
     given = {"length": length, "top": top, "alphabet": alphabet, "keep": keep}
     typed = {name: value for name, value in given.items() if value is not None}
     search: Any = replace(asked, typed=typed).plan(users=len(texts))

@@ -34,7 +34,11 @@ Csv = Annotated[Path | None, typer.Option("--csv", help="All estimates as .csv o
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
-@options.takes_plan("histogram", domain=("domain", "categories", "other"), without=("users", "noise"))
+@options.takes_plan(
+    "histogram",
+    domain=("domain", "categories", "other", "at_most", "groups", "other_group"),
+    without=("users", "noise"),
+)
 def histogram(
     asked: Asked,
     file: options.File,
@@ -44,7 +48,7 @@ def histogram(
         str | None, typer.Option(help="hash domains: public names to look up, a,b,c or a file.", metavar="NAMES")
     ] = None,
     top: Annotated[int, typer.Option(help="Categories to print; all go into --csv and --json.", metavar="K")] = 20,
-    chart: Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG or SVG.", metavar="FILE")] = None,
+    chart: Annotated[Path | None, typer.Option("-o", "--out", help="Draw a PNG, SVG or PDF.", metavar="FILE")] = None,
     table: Csv = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
@@ -66,7 +70,7 @@ def histogram(
         asked.target(users=1)
         asked = asked.with_data_as_domain(file, column, public=domain_is_public)
     with working("choosing a method", shown=not as_json):
-        plan, codes, _ = asked.with_file(file, column)
+        plan, codes, _ = asked.with_file(file, column, bits=bits)
     categories: Any = plan.domain.named
     candidates = looked_up(names, categories)
     messages = round(plan.users * plan.mean_messages(codes))
@@ -76,7 +80,7 @@ def histogram(
     truth = plan.true_value(codes) if with_truth or seed is not None else None
     presented = plan.present(estimate, truth, View(top=top, names=candidates))
     if chart is not None:
-        draw(presented, chart)
+        draw(presented, chart, column)
     if table is not None:
         from shuffledp.tables.written import write_table
 
@@ -126,7 +130,7 @@ def histogram(
     given, explained = f"{values} {target}", f"{same} --method {plan.method}"
     if asked.file is not None:
         given = explained = f"--plan {asked.file}"
-    drawn = f"histogram {data_options(file, column)} {given} -o chart.png" if chart is None else None
+    drawn = f"histogram {data_options(file, column, asked.reading)} {given} -o chart.png" if chart is None else None
     next_steps([("draw it", drawn), ("why it is private", f"explain {explained}"), ("other methods", f"plan {same}")])
 
 

@@ -13,6 +13,7 @@ from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.randomness import RandomBits
+    from shuffledp.tables.reading import Reading
 
 AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -22,15 +23,18 @@ Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's
 Delta = Annotated[float | None, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
 Epsilon = Annotated[float | None, typer.Option(help="The privacy target; smaller is safer.", metavar="E")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
-File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="FILE", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="FILE", show_default=False)
+]
 FixedSeed = Annotated[int, typer.Option(help="Another number, other data and noise.", metavar="S")]
 HonestFraction = Annotated[float, typer.Option(help="Users assumed to follow the protocol.", metavar="G")]
 MaxMessages = Annotated[int | None, typer.Option(help="Messages a user may send at most.", metavar="K")]
 OptionalFile = Annotated[
-    Path | None, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="[FILE]", show_default=False)
+    Path | None,
+    typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False),
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option(help="Draw a PNG or SVG.", metavar="FILE")]
+Picture = Annotated[Path | None, typer.Option(help="Draw a PNG, SVG or PDF.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
@@ -60,6 +64,10 @@ REQUEST: dict[str, tuple[Any, Any]] = {
     "noise": (Annotated[_NOISE, typer.Option("--noise", "--method", help="The noise of every batch.")], "auto"),
     "honest_fraction": (HonestFraction, 1.0),
     "max_messages": (MaxMessages, None),
+    "live": (
+        Annotated[bool, typer.Option("--live", help="Only what the live service takes: no liar can spoil it.")],
+        False,
+    ),
     "constants": (Annotated[_CONSTANTS, typer.Option(help="Exact noise, or the paper's own.")], "exact"),
 }
 """What every protocol may be asked for, with what it is if it is left out; `noise` is a counter's word for method."""
@@ -77,6 +85,9 @@ DOMAIN: dict[str, Any] = {
     ),
     "categories": _option("Categories: how many, numbered from 0.", "N", int),
     "other": _option("The category of all values outside a list of names.", "NAME"),
+    "at_most": _option("Repeat users: how many rows of one person count; goes with --user.", "M", int),
+    "groups": _option("By group: the public list of groups, a,b,c or a file; goes with --by.", "NAMES"),
+    "other_group": _option("By group: the group of everybody who is in none of the list.", "NAME"),
     "steps": _option("ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _option("ranges: children of a node; 2 is dyadic.", "R", int),
     "low": _option("The smallest value of sums and means.", "A", float),
@@ -99,8 +110,8 @@ DOMAIN: dict[str, Any] = {
     ),
     "public_seed": _option("distribution-test: the public coins of compressed, drawn before the data.", "S", int),
     "values": _option(
-        "counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default.",
-        kind=Literal["bits", "reals", "vectors", "categories"],
+        "counter: 0 or 1; counts of a person's rows; numbers in [0, 1]; vectors; or categories. Bits by default.",
+        kind=Literal["bits", "counts", "reals", "vectors", "categories"],
     ),
     "shufflers": _option("counter: how many work concurrently.", "K", int),
     "confidence": _option("counter: of the bound over the whole horizon; 0.95 by default.", "C", float),
@@ -112,6 +123,52 @@ DOMAIN: dict[str, Any] = {
     ),
 }
 """What says which values users have, and how a family counts them; none has a default here."""
+
+
+READING: dict[str, Any] = {
+    "missing": _option(
+        "What people without a value report: default=VALUE, other (a category for it), or refuse.", "POLICY"
+    ),
+    "delimiter": _option("CSV: what is between cells; told by the header if left out.", "CHAR"),
+    "sql": _option("Select the rows with DuckDB, one a person; a CSV or Parquet file is called data.", "QUERY"),
+}
+"""How a file is read, for every command that reads one."""
+
+
+def reading_of(words: dict[str, Any]) -> "Reading":
+    """Take the options of a file out of a command's: how it is read, and whether a refusal may tell the truth."""
+    from shuffledp.tables.missing import Missing
+    from shuffledp.tables.reading import Reading
+
+    tells = bool(words.get("with_truth")) or words.get("seed") is not None
+    missing = Missing.of(words.pop("missing"), tells=tells)
+    return Reading(words.pop("delimiter"), words.pop("sql"), missing)
+
+
+def reads_file(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes no plan the options of a file: its parameter `reading` is filled with them."""
+
+    @wraps(command)
+    def run(**words: Any) -> None:
+        reading = reading_of(words)
+        command(**words, reading=reading)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != "reading"]
+    shared = [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in READING.items()]
+    taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
+    taking.sort(key=lambda parameter: parameter.name == "as_json")
+    run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in taking}
+    del run.__wrapped__
+    return run
+
+
+WHOSE: dict[str, tuple[str, Any]] = {
+    "user": ("at_most", _option("Repeat users: the file's column that says whose a row is.", "C")),
+    "by": ("groups", _option("By group: the file's column of groups, which stay private.", "C")),
+}
+"""Columns of a file beside its values, for commands that read one: the option that each goes with, and its own."""
 
 
 def bits_of(seed: int | None) -> "RandomBits":
@@ -131,6 +188,7 @@ def takes_plan(
     """Give a command the options of a plan: a file, or a protocol with everything that may be asked of it.
 
     The command's first parameter, which must be called `asked` or `plan`, is filled with an `Asked` or with its plan.
+    A command with a parameter `file` also gets the options that say how a file is read.
     An option that the command declares itself is the command's own.
 
     Args:
@@ -146,18 +204,23 @@ def takes_plan(
         given, *declared = inspect.signature(command).parameters.values()
         own = [parameter for parameter in declared if parameter.name not in without]
         taken = {parameter.name for parameter in own}
+        reads = "file" in taken
         options: dict[str, tuple[Any, Any]] = {
             **({} if of is not None else {"protocol": (_PROTOCOL[protocol], None)}),
             "plan_file": (_PLAN_FILE, None),
             **REQUEST,
             **{name: (annotation, None) for name, annotation in values.items()},
+            **{name: (own_option, None) for name, (beside, own_option) in WHOSE.items() if reads and beside in values},
         }
+        how = {name: (each, None) for name, each in READING.items() if "file" in taken}
         options = {name: option for name, option in options.items() if name not in taken and name not in without}
 
         @wraps(command)
         def run(**words: Any) -> None:
+            reading = reading_of(words) if how else None
             found = {name: words.pop(name) for name in options}
             file, named = found.pop("plan_file", None), found.get("protocol")
+            whose = {name: value for name in WHOSE if (value := found.pop(name, None)) is not None}
             said = {name: value for name, value in found.items() if value != options[name][1]}
             if file is not None and said:
                 name, value = next(iter(said.items()))
@@ -169,11 +232,15 @@ def takes_plan(
                 {name: value for name, value in found.items() if name in REQUEST},
                 {name: value for name, value in said.items() if name in values},
                 of is not None,
+                reading=reading,
+                whose=whose,
             )
             command(asked if given.name == "asked" else asked.plan(), **words)
 
         kind = inspect.Parameter.KEYWORD_ONLY
-        shared = [inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in options.items()]
+        shared = [
+            inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in (how | options).items()
+        ]
         taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
         taking.sort(key=lambda parameter: parameter.name == "as_json")
         run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]

@@ -14,7 +14,8 @@ from shuffledp.cli.typed import own_columns, plan_options, target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    pass
+    from shuffledp.protocols.family import Choice
+    from shuffledp.protocols.plan import Plan
 
 
 class Families(typer.core.TyperGroup):
@@ -63,21 +64,22 @@ def _plan(
         raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
     with working("comparing the methods", shown=not as_json):
         choice = asked.choice()
-        found, limit = choice.plan, asked.request.get("max_messages")
+        found, limit = choice.plan, choice.limit or asked.request.get("max_messages")
         rows = method_rows(asked, choice) if found.lists_methods else None
         beside = found.beside() | ({} if rows is None else {"methods": rows})
     if picture is not None:
         _draw(found, picture)
     write_plan(found, out)
     if as_json:
-        print_json(found.document() | {"why": choice.why} | beside)
+        print_json(found.document() | {"why": choice.why, "more_messages": choice.more} | beside)
         return
     said = [
         ("asked", question(found)),
         ("protected against", _against(found.honest_fraction)),
         # Methods that have a table below need no words.
-        ("method", choice.why if rows is None else choice.why.partition("; ")[0]),
+        ("method", _reasons(choice) if rows is None else choice.why.partition("; ")[0]),
         *found.facts(),
+        ("more messages", choice.more),
         ("picture", picture),
         ("written to", out),
     ]
@@ -108,7 +110,7 @@ def _draw(found: Any, picture: Path) -> None:
 def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
     """A method that protects nobody: numbers to compare with, no plan."""
     name, request = asked.method, asked.request
-    for option in ("honest_fraction", "max_messages", "constants"):
+    for option in ("honest_fraction", "max_messages", "live", "constants"):
         if request[option] != options.REQUEST[option][1]:
             problem = f"is not an option of the comparison with {name}"
             raise ParameterError(option, request[option], problem, "leave it out")
@@ -129,6 +131,11 @@ def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
     show(facts(f"For comparison only: {asked.protocol} by {name} (P_Amp)", rows))
     target = f"--users {users} {target_options(privacy)} {asked.values}"
     next_steps([("what can be run instead", f"plan {asked.protocol} {target}")])
+
+
+def _reasons(choice: "Choice[Plan]") -> str:
+    """Why this method, without what more messages would buy, which has a line of its own."""
+    return choice.why if choice.more is None else choice.why.removesuffix(f"; {choice.more}")
 
 
 def _against(honest_fraction: float) -> str:

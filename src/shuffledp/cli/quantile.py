@@ -24,7 +24,8 @@ def quantile(
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Draw the distribution function, a PNG or SVG.", metavar="FILE")
+        Path | None,
+        typer.Option("-o", "--out", help="Draw the distribution: PNG, SVG or PDF.", metavar="FILE"),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -45,7 +46,7 @@ def quantile(
     shows_truth = with_truth or seed is not None
     presented = plan.present(estimate, plan.true_value(codes) if shows_truth else None, View(quantiles=ranks))
     if out is not None:
-        draw(presented, out)
+        draw(presented, out, column)
     if as_json:
         print_json(
             {
@@ -76,6 +77,6 @@ def quantile(
     show(facts(f"Private quantiles: ranges by {plan.method}", rows), *presented.listings)
     limit = asked.request["max_messages"]
     same = f"{plan.options} {target_options(plan.privacy)}" + ("" if limit is None else f" --max-messages {limit}")
-    see = f"quantile {data_options(file, column)} {same} -o cdf.png" if out is None else None
+    see = f"quantile {data_options(file, column, asked.reading)} {same} -o cdf.png" if out is None else None
     keep = f"plan ranges --users {plan.users} {same} -o plan.json"
     next_steps([("see the distribution", see), ("keep the plan", keep)])

@@ -8,6 +8,7 @@ from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
+    from shuffledp.tables.reading import Reading
 
 
 def target_options(privacy: Privacy) -> str:
@@ -15,14 +16,18 @@ def target_options(privacy: Privacy) -> str:
     return f"--epsilon {privacy.epsilon!r} --delta {privacy.delta!r}"
 
 
-def data_options(file: Path, column: str | None) -> str:
-    """A file and its column as they are typed."""
-    return shlex.quote(str(file)) + ("" if column is None else f" --column {shlex.quote(column)}")
+def data_options(file: Path, column: str | None, reading: "Reading | None" = None) -> str:
+    """A file, its column and how it is read, as they are typed."""
+    named = "" if column is None else f"--column {shlex.quote(column)}"
+    return " ".join(filter(None, (shlex.quote(str(file)), named, "" if reading is None else reading.options)))
 
 
 def own_columns(plan: "Plan") -> str:
     """How the columns of somebody's own file are named."""
-    return "--columns A,B,C" if plan.domain.is_row else "--column C"
+    domain = plan.domain
+    values = "--columns A,B,C" if domain.row.is_row else "--column C"
+    whose = "" if domain.most_rows is None else " --user U"
+    return values + whose + ("" if domain.group_list is None else " --by G")
 
 
 def plan_options(plan: "Plan", max_messages: int | None = None, values: str | None = None) -> str:

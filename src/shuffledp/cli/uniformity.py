@@ -38,7 +38,7 @@ def uniformity(
     if users_needed == (file is not None):
         way_out = "name a file, or ask for the users"
         raise ParameterError("file", file, "or --users-needed must be given, one of them", way_out)
-    for name, value in (("column", column), ("seed", seed)):
+    for name, value in (("column", column), ("seed", seed), *asked.said_of_files):
         if users_needed and value is not None:
             raise ParameterError(name, value, "is for a file's data", "leave it out, or --users-needed")
     asked = replace(asked, typed={**asked.typed, "false_alarm": false_alarm})

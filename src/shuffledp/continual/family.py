@@ -1,13 +1,15 @@
 """The family of running sums: counts, sums, vectors and histograms that are known after every person."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from shuffledp.continual.certified import certify
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.errors import ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.domains.domain import Categories
+from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.domains.summed import OneHot, SummedDomain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
@@ -18,11 +20,12 @@ KINDS: dict[str, tuple[str, ...]] = {
     "reals": (),
     "vectors": ("radius", "dimension"),
     "categories": ("categories",),
+    "counts": ("at_most",),
 }
 """What must be said of each kind of values; whoever says the last means this kind."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunningFamily(Family[CounterPlan]):
     """Methods are families of noise; the planner compares them itself, with schedules and grids."""
 
@@ -38,12 +41,26 @@ class RunningFamily(Family[CounterPlan]):
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[CounterPlan]:
         """The smallest proved bound over the whole horizon, and why."""
         self._tried(method)
-        plan = _planned(request, method, **self.read_domain(domain))
+        plan = self._allowed(request, method, self.read_domain(domain))
         why = (
             f"{plan.method}: every estimate within {plan.error_bound:,.4g} by {plan.shufflers_used} shufflers, with "
             f"{plan.messages_per_user_mean:.3g} messages a user"
         )
         return Choice(plan, why if method == "auto" else f"{plan.method}: as asked", {plan.method: plan})
+
+    def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> CounterPlan:
+        """The plan of this noise; for the live service the best one that no client can spoil."""
+        plan = _planned(request, method, **given)
+        if not (request.live and plan.can_be_spoiled):
+            return plan
+        found: list[CounterPlan] = []
+        for name in self.methods if method == "auto" else ():
+            with suppress(InfeasibleError):
+                found.append(_planned(request, name, **given))
+        allowed = [each for each in found if not each.can_be_spoiled]
+        if not allowed:
+            raise InfeasibleError("noise", plan.method, plan.spoiled, "take another, or do not ask for live")
+        return min(allowed, key=self.error)
 
 
 def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:
@@ -51,11 +68,17 @@ def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:
     return CounterPlan.plan(domain=domain, **asked)
 
 
+def _plan_counts(*, at_most: int, **asked: Any) -> CounterPlan:
+    """A person comes once, with all its rows: it adds a whole number of 0..at_most."""
+    return CounterPlan.plan(domain=RowCounts(at_most), **asked)
+
+
 _PLANNERS: dict[str, Callable[..., CounterPlan]] = {
     "bits": CounterPlan.plan,
     "reals": CounterPlan.plan_reals,
     "vectors": CounterPlan.plan_vectors,
     "categories": _plan_categories,
+    "counts": _plan_counts,
 }
 
 
@@ -101,16 +124,29 @@ def _check_described(kind: str, described: Mapping[str, Any]) -> None:
         raise ParameterError("dimension", 1, "must be at least 2", "one number is --values reals, scaled to [0, 1]")
 
 
+_MEANINGS = {
+    "values": "what is added up: bits, reals in [0, 1], vectors or categories; bits.",
+    "dimension": "vectors: how many numbers one has.",
+    "radius": "vectors: the largest length of one.",
+    "categories": "categories: names, a range, or how many there are.",
+    "at_most": "how many rows of one person count; everybody contributes as many.",
+    "confidence": "with which the error bound holds, over the whole horizon; 0.95.",
+    "estimator": "completed, combined, or auto.",
+    "bound": "proved, or certified by a computation; bits only.",
+    "domain": "another domain of sums.",
+}
+
 RunningSum = RunningFamily(
     "counter",
     "A count, sum or histogram that is known after every person, by several shufflers at once.",
     dict.fromkeys(FAMILIES, CounterPlan),
     domain=(
-        DomainParameter("shufflers", way_out="add --shufflers; four are a good choice"),
-        *map(
-            DomainParameter,
-            ("values", "dimension", "radius", "categories", "confidence", "estimator", "bound", "domain"),
+        DomainParameter(
+            "shufflers",
+            way_out="add --shufflers; four are a good choice",
+            meaning="how many shufflers may hold open batches at once.",
         ),
+        *(DomainParameter(name, meaning=meaning) for name, meaning in _MEANINGS.items()),
     ),
     error=lambda plan: plan.error_bound,
     error_name="error at all times",

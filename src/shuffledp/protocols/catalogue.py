@@ -5,10 +5,9 @@ or a class of plans. Nothing is imported before it is asked for.
 """
 
 import inspect
-import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,8 +16,10 @@ from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import read_json
-from shuffledp.protocols.family import Family
+from shuffledp.protocols.family import Family, check_name
+from shuffledp.protocols.fields import alike
 from shuffledp.protocols.plan import SCHEMA, Plan
+from shuffledp.protocols.request import Request
 
 GROUP = "shuffledp.protocols"
 _BUILT_IN = {
@@ -34,6 +35,14 @@ _BUILT_IN = {
     "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHitters",
     "masked-sum": "shuffledp.protocols.masked_sum:MaskedSumFamily",
     "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
+    "repeated-count": "shuffledp.protocols.people.families:RepeatedCount",
+    "repeated-sum": "shuffledp.protocols.people.families:RepeatedSumFamily",
+    "repeated-histogram": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily",
+    "grouped-count": "shuffledp.protocols.grouped.families:GroupedCountFamily",
+    "grouped-rate": "shuffledp.protocols.grouped.families:GroupedRateFamily",
+    "grouped-sum": "shuffledp.protocols.grouped.families:GroupedSumFamily",
+    "grouped-mean": "shuffledp.protocols.grouped.families:GroupedMeanFamily",
+    "grouped-histogram": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 
@@ -50,7 +59,6 @@ _DECIDES = (
     "noise",
     "fingerprint",
 )
-_TOLERANCE = 1e-9
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 
 
@@ -160,11 +168,31 @@ def _check_method(method: Any, protocol: Any, name: Any) -> None:
     for member in ("protocol", "method", "theory_page"):
         if not getattr(method, member, None):
             raise ParameterError("protocol", shown, f"must say its {member}", "see Plan's contract")
+    # Names that a plan could change, and a fingerprint of its own, would let two plans claim one fingerprint.
+    for member in ("protocol", "method"):
+        if not isinstance(getattr(method, member), str) or member in {field.name for field in fields(method)}:
+            raise ParameterError("protocol", shown, f"must have a text of its class as its {member}", "see Plan")
+        check_name(member, getattr(method, member))
+    if method.fingerprint is not Plan.fingerprint:
+        raise ParameterError("protocol", shown, "must have the fingerprint that every plan has", "do not override it")
     if method.protocol != protocol:
         raise ParameterError("protocol", method.protocol, f"must be {protocol}, its family's", "name it so")
-    # A statistic's method is that of each plan's sum, and no text of the class.
-    if isinstance(method.method, str) and method.method != name:
+    if method.method != name:
         raise ParameterError("method", method.method, f"must be {name}, as its family calls it", "name it so")
+
+
+def live_method(plan: Plan) -> str | None:
+    """The method by which the live service takes the question of this plan; None where no method of its family does.
+
+    Args:
+        plan: any plan, such as one that the service refuses.
+    """
+    family = PROTOCOLS.family(plan.protocol)
+    given: dict[str, Any] = {parameter.name: getattr(plan, parameter.name, None) for parameter in family.domain}
+    try:
+        return str(family.choice(Request(**plan.common, live=True), **given).plan.method)
+    except ParameterError:
+        return None
 
 
 def plan_from_document(document: Any) -> Plan:
@@ -190,21 +218,11 @@ def plan_from_document(document: Any) -> Plan:
     decides = {*_DECIDES, *plan.domain_document}
     for key, expected in plan.document().items():
         found = document.get(key)
-        if found != expected if key in decides else not _alike(found, expected):
+        if key in plan.later_numbers and key not in document:
+            continue
+        if found != expected if key in decides else not alike(found, expected):
             raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
-
-
-def _alike(found: Any, expected: Any) -> bool:
-    """Whether two derived values are the same, numbers up to one part in a billion."""
-    if isinstance(expected, Mapping):
-        return isinstance(found, Mapping) and all(_alike(found.get(key), each) for key, each in expected.items())
-    if isinstance(expected, list | tuple):
-        same = isinstance(found, list | tuple) and len(found) == len(expected)
-        return same and all(map(_alike, found, expected))
-    if isinstance(expected, float) and isinstance(found, int | float) and not isinstance(found, bool):
-        return math.isclose(found, expected, rel_tol=_TOLERANCE)
-    return bool(found == expected)
 
 
 def load_plan(path: Path | str) -> Plan:

@@ -125,17 +125,22 @@ class DerivedPlan(RoundPlan):
         return {"sum_plan": self.sum_plan.twin(part)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DerivedFamily(Family[DerivedPlan]):
     """A statistic by every method of the sum that it is computed from."""
 
     @classmethod
     def by(
-        cls, kind: type[DerivedPlan], summary: str, *domain: DomainParameter, error_name: str = "standard error"
+        cls,
+        kind: type[DerivedPlan],
+        summary: str,
+        *domain: DomainParameter,
+        error_name: str = "standard error",
+        variants: Mapping[str, str] = MappingProxyType({}),
     ) -> "DerivedFamily":
         """The family of one statistic."""
         methods = MappingProxyType(dict.fromkeys(kind.summed.methods, kind))
-        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name)
+        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name, variants=variants)
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[DerivedPlan]:
         """The statistic from the best sum, and what became of the others."""
@@ -145,4 +150,4 @@ class DerivedFamily(Family[DerivedPlan]):
         found = {
             name: kind.of(each, **given) if isinstance(each, Plan) else each for name, each in chosen.considered.items()
         }
-        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found)
+        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found, chosen.more, chosen.limit)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import written
+from shuffledp.protocols.notebook import answer_html, plan_html
 from shuffledp.protocols.presentation import (
     Listing,
     Presentation,
@@ -34,6 +35,8 @@ class DescribedPlan(Common, ABC):
     """The name of the noise in the plan's document."""
     also_saved: ClassVar[tuple[str, ...]] = ()
     """Derived numbers that the document's noise names, too, and fields that come among or after them."""
+    later_numbers: ClassVar[tuple[str, ...]] = ()
+    """Derived numbers of the document that documents of earlier versions may lack."""
     is_labelled: ClassVar[bool] = False
     """Whether messages carry labels beside their payloads."""
     is_unbiased: ClassVar[bool] = True
@@ -42,8 +45,12 @@ class DescribedPlan(Common, ABC):
     """Whether delta is 0."""
     keeps_zero: ClassVar[bool] = False
     """Whether a true 0 is always answered with 0."""
+    trades_messages: ClassVar[bool] = False
+    """Whether a limit of messages changes what is planned: fewer of them for a larger error."""
     can_be_voided: ClassVar[bool] = False
     """Whether one client that lies, or one lost message, makes a batch say nothing."""
+    uncounted: ClassVar[int] = 0
+    """How many users are in no batch that fills when everybody has reported."""
     lists_methods: ClassVar[bool] = False
     """Whether a plan is shown beside all other methods of its family."""
     file_command: ClassVar[str] = "simulate"
@@ -138,10 +145,24 @@ class DescribedPlan(Common, ABC):
         """What one client that does not follow the protocol can do to the estimate: a clause after "it"."""
 
     @property
+    def can_be_spoiled(self) -> bool:
+        """Whether one client that lies decides the answer of all: the live service takes no such plan unasked."""
+        return self.influence is None or self.can_be_voided
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What an operator must ask for against advice: that one client can spoil the answer of all, for one."""
-        can_spoil = self.influence is None or self.can_be_voided
-        return (f"One client that lies {self.lying_client}.",) if can_spoil else ()
+        return (f"One client that lies {self.lying_client}.",) if self.can_be_spoiled else ()
+
+    @property
+    def spoiled(self) -> str:
+        """Why the live service refuses a plan that can be spoiled, as a clause after its method's name."""
+        return f"must not let one client spoil it for everybody ({' '.join(self.warnings).rstrip('.')})"
+
+    @property
+    def unchecked_claims(self) -> tuple[str, ...]:
+        """What whoever made the plan says of it and its file cannot show, a sentence each."""
+        return ()
 
     # --- words -------------------------------------------------------------------------------
 
@@ -149,6 +170,15 @@ class DescribedPlan(Common, ABC):
     @abstractmethod
     def question(self) -> str:
         """What is asked, in words."""
+
+    @property
+    def in_the_end(self) -> str:
+        """Who is counted when everybody has reported, in words."""
+        if self.uncounted == 0:
+            return f"all {self.users:,} are counted"
+        return (
+            f"the last {self.uncounted:,} of {self.users:,} are in no batch that fills, and count by the others' rate"
+        )
 
     @property
     def title(self) -> str:
@@ -166,7 +196,7 @@ class DescribedPlan(Common, ABC):
         most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
         size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
         if mean == most:
-            return f"{most:,} messages {size}"
+            return f"1 message of {bits} {'bit' if bits == 1 else 'bits'}" if most == 1 else f"{most:,} messages {size}"
         return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
 
     @property
@@ -230,3 +260,20 @@ class DescribedPlan(Common, ABC):
         ]
         heading = ("who adds it", "standard error")
         return beside_others("Noise beside three references", heading, self.standard_error, rows)
+
+    def answer_html(self, estimate: Any) -> str:
+        """An answer of this plan as a notebook shows it.
+
+        Args:
+            estimate: what the plan answered.
+        """
+        return answer_html(self, estimate)
+
+    def _repr_html_(self) -> str:
+        """The plan as a notebook shows it: a table, and its error beside others'."""
+        return plan_html(self)
+
+    def __str__(self) -> str:
+        """The plan in a sentence; `repr` has every number that decides it."""
+        target = f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}"
+        return f"{self.question} by {self.method}: {target}, standard error {self.standard_error:.3g}{self.unit}"

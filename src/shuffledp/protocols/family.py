@@ -1,13 +1,15 @@
 """Families of methods that answer one question, and which of them is the best for given limits."""
 
-import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
-from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.privacy import Privacy
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.privacy import Privacy, as_privacy
+from shuffledp.protocols.choosing import FEW_MESSAGES, Choice, Contest
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.fields import AGAIN, Constants
 from shuffledp.protocols.plan import Plan
@@ -15,15 +17,19 @@ from shuffledp.protocols.request import Request
 
 P = TypeVar("P", bound=Plan, covariant=True)
 
+_NAME = re.compile("[a-z][a-z0-9-]*")
+# What every plan is asked for, by the names that a domain's parameter cannot have.
+_ASKED = {"method", "epsilon", "delta", *(each.name for each in fields(Request))}
 
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[P]):
-    """The best plan for the limits given, and why."""
+__all__ = ["CATEGORIES", "Choice", "DomainParameter", "Family", "few_a_user", "standard_error", "worst_number"]
 
-    plan: P
-    why: str
-    considered: Mapping[str, Any] = field(default_factory=dict)
-    """What became of each method that was tried: its plan, or the error that refuses it."""
+
+def check_name(what: str, name: Any) -> None:
+    """Refuse a name of a family or of a method that documents, fingerprints and commands cannot tell apart."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "auto":
+        shown = name if isinstance(name, str) else type(name).__name__
+        problem = "must be small letters, digits and hyphens, and not auto"
+        raise ParameterError(what, shown, problem, "choose another name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +41,27 @@ class DomainParameter:
         read: turns what a person may write into what methods take.
         way_out: what to do where it is missing; None if it may be left out.
         problem: what is wrong where it is missing.
+        meaning: what it is, for `help`.
     """
 
     name: str
     read: Callable[[Any], Any] | None = None
     way_out: str | None = None
     problem: str = "must be given"
+    meaning: str = ""
 
 
 CATEGORIES = DomainParameter(
-    "categories", as_categories, "pass a number, a range or names", "must say which categories there are"
+    "categories",
+    as_categories,
+    "pass a number, a range or names",
+    "must say which categories there are",
+    "all that a user may have: names, a range, or how many codes 0, 1, ... there are. Public, not read from the data.",
+)
+AT_MOST = DomainParameter(
+    "at_most",
+    way_out="add --at-most, how many rows of one person may count",
+    meaning="how many rows of one person count; everybody contributes as many.",
 )
 
 
@@ -53,12 +70,17 @@ def standard_error(plan: Plan) -> float:
     return plan.standard_error
 
 
+def few_a_user(given: Mapping[str, Any]) -> int:
+    """The messages a user that auto keeps to where no limit is given: a phone's report stays below 4 kB."""
+    return FEW_MESSAGES
+
+
 def worst_number(plan: Plan) -> float:
     """The error by which vectors of counts are compared: that of the worst of them."""
     return plan.error_bound
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family(Generic[P]):
     """Everything that is known about one question: its name, its values, its methods, and how they are compared.
 
@@ -70,6 +92,8 @@ class Family(Generic[P]):
         error: what the best method has the least of.
         error_name: the same in words.
         reads: how a table's column is read before there is a plan whose domain could say it.
+        variants: families that answer the same question where more is said, "module:attribute" by the name of what is
+            said: how many rows of one person count, or which groups there are.
 
     >>> from shuffledp import BinarySum, Privacy
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
@@ -83,8 +107,59 @@ class Family(Generic[P]):
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
     reads: Literal["numbers", "words"] = "numbers"
+    few_messages: Callable[[Mapping[str, Any]], int] | None = None
+    """Messages that auto lets a user send where no limit is given, from what is said about the values; None for any
+    number. Where no method keeps to it, the one with the fewest messages is taken."""
     comparisons: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict)
     """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
+    variants: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._check()
+        # What `help` and a notebook's question mark show of a family is its own, not that of all families.
+        object.__setattr__(self, "__doc__", self._help())
+
+    def _check(self) -> None:
+        """Refuse what is no family: names that cannot be told apart, methods without names, parameters of no kind."""
+        check_name("protocol", self.name)
+        methods: Any = self.methods
+        if not isinstance(methods, Mapping):
+            raise ParameterError(
+                "methods", type(methods).__name__, "must be classes of plans by their names", "use Family.of"
+            )
+        for name in methods:
+            check_name("method", name)
+        for parameter in self.domain if isinstance(self.domain, tuple) else (self.domain,):
+            if not isinstance(parameter, DomainParameter) or not str(parameter.name).isidentifier():
+                raise ParameterError("domain", parameter, "must be a tuple of DomainParameters", "name each one")
+            if parameter.name in _ASKED:
+                problem = "must not be what every plan is asked for"
+                raise ParameterError("domain", parameter.name, problem, "choose another name")
+
+    def _help(self) -> str:
+        own = [(parameter.name, parameter.meaning or parameter.problem, parameter.way_out) for parameter in self.domain]
+        told = [f"    {name}: {text}{'' if needed else ' May be left out.'}" for name, text, needed in own]
+        lines = [
+            self.summary.replace("--", ""),
+            "",
+            f"Methods: {', '.join(self.methods)}; `auto` takes the one with the least error that keeps to the limits.",
+            "",
+            "plan(users=..., privacy=Privacy(epsilon=1, delta=1e-6), ...) makes a plan. Its parameters:",
+            "    users: how many people report.",
+            "    privacy: a Privacy, or the pair (epsilon, delta), that must hold.",
+            *told,
+            "    method: the name of a method, or auto.",
+            "    honest_fraction: the part of the users that is counted on to follow the protocol; 1 if left out.",
+            "    max_messages: how many messages a user may send at most.",
+            "    constants: exact noise, or the paper's own for comparison.",
+            "",
+            "A plan says its error before anybody reports: plan.standard_error, plan.error_bound. It runs by",
+            "simulate(plan, plan.encode(values), bits=RandomBits.secure()), or live by `shuffledp task create`.",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.summary.replace('--', '')} Methods: {', '.join(self.methods)}>"
 
     @classmethod
     def of(cls, name: str, summary: str, *methods: type[Plan], **more: Any) -> "Family[Any]":
@@ -99,10 +174,11 @@ class Family(Generic[P]):
         self,
         *,
         users: int,
-        privacy: Privacy,
+        privacy: Privacy | tuple[float, float],
         method: str = "auto",
         honest_fraction: float = 1.0,
         max_messages: int | None = None,
+        live: bool = False,
         constants: Constants = "exact",
         **domain: Any,
     ) -> P:
@@ -110,10 +186,12 @@ class Family(Generic[P]):
 
         Args:
             users: how many people report.
-            privacy: the (epsilon, delta) that must hold.
+            privacy: the (epsilon, delta) that must hold, as a `Privacy` or as a pair.
             method: the name of a method, or auto.
             honest_fraction: the part of the users that is counted on to follow the protocol.
-            max_messages: how many messages a user may send at most; None for no limit.
+            max_messages: how many messages a user may send at most; None for no limit on a named method, and for
+                few (see `few_messages`) where the method is auto.
+            live: whether the plan is for the live service, which takes none that one client can spoil for everybody.
             constants: exact noise, or the paper's own for comparison.
             **domain: what the family must be told about the users' values; see `domain`.
 
@@ -126,53 +204,54 @@ class Family(Generic[P]):
         """
         request = Request(
             users=users,
-            privacy=privacy,
+            privacy=as_privacy(privacy),
             honest_fraction=honest_fraction,
             max_messages=max_messages,
+            live=live,
             constants=constants,
         )
-        return self.choice(request, method=method, **domain).plan
+        plan: P = self.for_what(domain).choice(request, method=method, **domain).plan
+        return plan
 
     def choose(self, *, method: str = "auto", **asked: Any) -> Choice[P]:
         """As `plan`, with the reason for the choice and what became of the other methods."""
         request, domain = Request.split(asked)
-        return self.choice(request, method=method, **domain)
+        return self.for_what(domain).choice(request, method=method, **domain)
+
+    def for_what(self, said: Mapping[str, Any]) -> "Family[Any]":
+        """The family that answers where this is said: itself, or the variant that one of the names asks for.
+
+        >>> from shuffledp import Histogram
+        >>> Histogram.for_what({"at_most": 3}).name, Histogram.for_what({"at_most": None}).name
+        ('repeated-histogram', 'histogram')
+        """
+        found = {self.variants[name]: name for name in reversed(list(self.variants)) if said.get(name) is not None}
+        if len(found) > 1:
+            second, first = found.values()
+            problem = f"cannot be said together with {first} here"
+            raise ParameterError(second, said[second], problem, "leave one of them out")
+        return self._variant(*found.values()) if found else self
+
+    def _variant(self, name: str) -> "Family[Any]":
+        """The family that answers where this is said."""
+        module, _, attribute = self.variants[name].partition(":")
+        variant: Family[Any] = getattr(import_module(module), attribute)
+        return variant
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[P]:
         """The least error among the methods that keep to the limits, and why."""
         names, given = self._tried(method), self.read_domain(domain)
-        plans: list[Any] = []
-        refusals: dict[str, InfeasibleError] = {}
-        for name in names:
-            try:
-                plans.append(self.methods[name].for_request(request, **given))
-            except InfeasibleError as refusal:
-                refusals[name] = refusal
-        if not plans:
-            raise next(iter(refusals.values()))
-        limit = request.max_messages or max(plan.messages_per_user_max for plan in plans)
-        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
-        if not fitting:
-            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
-            raise InfeasibleError(
-                "max_messages",
-                request.max_messages,
-                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
-                "allow more messages, or a larger epsilon or delta",
-            )
-        best, *rest = sorted(fitting, key=self._rank)
-        considered: dict[str, Any] = {**{plan.method: plan for plan in plans}, **refusals}
+        is_free = method == "auto" and request.max_messages is None
+        few = self.few_messages(given) if is_free and self.few_messages is not None else None
+        contest = Contest(self.methods, self.error, self.error_name, request, given, few)
+        contest.run(names)
+        best = contest.winner()
         if method != "auto":
-            return Choice(best, f"{best.method}: as asked", considered)
-        reasons = [
-            f"{plan.method}: {self.error_name} {self.error(plan):.3g} with {plan.messages_per_user_mean:.3g} messages "
-            "a user"
-            for plan in (best, *rest)
-        ]
-        over = [plan for plan in sorted(plans, key=self._rank) if plan not in fitting]
-        reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
-        reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
-        return Choice(best, "; ".join(reasons), considered)
+            return Choice(best, f"{best.method}: as asked", contest.considered)
+        more = contest.more(best)
+        why = contest.why(best)
+        words = why if more is None else f"{why}; {more}"
+        return Choice(best, words, contest.considered, more, contest.limit_of(best))
 
     def method_of(self, document: Mapping[str, Any]) -> type[P]:
         """The class of plans that a document belongs to."""
@@ -182,8 +261,8 @@ class Family(Generic[P]):
         return kind
 
     def check_own(self, plan: Plan) -> None:
-        """Refuse a plan of another family."""
-        if plan.protocol != self.name:
+        """Refuse a plan of another family; one of a variant answers the same question."""
+        if plan.protocol != self.name and plan.protocol not in (self._variant(name).name for name in self.variants):
             way_out = f"make one with `shuffledp plan {self.name} ... -o FILE`, or run this with `shuffledp simulate`"
             raise ParameterError("plan", plan.protocol, f"must be a plan of {self.name}", way_out)
 
@@ -210,10 +289,3 @@ class Family(Generic[P]):
             way_out = compared if method in self.comparisons else "auto picks the best"
             raise ParameterError("method", method, f"must be auto, {' or '.join(self.methods)}", way_out)
         return [method]
-
-    def _rank(self, plan: Plan) -> tuple[float, float, float]:
-        """By error in steps of 2%, then by messages, then by what one lying client can do."""
-        error, influence = self.error(plan), plan.influence
-        # Where almost nothing is asked for the error may be 0: the first step.
-        steps = round(math.log(error) / math.log(1.02)) if error > 0 else -math.inf
-        return steps, plan.messages_per_user_mean, math.inf if influence is None else influence

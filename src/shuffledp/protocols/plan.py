@@ -43,7 +43,10 @@ class Plan(DescribedPlan):
         Common.__post_init__(self)
         self._check_domain()
         self._check_noise()
-        proved = self.guarantee().delta
+        guarantee = self.guarantee()
+        if not guarantee.terms:  # a sum of nothing is 0, and no proof
+            raise ParameterError("delta_terms", "none", "must have a term of delta or more", "see Plan's contract")
+        proved = guarantee.delta
         if not proved <= self.privacy.delta:  # what is no number proves nothing
             raise InfeasibleError(
                 "noise",
@@ -79,6 +82,19 @@ class Plan(DescribedPlan):
     def for_request(cls, request: Request, *args: Any, **domain: Any) -> Self:
         """The least noise with which the request is met: a method's own calibration."""
         raise InfeasibleError("method", cls.protocol, "cannot be planned by itself", "ask its family")
+
+    @classmethod
+    def least_error(cls, request: Request, **domain: Any) -> float:
+        """What no plan of this method for the request can be below, so that one that cannot win is not planned.
+
+        It is the error by which the method's family compares plans, and must be proved: a choice rests on it. A method
+        whose calibration takes long says more than this default.
+
+        Args:
+            request: what is asked for.
+            **domain: what says which values there are, as `for_request` takes it.
+        """
+        return 0.0
 
     # --- privacy -----------------------------------------------------------------------------
 

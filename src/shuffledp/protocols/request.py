@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.errors import ParameterError
-from shuffledp.privacy import Privacy
+from shuffledp.privacy import Privacy, as_privacy
 from shuffledp.protocols.fields import Constants
 
 LARGEST_USERS = 10**12
@@ -51,6 +51,7 @@ class Common(Remembering):
     constants: Constants = "exact"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "privacy", as_privacy(self.privacy))
         check_users(self.users)
         check_honest_fraction(self.honest_fraction)
         check_constants(self.constants)
@@ -72,6 +73,7 @@ class Request(Common):
 
     Attributes:
         max_messages: messages that a user may send at most; None for no limit.
+        live: whether the plan is for the live service, which takes none that one client can spoil for everybody.
 
     >>> request = Request(users=1000, privacy=Privacy(1, 1e-6), honest_fraction=0.9)
     >>> request.honest, sorted(request.common)
@@ -79,6 +81,7 @@ class Request(Common):
     """
 
     max_messages: int | None = None
+    live: bool = False
 
     def __post_init__(self) -> None:
         Common.__post_init__(self)

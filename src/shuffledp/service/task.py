@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import whole_file
-from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.protocols.catalogue import live_method, plan_from_document
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
@@ -54,15 +54,14 @@ class Task:
             The task, with the plan's warnings in its document.
 
         Raises:
-            ParameterError: the plan has warnings and they were not allowed, or a batch of it is too large to travel.
+            ParameterError: the plan can be spoiled and that was not allowed, or a batch of it is too large to travel.
         """
-        if plan.warnings and not allow_unbounded:
-            raise ParameterError(
-                "method",
-                plan.method,
-                f"must not let a few spoil it for everybody ({' '.join(plan.warnings).rstrip('.')})",
-                "choose bits, or coins with an honest fraction of 1, or allow it (--allow-unbounded)",
+        if plan.can_be_spoiled and not allow_unbounded:
+            other = live_method(plan)
+            instead = (
+                f"choose {other}, what plan --live takes" if other else f"no method of {plan.protocol} does better"
             )
+            raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
         return cls(_text(plan, key, new_id(bits=bits)))
 
     @classmethod
@@ -79,8 +78,11 @@ class Task:
         # Reading is checking: each of these refuses what does not fit.
         if task.routing != Routing.of(task.plan.layout):
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
-        expected = _text(task.plan, task.public_key, task.document.get("nonce"))
-        if not is_id(task.document.get("nonce")) or text != expected:
+        written, known = task.document["plan"], task.plan.document()
+        expected = _text(task.plan, task.public_key, task.document.get("nonce"), written)
+        # The plan's own check has compared the numbers; what an earlier version did not write is not missing.
+        is_whole = set(known) - set(task.plan.later_numbers) <= set(written) <= set(known)
+        if not is_whole or not is_id(task.document.get("nonce")) or text != expected:
             raise DataError("task", "other fields", "must be what was created, warnings and all", "create it again")
         return task
 
@@ -156,8 +158,8 @@ def _canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def _text(plan: Plan, key: PublicKey, nonce: Any) -> str:
-    """The one text of a task."""
+def _text(plan: Plan, key: PublicKey, nonce: Any, written: Any = None) -> str:
+    """The one text of a task; the plan's document is the one that was written, where there is one."""
     return _canonical(
         {
             "version": VERSION,
@@ -165,7 +167,7 @@ def _text(plan: Plan, key: PublicKey, nonce: Any) -> str:
             "suite": SUITE_NAME,
             "public_key": key.text,
             "routing": Routing.of(plan.layout).document(),
-            "plan": plan.document(),
+            "plan": plan.document() if written is None else written,
             "warnings": plan.warnings,
         }
     )

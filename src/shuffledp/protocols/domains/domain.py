@@ -47,6 +47,41 @@ class Domain(ABC):
     """How many numbers make one user's value: a table has as many columns of them."""
 
     @property
+    def most_rows(self) -> int | None:
+        """How many rows of one person count, and are one value together; None where a person has one row."""
+        return None
+
+    @property
+    def row(self) -> "Domain":
+        """The domain of one row of a table: itself, unless a person has several."""
+        return self
+
+    def gathered(self, rows: ArrayLike, person: Codes, place: Codes, people: int) -> NDArray[Any]:
+        """What people contribute, an entry or a row a person, as `check_values` takes it.
+
+        Args:
+            rows: a value a row, encoded and checked by `row`.
+            person: whose row it is, 0..people-1.
+            place: which of its owner's rows it is, 0..at_most-1: no two rows have both alike.
+            people: how many there are, those without a row included.
+        """
+        raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
+
+    @property
+    def group_list(self) -> "Categories | None":
+        """The public list of groups that people belong to, where that is asked, too; which one is private."""
+        return None
+
+    def with_groups(self, groups: Codes, rows: ArrayLike) -> NDArray[Any]:
+        """People's groups and values as one value each, as `check_values` takes it.
+
+        Args:
+            groups: the code of each person's group.
+            rows: a value a person, encoded and checked by `row`.
+        """
+        raise DataError("groups", None, "must say which groups there are", "plan with groups=")
+
+    @property
     def is_row(self) -> bool:
         """Whether one user's value is a row of numbers, and not a single one."""
         return self.columns > 1
@@ -130,7 +165,7 @@ class Categories(Domain):
     @property
     @abstractmethod
     def text(self) -> str:
-        """The domain as it is typed after --domain; names with commas in them need a file instead."""
+        """The domain as it is typed after --domain; names with commas in them are quoted as in CSV."""
 
     @property
     def named(self) -> "Categories | None":
@@ -138,7 +173,7 @@ class Categories(Domain):
 
     @property
     def options(self) -> str:
-        # Names with commas in them, and long lists, can only be in a file.
+        # Names with line ends in them, and long lists, can only be in a file.
         typed = "NAMES.txt" if len(self.text) > _LONGEST_TYPED or not self.can_be_typed else self.text
         other = "" if self.other is None else f" --other {shlex.quote(self.other)}"
         return f"--domain {shlex.quote(typed)}{other}"
@@ -155,6 +190,18 @@ class Categories(Domain):
     def example(self) -> str:
         """A value that can be encoded, as somebody would write it."""
         return self.name(0)
+
+    def lists(self, value: Any) -> bool:
+        """Whether a value is a category of its own, not one that falls to a catch-all."""
+        try:
+            self.encode([value])
+        except DataError:
+            return False
+        return True
+
+    def including(self, name: str) -> "Categories | None":
+        """The categories with one of this name among them, added if need be; None where none can be."""
+        return self if self.lists(name) else None
 
     def collision_probability(self, names: int) -> float:
         """The chance that a given name shares its code with one of so many others."""

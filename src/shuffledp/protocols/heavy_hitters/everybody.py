@@ -60,7 +60,7 @@ class EverybodySearch(StringSearch):
     >>> from shuffledp.privacy import Privacy
     >>> search = EverybodySearch.plan(users=300_000, privacy=Privacy(1, 1e-6), length=4, top=3)
     >>> search.most_levels, search.keep, round(search.surely_found), search.messages_per_user_max
-    (4, 8192, 189, 28)
+    (4, 8192, 190, 28)
     """
 
     method: ClassVar[str] = "everybody"
