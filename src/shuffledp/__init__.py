@@ -1,7 +1,8 @@
 """Differential privacy in the shuffle model.
 
-People's devices randomize their own data, a shuffler permutes the messages of many, and an analyst
-who is trusted with nothing gets statistics almost as accurate as a trusted curator's.
+People's devices randomize their own data, a shuffler that cannot read them permutes the messages of many, and an
+analyzer gets statistics almost as accurate as a trusted curator's. The shuffler and the analyzer must not collude, and
+enough of the people must follow the protocol; a plan says how many.
 
 >>> from shuffledp import BinarySum, Privacy
 >>> plan = BinarySum.plan(users=10_000, privacy=Privacy(epsilon=1, delta=1e-6))

@@ -1,4 +1,4 @@
-"""`shuffledp amplify`: what shuffling would add to a local randomizer, every bound side by side."""
+"""`shuffledp papers amplify`: what shuffling would add to a local randomizer, every bound side by side."""
 
 import math
 from collections.abc import Iterator

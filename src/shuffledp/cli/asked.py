@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.said import Said
 from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 
@@ -44,21 +45,28 @@ class Asked:
         protocol: the name of the family.
         request: the options that every family takes.
         typed: the options that say which values there are, as they were typed; without those that were left out.
-        fixed: whether a plan must be of this very family.
+        fixed: the families of which a plan's file must be; any if there are none.
         categories: a list of categories that stands for typed options.
+        said: all that was typed, for hints.
     """
 
     file: Path | None
     protocol: str
     request: Mapping[str, Any]
     typed: Mapping[str, Any] = field(default_factory=dict)
-    fixed: bool = False
+    fixed: tuple[str, ...] = ()
     categories: "Categories | None" = None
+    said: Said = field(default_factory=Said)
 
     @property
     def method(self) -> str:
         """The method asked for, or auto; a counter's is its noise."""
         return str(self.request.get("method") or self.request.get("noise") or "auto")
+
+    @property
+    def reads(self) -> tuple[Path | str | None, ...]:
+        """Files that the options name, beside the people's: nothing may be written over them."""
+        return self.file, *(self.typed.get(name) for name in ("domain", "against"))
 
     @cached_property
     def family(self) -> "Family[Any]":
@@ -79,7 +87,7 @@ class Asked:
         if self.file is None:
             return None
         plan = load_plan(self.file)
-        if self.fixed:
+        if self.fixed and plan.protocol not in self.fixed:
             self.family.check_own(plan)
         return plan
 

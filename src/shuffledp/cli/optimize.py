@@ -9,7 +9,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.asked import target
 from shuffledp.cli.output import facts, next_steps, print_json, show, table
-from shuffledp.cli.typed import target_options
+from shuffledp.cli.said import target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once, and commands that take those of a plan."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from shuffledp.cli.asked import Asked, names_of_options
+from shuffledp.cli.said import Said
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option(help="The file's column of values.", metavar="C")]
+Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table, .csv or .parquet.", metavar="FILE")]
 Columns = Annotated[str | None, typer.Option(help="Vectors: the file's columns; all if left out.", metavar="A,B,C")]
 Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's range, and count them.")]
 Delta = Annotated[float | None, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
@@ -30,7 +32,16 @@ OptionalFile = Annotated[
     Path | None, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="[FILE]", show_default=False)
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option(help="Draw a PNG or SVG.", metavar="FILE")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        help="By its suffix: .json the answer, .csv or .parquet the table, .png .svg .pdf the picture.",
+        metavar="FILE",
+    ),
+]
+Picture = Annotated[Path | None, typer.Option("--picture", help="Draw it: .png, .svg or .pdf.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
@@ -38,7 +49,7 @@ Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data inste
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 Users = Annotated[int | None, typer.Option(help="How many people report.", metavar="N")]
 WithTruth = Annotated[
-    bool, typer.Option("--with-truth", help="Show the truth, too: for trying it out. --seed does the same.")
+    bool, typer.Option("--with-truth", help="Show what is in the data without noise, too: not for publication.")
 ]
 
 _PLAN_FILE = Annotated[
@@ -122,8 +133,7 @@ def bits_of(seed: int | None) -> "RandomBits":
 
 
 def takes_plan(
-    of: str | None = None,
-    *,
+    *of: str,
     protocol: Literal["argument", "option"] = "argument",
     domain: Collection[str] = tuple(DOMAIN),
     without: Collection[str] = ("noise",),
@@ -134,20 +144,22 @@ def takes_plan(
     An option that the command declares itself is the command's own.
 
     Args:
-        of: the only family that the command is for; None if it takes all.
+        *of: the families that the command is for, all of them if none is named. Of several it is the one that
+            has most of the options that were typed, and the first of those.
         protocol: how a family is named where all are taken.
         domain: options that say which values there are; all of this package's families if left out.
         without: options that the command does not have, of a plan's or of its own.
     """
     # What a family of another package must be told is text.
-    values = {name: DOMAIN.get(name, _option(f"{of}: {name}." if of else name, name.upper())) for name in domain}
+    whose = f"{of[0]}: {{}}." if of else "{}"
+    values = {name: DOMAIN.get(name, _option(whose.format(name), name.upper())) for name in domain}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given, *declared = inspect.signature(command).parameters.values()
         own = [parameter for parameter in declared if parameter.name not in without]
         taken = {parameter.name for parameter in own}
         options: dict[str, tuple[Any, Any]] = {
-            **({} if of is not None else {"protocol": (_PROTOCOL[protocol], None)}),
+            **({} if of else {"protocol": (_PROTOCOL[protocol], None)}),
             "plan_file": (_PLAN_FILE, None),
             **REQUEST,
             **{name: (annotation, None) for name, annotation in values.items()},
@@ -155,7 +167,7 @@ def takes_plan(
         options = {name: option for name, option in options.items() if name not in taken and name not in without}
 
         @wraps(command)
-        def run(**words: Any) -> None:
+        def run(context: typer.Context, **words: Any) -> None:
             found = {name: words.pop(name) for name in options}
             file, named = found.pop("plan_file", None), found.get("protocol")
             said = {name: value for name, value in found.items() if value != options[name][1]}
@@ -163,28 +175,40 @@ def takes_plan(
                 name, value = next(iter(said.items()))
                 # A plan decides everything: options beside it would be silently ignored.
                 raise ParameterError(name, value, "is decided by --plan", "leave it out, or make another plan")
+            typed = {name: value for name, value in said.items() if name in values}
             asked = Asked(
                 file,
-                of or named or "binary-sum",
+                named or (_fitting(of, typed) if of else "binary-sum"),
                 {name: value for name, value in found.items() if name in REQUEST},
-                {name: value for name, value in said.items() if name in values},
-                of is not None,
+                typed,
+                of,
+                said=Said(context),
             )
             command(asked if given.name == "asked" else asked.plan(), **words)
 
         kind = inspect.Parameter.KEYWORD_ONLY
         shared = [inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in options.items()]
-        taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
+        context = inspect.Parameter("context", kind, annotation=typer.Context)
+        taking = [context, *(parameter.replace(kind=kind) for parameter in own), *shared]
         taking.sort(key=lambda parameter: parameter.name == "as_json")
         run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in taking}
         del run.__wrapped__
         run.with_options = lambda more: takes_plan(  # type: ignore[attr-defined]
-            of, protocol=protocol, domain=(*domain, *more), without=without
+            *of, protocol=protocol, domain=(*domain, *more), without=without
         )(command)
         return run
 
     return decorate
+
+
+def _fitting(families: Sequence[str], typed: Collection[str]) -> str:
+    """Of these families the first that has most of the options that were typed."""
+    if len(families) == 1:
+        return families[0]
+    from shuffledp.protocols.catalogue import PROTOCOLS
+
+    return max(families, key=lambda name: len({*typed} & {*names_of_options(PROTOCOLS[name])}))
 
 
 def as_command(function: Callable[..., None], name: str | None) -> Any:

@@ -222,6 +222,8 @@ def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:
     import shutil
 
     steps = [(what, arguments) for what, arguments in suggested if arguments is not None]
+    if not steps:
+        return
     typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
     program = "shuffledp" if shutil.which("shuffledp") == typed else typed
     width = max(len(what) for what, _ in steps)

@@ -11,6 +11,9 @@ import numpy as np
 from shuffledp.errors import ParameterError
 from shuffledp.files import whole_file
 
+# Formats by their suffixes, with what keeps the day of drawing out of the file.
+_KINDS: dict[str, dict[str, None] | None] = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLine:
@@ -151,8 +154,8 @@ def tidy(axes: Any, *, grid: bool = True) -> None:
 
 def check_picture_path(path: Path) -> None:
     """Refuse a name that no picture can be written to, before any work is done."""
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise ParameterError("picture", str(path), "must end in .png or .svg", "name a picture")
+    if path.suffix.lower() not in _KINDS:
+        raise ParameterError("picture", str(path), "must end in .png, .svg or .pdf", "name a picture")
     if not path.absolute().parent.is_dir():
         raise ParameterError("picture", str(path), "must be in a directory that exists", "create it, or name another")
 
@@ -164,4 +167,4 @@ def save_figure(figure: Any, path: Path) -> None:
     with whole_file(path) as file, warnings.catch_warnings():
         # A letter that the font has not is drawn as a box: a warning a letter on the screen would help nobody.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(file, format=kind, metadata=_KINDS[path.suffix.lower()])
