@@ -30,6 +30,9 @@ VALUES = {
     "heavy-hitters": ["--length", "1", "--top", "1", "--alphabet", "ab"],
     # Messages grow with the square of the users.
     "masked-sum": ["--users", "20"],
+    "repeated-count": ["--at-most", "3"],
+    "repeated-sum": ["--at-most", "3", "--low", "0", "--high", "2"],
+    "repeated-histogram": ["--domain", "a,b,c", "--at-most", "2", "--method", "decoys"],
     "counter": ["--shufflers", "2", "--method", "coins"],
 }
 USERS = ["--users", "300"]

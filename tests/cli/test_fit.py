@@ -98,7 +98,18 @@ def test_pictures_say_that_no_guarantee_covers_them(run, people, tmp_path, kind:
 
 def test_labels_that_were_not_declared_are_said_to_be_uncovered(run, people, tmp_path) -> None:
     model = tmp_path / "model.json"
-    words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", "--rounds-allowed", "3", *TARGET, "--with-truth"]
+    words = [
+        "fit",
+        people["csv"],
+        "--target",
+        "bought",
+        "--bounds",
+        "0:10",
+        "--rounds-allowed",
+        "3",
+        *TARGET,
+        "--with-truth",
+    ]
     assert "not covered: which labels there are" in " ".join(run(*words)[1].split())
     assert "not covered" not in run(*words, "--classes", "0,1")[1]
     document = json.loads(run(*words, "-o", str(model), "--json")[1])
@@ -118,7 +129,13 @@ def test_a_person_reads_what_happened_how_accurate_how_private_and_what_next(run
 
 
 def test_what_comes_next_has_the_same_options_and_says_what_it_spends(run, people) -> None:
-    asked = ["--honest-fraction 0.5", "--rounds-allowed 7", "--holdout 0.2 --with-truth", "--classes 0,1", "--solver sgd"]
+    asked = [
+        "--honest-fraction 0.5",
+        "--rounds-allowed 7",
+        "--holdout 0.2 --with-truth",
+        "--classes 0,1",
+        "--solver sgd",
+    ]
     words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", *" ".join(asked).split(), *TARGET]
     steps = {line.split("shuffledp")[0].strip(): line for line in run(*words)[1].partition("Next:")[2].splitlines()}
     compared, kept, often, seen = (steps[name] for name in steps if name)
@@ -137,7 +154,9 @@ def test_what_comes_next_has_the_same_options_and_says_what_it_spends(run, peopl
 @pytest.mark.parametrize("estimator", ["ridge", "huber"])
 def test_numbers_are_fitted_too(run, people, estimator: str) -> None:
     words = ["fit", people["numbers"], "--target", "spent", "--task", "regression", "--estimator", estimator]
-    code, out, _ = run(*words, "--bounds", "0:10", "--target-bounds", "-10:10", *TARGET, "--seed", "1", "--with-truth", "--json")
+    code, out, _ = run(
+        *words, "--bounds", "0:10", "--target-bounds", "-10:10", *TARGET, "--seed", "1", "--with-truth", "--json"
+    )
     document = json.loads(out)
     assert code == 0 and document["score"] > 0.7 and document["classes"] is None
     assert (document["bound"] is None) == (estimator == "ridge")
@@ -151,7 +170,15 @@ def test_what_is_not_asked_for_is_left_to_the_estimator(run, people, tmp_path, e
     numbers = estimator in (ShuffleRidge, ShuffleHuberRegressor)
     named = {"ShuffleRidge": "ridge", "ShuffleHuberRegressor": "huber", "ShuffleLinearSVC": "svc"}
     words = ["--task", "regression", "--target", "spent"] if numbers else ["--target", "bought"]
-    words += ["--estimator", named.get(estimator.__name__, "logistic"), "--bounds", "0:10", "--holdout", "0", "--with-truth"]
+    words += [
+        "--estimator",
+        named.get(estimator.__name__, "logistic"),
+        "--bounds",
+        "0:10",
+        "--holdout",
+        "0",
+        "--with-truth",
+    ]
     file = people["numbers" if numbers else "csv"]
     document = json.loads(run("fit", file, *words, *TARGET, "--seed", "1", "--json")[1])
     table = np.loadtxt(file, delimiter=",", skiprows=1)
@@ -169,7 +196,17 @@ def test_what_was_clipped_is_reported(run, people) -> None:
 
 def test_people_may_be_asked_in_every_round(run, people) -> None:
     words = ["fit", people["csv"], "--target", "bought", "--bounds", "0:10", *TARGET, "--seed", "1", "--holdout", "0"]
-    words += ["--with-truth", "--interactive", "--solver", "gd", "--rounds-allowed", "30", "--honest-fraction", "0.9", "--json"]
+    words += [
+        "--with-truth",
+        "--interactive",
+        "--solver",
+        "gd",
+        "--rounds-allowed",
+        "30",
+        "--honest-fraction",
+        "0.9",
+        "--json",
+    ]
     document = json.loads(run(*words)[1])
     assert document["rounds_per_user"] == 30 and document["users_per_round"] == 4000 == document["users"]
     assert document["held_out"] == 0 and document["honest_fraction"] == 0.9
@@ -316,7 +353,9 @@ def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
     file, model = tmp_path / "bad.csv", tmp_path / "model.json"
     file.write_text(content)
     model.write_text("old")
-    code, out, err = run("fit", str(file), "--target", "bought", *TARGET, "--with-truth", "--holdout", "0", "-o", str(model))
+    code, out, err = run(
+        "fit", str(file), "--target", "bought", *TARGET, "--with-truth", "--holdout", "0", "-o", str(model)
+    )
     assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1, err
     assert model.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
 

@@ -100,7 +100,20 @@ def test_a_plan_is_kept_explained_and_simulated(run, tmp_path) -> None:
 
 
 def test_frequent_strings(run, people) -> None:
-    words = ["heavy-hitters", str(people), "--column", "fruit", "--top", "2", "--length", "4", *TARGET, "--seed", "3", "--with-truth"]
+    words = [
+        "heavy-hitters",
+        str(people),
+        "--column",
+        "fruit",
+        "--top",
+        "2",
+        "--length",
+        "4",
+        *TARGET,
+        "--seed",
+        "3",
+        "--with-truth",
+    ]
     words += ["--alphabet", "abcdefghijklmnopqrstuvwxyz"]
     code, out, err = run(*words, "--json")
     assert code == 0, err

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
+    from shuffledp.randomness import RandomBits
 
 # Several options describe one parameter of a family.
 _TYPED_AS = {"categories": ("domain", "categories", "other"), "domain": ("domain", "steps")}
@@ -33,6 +34,7 @@ def names_of_options(family: "Family[Any]") -> tuple[str, ...]:
     parameters = [parameter.name for parameter in family.domain]
     # Where categories are named by --domain, nothing else is.
     told = [name for name in parameters if not (name == "domain" and "categories" in parameters)]
+    told += [name for name in family.variants if name not in told]
     return tuple(dict.fromkeys(option for name in told for option in _TYPED_AS.get(name, (name,))))
 
 
@@ -48,6 +50,7 @@ class Asked:
         fixed: the families of which a plan's file must be; any if there are none.
         categories: a list of categories that stands for typed options.
         said: all that was typed, for hints.
+        whose: columns of a file that say whose a row is, by the names of their options.
     """
 
     file: Path | None
@@ -57,6 +60,7 @@ class Asked:
     fixed: tuple[str, ...] = ()
     categories: "Categories | None" = None
     said: Said = field(default_factory=Said)
+    whose: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> str:
@@ -77,7 +81,7 @@ class Asked:
         if family is None:
             problem = f"must be one of {', '.join(PROTOCOLS)}"
             raise ParameterError("protocol", self.protocol, problem, "choose one of them")
-        return family
+        return family.for_what(self.typed)
 
     @cached_property
     def loaded(self) -> "Plan | None":
@@ -87,9 +91,21 @@ class Asked:
         if self.file is None:
             return None
         plan = load_plan(self.file)
-        if self.fixed and plan.protocol not in self.fixed:
-            self.family.check_own(plan)
+        if self.fixed:
+            self._check_own(plan)
         return plan
+
+    def _check_own(self, plan: "Plan") -> None:
+        """Refuse a plan of another family than the command's."""
+        from shuffledp.protocols.catalogue import PROTOCOLS
+
+        refusals = []
+        for name in self.fixed:
+            try:
+                return PROTOCOLS[name].check_own(plan)
+            except ParameterError as refusal:
+                refusals.append(refusal)
+        raise refusals[0]
 
     @cached_property
     def domain(self) -> dict[str, Any]:
@@ -134,7 +150,13 @@ class Asked:
         return replace(self, typed={}, categories=found)
 
     def with_file(
-        self, file: Path, column: str | None, columns: str | None = None, *, clip: bool = False
+        self,
+        file: Path,
+        column: str | None,
+        columns: str | None = None,
+        *,
+        clip: bool = False,
+        bits: "RandomBits | None" = None,
     ) -> "tuple[Plan, Any, int]":
         """The plan, the values of a file as the plan takes them, and how many had to be brought into its domain.
 
@@ -143,34 +165,45 @@ class Asked:
             column: the file's only column that is read.
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
+            bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
         from shuffledp.cli.domains import read_values, refuse_data
+        from shuffledp.cli.people import Rows
         from shuffledp.protocols.domains.domain import Categories
 
         known: dict[str, Any] = {}
+        reads: str
         if self.loaded is not None:
-            domain = self.loaded.domain
+            domain = self.loaded.domain.row
             named, in_rows, reads = domain.named, domain.is_row, domain.reads
         else:
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
-            in_rows = "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
             reads = self.family.reads
+            in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
         values = read_values(file, column, columns, named=named, in_rows=in_rows, words=reads == "words")
+        at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.at_most
+        rows = Rows.of(file, self.whose.get("user"), at_most, bits)
         users = self.request.get("users")
-        more = {"users": len(values) if users is None else users}
-        if in_rows and "domain" not in known:
+        more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
+        if in_rows and reads != "rows" and "domain" not in known:
             more["dimension"] = known.get("dimension", values.shape[1])
         plan = self.plan(**more)
+        people = len(values) if rows is None else rows.people
         try:
-            plan.check_reports(len(values))
+            plan.check_reports(people)
         except ShuffleDPError:
-            way_out = "make a plan for as many users as the file has rows"
-            raise ParameterError("rows", len(values), f"must be the plan's {plan.users} users", way_out) from None
+            what = "rows" if rows is None else "people"
+            way_out = f"make a plan for as many users as the file has {what}"
+            raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
         # Codes of categories were made while the file was read; nothing can be outside of them.
-        own, clipped = plan.domain.clip_own_values(values) if clip and named is None else (values, 0)
-        return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
+        one = plan.domain.row
+        own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
+        if rows is None:
+            return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
+        checked = one.check_values(own if named is not None else one.encode(own))
+        return plan, plan.check_values(rows.gathered(plan.domain, checked)), clipped
 
     def with_data(
         self,
@@ -183,14 +216,16 @@ class Asked:
         clip: bool,
     ) -> "tuple[Plan, Any, int]":
         """As `with_file`, or with made-up values where there is no file; neither and both are refused."""
+        from shuffledp.randomness import RandomBits
         from shuffledp.simulation.environments.synthetic import synthetic_values
 
         if synthetic == (file is not None):
             way_out = "name a CSV, Parquet or .npy file, or make data up"
             raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
         if file is not None:
-            return self.with_file(file, column, columns, clip=clip)
-        for name, value in (("column", column), ("columns", columns)):
+            chosen = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
+            return self.with_file(file, column, columns, clip=clip, bits=chosen)
+        for name, value in (("column", column), ("columns", columns), *self.whose.items()):
             if value is not None:
                 raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
         plan = self.plan()

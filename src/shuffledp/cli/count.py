@@ -16,7 +16,7 @@ from shuffledp.cli.said import YOUR_FILE
 
 _MOST_NAMED = 10
 _COUNTER = (
-    *("values", "dimension", "radius", "categories", "domain", "other"),
+    *("values", "dimension", "radius", "categories", "domain", "other", "at_most"),
     *("shufflers", "confidence", "estimator", "bound"),
 )
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
-@options.takes_plan("histogram", domain=("domain", "categories", "other"), without=("users", "noise"))
+@options.takes_plan("histogram", domain=("domain", "categories", "other", "at_most"), without=("users", "noise"))
 def histogram(
     asked: Asked,
     file: options.File,

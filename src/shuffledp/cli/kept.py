@@ -145,4 +145,6 @@ def check_new(option: str, path: Path, reads: Iterable[Path | str | None] = ()) 
     for read in reads:
         # People's own data stays as it is.
         if read is not None and is_same_file(path, Path(read)):
-            raise ParameterError(option, str(path), "must be another file than those that are read, the data's own", "name another")
+            raise ParameterError(
+                option, str(path), "must be another file than those that are read, the data's own", "name another"
+            )

@@ -88,6 +88,7 @@ DOMAIN: dict[str, Any] = {
     ),
     "categories": _option("Categories: how many, numbered from 0.", "N", int),
     "other": _option("The category of all values outside a list of names.", "NAME"),
+    "at_most": _option("Repeat users: how many rows of one person count; goes with --user.", "M", int),
     "steps": _option("ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _option("ranges: children of a node; 2 is dyadic.", "R", int),
     "low": _option("The smallest value of sums and means.", "A", float),
@@ -110,8 +111,8 @@ DOMAIN: dict[str, Any] = {
     ),
     "public_seed": _option("distribution-test: the public coins of compressed, drawn before the data.", "S", int),
     "values": _option(
-        "counter: 0 or 1; numbers in [0, 1]; vectors; or categories. Bits by default.",
-        kind=Literal["bits", "reals", "vectors", "categories"],
+        "counter: 0 or 1; counts of a person's rows; numbers in [0, 1]; vectors; or categories. Bits by default.",
+        kind=Literal["bits", "counts", "reals", "vectors", "categories"],
     ),
     "shufflers": _option("counter: how many work concurrently.", "K", int),
     "confidence": _option("counter: of the bound over the whole horizon; 0.95 by default.", "C", float),
@@ -123,6 +124,12 @@ DOMAIN: dict[str, Any] = {
     ),
 }
 """What says which values users have, and how a family counts them; none has a default here."""
+
+
+WHOSE: dict[str, tuple[str, Any]] = {
+    "user": ("at_most", _option("Repeat users: the file's column that says whose a row is.", "C")),
+}
+"""Columns of a file beside its values, for commands that read one: the option that each goes with, and its own."""
 
 
 def bits_of(seed: int | None) -> "RandomBits":
@@ -158,11 +165,13 @@ def takes_plan(
         given, *declared = inspect.signature(command).parameters.values()
         own = [parameter for parameter in declared if parameter.name not in without]
         taken = {parameter.name for parameter in own}
+        reads = "file" in taken
         options: dict[str, tuple[Any, Any]] = {
             **({} if of else {"protocol": (_PROTOCOL[protocol], None)}),
             "plan_file": (_PLAN_FILE, None),
             **REQUEST,
             **{name: (annotation, None) for name, annotation in values.items()},
+            **{name: (own_option, None) for name, (beside, own_option) in WHOSE.items() if reads and beside in values},
         }
         options = {name: option for name, option in options.items() if name not in taken and name not in without}
 
@@ -170,6 +179,7 @@ def takes_plan(
         def run(context: typer.Context, **words: Any) -> None:
             found = {name: words.pop(name) for name in options}
             file, named = found.pop("plan_file", None), found.get("protocol")
+            whose = {name: value for name in WHOSE if (value := found.pop(name, None)) is not None}
             said = {name: value for name, value in found.items() if value != options[name][1]}
             if file is not None and said:
                 name, value = next(iter(said.items()))
@@ -182,6 +192,7 @@ def takes_plan(
                 {name: value for name, value in found.items() if name in REQUEST},
                 typed,
                 of,
+                whose=whose,
                 said=Said(context),
             )
             command(asked if given.name == "asked" else asked.plan(), **words)

@@ -8,6 +8,7 @@ from shuffledp.continual.certified import certify
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.domain import Categories
+from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.domains.summed import OneHot, SummedDomain
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
@@ -18,6 +19,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "reals": (),
     "vectors": ("radius", "dimension"),
     "categories": ("categories",),
+    "counts": ("at_most",),
 }
 """What must be said of each kind of values; whoever says the last means this kind."""
 
@@ -51,11 +53,17 @@ def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:
     return CounterPlan.plan(domain=domain, **asked)
 
 
+def _plan_counts(*, at_most: int, **asked: Any) -> CounterPlan:
+    """A person comes once, with all its rows: it adds a whole number of 0..at_most."""
+    return CounterPlan.plan(domain=RowCounts(at_most), **asked)
+
+
 _PLANNERS: dict[str, Callable[..., CounterPlan]] = {
     "bits": CounterPlan.plan,
     "reals": CounterPlan.plan_reals,
     "vectors": CounterPlan.plan_vectors,
     "categories": _plan_categories,
+    "counts": _plan_counts,
 }
 
 
@@ -109,7 +117,7 @@ RunningSum = RunningFamily(
         DomainParameter("shufflers", way_out="add --shufflers; four are a good choice"),
         *map(
             DomainParameter,
-            ("values", "dimension", "radius", "categories", "confidence", "estimator", "bound", "domain"),
+            ("values", "dimension", "radius", "categories", "at_most", "confidence", "estimator", "bound", "domain"),
         ),
     ),
     error=lambda plan: plan.error_bound,

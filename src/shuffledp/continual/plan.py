@@ -16,7 +16,9 @@ from shuffledp.continual.request import CountRequest, Estimator
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors, domain_from
+from shuffledp.protocols.domains.kinds import domain_from
+from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
+from shuffledp.protocols.fields import Constants
 from shuffledp.protocols.plan import SCHEMA
 from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.sums.noise import FAMILIES
@@ -67,6 +69,7 @@ class CounterPlan(PrivateCount):
         confidence: float = 0.95,
         honest_fraction: float = 1.0,
         max_messages: int | None = None,
+        constants: Constants = "exact",
     ) -> Self:
         """The schedule and the noise with the smallest proved bound over the whole horizon.
 
@@ -80,6 +83,7 @@ class CounterPlan(PrivateCount):
             confidence: with which the error bound holds, over the whole horizon.
             honest_fraction: the part of every batch that is counted on to follow the protocol.
             max_messages: how many messages a user may send at most, to all shufflers together.
+            constants: exact; a paper's own are not given for running sums.
         """
         request = CountRequest(
             users=users,
@@ -91,6 +95,7 @@ class CounterPlan(PrivateCount):
             confidence=confidence,
             honest_fraction=honest_fraction,
             max_messages=max_messages,
+            constants=constants,
         )
         return cls.for_request(request)
 

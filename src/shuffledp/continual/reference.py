@@ -15,9 +15,10 @@ from shuffledp.references.continual.square_root import best_curator_bound
 def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
     """Bounds over the same horizon, with the same confidence, at the same privacy.
 
-    Of numbers in [0, 1] they are those of bits, which are such numbers. Of vectors and categories there is the
-    curator's, for all coordinates at once; one shuffler's for categories only, as it is slow to find for vectors; the
-    paper gives no constants, and neither the tree nor the local model is computed: None.
+    Of numbers in [0, 1] they are those of bits, which are such numbers; of people with up to m rows, m times those. Of
+    vectors and categories there is the curator's, for all coordinates at once; one shuffler's for categories only, as
+    it is slow to find for vectors; the paper gives no constants, and neither the tree nor the local model is computed:
+    None.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.continual.plan import CounterPlan
@@ -33,6 +34,7 @@ def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
             users, plan.shufflers, lambda levels: calibrate("laplace", levels, privacy).law(), confidence
         ).bound
         local = local_error_bound(users, privacy, confidence)
+        paper, tree, local = (plan.domain.diameter * bound for bound in (paper, tree, local))
     return {
         "paper_error_bound": paper,
         "uniform_tree_error_bound": tree,
@@ -57,7 +59,7 @@ def _central(plan: PrivateCount) -> float:
 
 
 def _sequential(plan: PrivateCount) -> float | None:
-    domain = plan.domain if isinstance(plan.domain, OneHot) else BITS
+    domain = BITS if plan.domain.rounds else plan.domain
     try:
         return best_layout(
             CountRequest(

@@ -34,6 +34,9 @@ _BUILT_IN = {
     "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
     "masked-sum": "shuffledp.protocols.masked_sum:MaskedSumFamily",
     "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
+    "repeated-count": "shuffledp.protocols.people.families:RepeatedCount",
+    "repeated-sum": "shuffledp.protocols.people.families:RepeatedSumFamily",
+    "repeated-histogram": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

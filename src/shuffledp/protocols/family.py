@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
@@ -46,6 +47,7 @@ class DomainParameter:
 CATEGORIES = DomainParameter(
     "categories", as_categories, "pass a number, a range or names", "must say which categories there are"
 )
+AT_MOST = DomainParameter("at_most", way_out="add --at-most, how many rows of one person may count")
 
 
 def standard_error(plan: Plan) -> float:
@@ -69,7 +71,10 @@ class Family(Generic[P]):
         domain: what must be said about the users' values.
         error: what the best method has the least of.
         error_name: the same in words.
-        reads: how a table's column is read before there is a plan whose domain could say it.
+        reads: how a table is read before there is a plan whose domain could say it: a column of numbers or of words,
+            or rows of several numbers.
+        variants: families that answer the same question where more is said, "module:attribute" by the name of what is
+            said: how many rows of one person count, or which groups there are.
 
     >>> from shuffledp import BinarySum, Privacy
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
@@ -82,9 +87,10 @@ class Family(Generic[P]):
     domain: tuple[DomainParameter, ...] = ()
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
-    reads: Literal["numbers", "words"] = "numbers"
+    reads: Literal["numbers", "words", "rows"] = "numbers"
     comparisons: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict)
     """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
+    variants: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, summary: str, *methods: type[Plan], **more: Any) -> "Family[Any]":
@@ -131,12 +137,32 @@ class Family(Generic[P]):
             max_messages=max_messages,
             constants=constants,
         )
-        return self.choice(request, method=method, **domain).plan
+        plan: P = self.for_what(domain).choice(request, method=method, **domain).plan
+        return plan
 
     def choose(self, *, method: str = "auto", **asked: Any) -> Choice[P]:
         """As `plan`, with the reason for the choice and what became of the other methods."""
         request, domain = Request.split(asked)
-        return self.choice(request, method=method, **domain)
+        return self.for_what(domain).choice(request, method=method, **domain)
+
+    def for_what(self, said: Mapping[str, Any]) -> "Family[Any]":
+        """The family that answers where this is said: itself, or the variant that one of the names asks for.
+
+        >>> from shuffledp import Histogram
+        >>> Histogram.for_what({"at_most": 3}).name, Histogram.for_what({"at_most": None}).name
+        ('repeated-histogram', 'histogram')
+        """
+        found = [name for name in self.variants if said.get(name) is not None]
+        if len(found) > 1:
+            problem = f"cannot be said together with {found[0]} here"
+            raise ParameterError(found[1], said[found[1]], problem, "leave one of them out")
+        return self._variant(found[0]) if found else self
+
+    def _variant(self, name: str) -> "Family[Any]":
+        """The family that answers where this is said."""
+        module, _, attribute = self.variants[name].partition(":")
+        variant: Family[Any] = getattr(import_module(module), attribute)
+        return variant
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[P]:
         """The least error among the methods that keep to the limits, and why."""
@@ -182,8 +208,8 @@ class Family(Generic[P]):
         return kind
 
     def check_own(self, plan: Plan) -> None:
-        """Refuse a plan of another family."""
-        if plan.protocol != self.name:
+        """Refuse a plan of another family; one of a variant answers the same question."""
+        if plan.protocol != self.name and plan.protocol not in (self._variant(name).name for name in self.variants):
             way_out = f"make one with `shuffledp plan {self.name} ... -o FILE`, or run this with `shuffledp simulate`"
             raise ParameterError("plan", plan.protocol, f"must be a plan of {self.name}", way_out)
 

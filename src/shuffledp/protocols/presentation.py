@@ -151,7 +151,14 @@ def _truth_in_words(truth: Any, error: float) -> str:
 
 
 def present_categories(
-    categories: Categories, estimate: Any, *, users: int, chart_title: str, truth: Any = None, view: View | None = None
+    categories: Categories,
+    estimate: Any,
+    *,
+    users: int,
+    chart_title: str,
+    truth: Any = None,
+    view: View | None = None,
+    counted: str = "users",
 ) -> Presentation:
     """How many users have each category, by name, each between two numbers.
 
@@ -162,6 +169,7 @@ def present_categories(
         chart_title: what is written above the picture.
         truth: the true counts, where they may be shown.
         view: what to show of it.
+        counted: what is counted, in words, where it is not users.
     """
     view = view or View()
     value, names, in_order = estimate.value, categories.names, categories.is_ordered
@@ -178,7 +186,7 @@ def present_categories(
         **({} if truth is None else {"truth": truth}),
     }
     confidence = f"with {estimate.confidence:.0%} confidence for all at once"
-    facts = [("how far off", f"every category by at most {estimate.bound:,.4g} users, {confidence}")]
+    facts = [("how far off", f"every category by at most {estimate.bound:,.4g} {counted}, {confidence}")]
     figures: dict[str, Any] = {}
     if truth is not None:
         figures["largest_error"] = float(np.abs(value - truth).max())
@@ -195,11 +203,12 @@ def present_categories(
             "in_order": in_order,
         },
     )
-    listing = _largest(columns, estimate.bound, view.top, in_order=in_order)
+    title = f"{counted.capitalize()} in each category"
+    listing = _largest(columns, estimate.bound, view.top, title, in_order=in_order)
     return Presentation(tuple(facts), (listing,), chart, columns, figures)
 
 
-def _largest(columns: Mapping[str, NDArray[Any]], bound: float, top: int, *, in_order: bool) -> Listing:
+def _largest(columns: Mapping[str, NDArray[Any]], bound: float, top: int, title: str, *, in_order: bool) -> Listing:
     """The largest categories, and the rest added up; few of them that have an order of their own stay in it."""
     value, truth = columns["estimate"], columns.get("truth")
     largest = max(float(value.max()), 1.0)
@@ -226,7 +235,7 @@ def _largest(columns: Mapping[str, NDArray[Any]], bound: float, top: int, *, in_
         rows.append(ListingRow(cells, "dim", apart=True))
     headings = ("estimate", "from", "to", *(() if truth is None else ("truth",)))
     shown = (Column("category", right=False, width=30), *map(Column, headings), Column("", right=False))
-    return Listing("Users in each category", shown, tuple(rows))
+    return Listing(title, shown, tuple(rows))
 
 
 def present_quantiles(rows: Sequence[Mapping[str, Any]]) -> Listing:

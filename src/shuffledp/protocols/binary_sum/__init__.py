@@ -20,4 +20,5 @@ BinarySum: Family[BinarySumPlan] = Family.of(
     PoissonBits,
     Correlated,
     Pure,
+    variants={"at_most": "shuffledp.protocols.people.families:RepeatedCount"},
 )

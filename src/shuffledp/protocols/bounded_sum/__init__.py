@@ -30,4 +30,5 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
         DomainParameter("high", way_out="add --high, the highest value there is"),
     ),
     comparisons={GAUSSIAN: _gaussian},
+    variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},
 )

@@ -46,6 +46,25 @@ class Domain(ABC):
     columns: int = 1
     """How many numbers make one user's value: a table has as many columns of them."""
 
+    at_most: int | None = None
+    """How many rows of one person count, and are one value together; None where a person has one row."""
+
+    @property
+    def row(self) -> "Domain":
+        """The domain of one row of a table: itself, unless a person has several."""
+        return self
+
+    def gathered(self, rows: ArrayLike, person: Codes, place: Codes, people: int) -> NDArray[Any]:
+        """What people contribute, an entry or a row a person, as `check_values` takes it.
+
+        Args:
+            rows: a value a row, encoded and checked by `row`.
+            person: whose row it is, 0..people-1.
+            place: which of its owner's rows it is, 0..at_most-1: no two rows have both alike.
+            people: how many there are, those without a row included.
+        """
+        raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
+
     @property
     def is_row(self) -> bool:
         """Whether one user's value is a row of numbers, and not a single one."""

@@ -1,7 +1,6 @@
 """What a sum adds up: bits, numbers in a range, vectors in a ball, or categories, as whole numbers of steps."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -276,15 +275,6 @@ class OneHot(SummedDomain):
 
 
 BITS = Bits()
-KINDS: dict[str, type[SummedDomain]] = {kind.kind: kind for kind in (Bits, Reals, Vectors, OneHot)}
-
-
-def domain_from(document: Any) -> SummedDomain:
-    """The domain that a JSON document describes."""
-    kind = KINDS.get(str(document.get("kind"))) if isinstance(document, Mapping) else None
-    if kind is None:
-        raise DataError("plan.domain", document, f"must have a kind, one of {', '.join(KINDS)}", "make the plan again")
-    return kind(**{name: value for name, value in document.items() if name != "kind"})
 
 
 def check_grid(grid: Any) -> None:

@@ -27,4 +27,5 @@ Histogram: Family[HistogramPlan] = Family.of(
     domain=(CATEGORIES,),
     error=worst_number,
     error_name="error of the worst bin",
+    variants={"at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily"},
 )

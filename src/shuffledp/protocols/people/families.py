@@ -1,0 +1,24 @@
+"""The families for people who have several rows: counts and sums; histograms are in their own file."""
+
+from typing import Any
+
+from shuffledp.protocols.derived import DerivedFamily
+from shuffledp.protocols.family import AT_MOST, DomainParameter, Family
+from shuffledp.protocols.people.count_bits import RepeatedCountBits
+from shuffledp.protocols.people.count_shares import RepeatedCountShares
+from shuffledp.protocols.people.sum import RepeatedSumPlan
+
+RepeatedCount: Family[Any] = Family.of(
+    "repeated-count",
+    "How many rows are a yes, where a person has several and at most --at-most of them count.",
+    RepeatedCountBits,
+    RepeatedCountShares,
+    domain=(AT_MOST,),
+)
+RepeatedSumFamily = DerivedFamily.by(
+    RepeatedSumPlan,
+    "The sum over all rows, where a person has several and at most --at-most of them count.",
+    DomainParameter("low", way_out="add --low, the lowest value of a row"),
+    DomainParameter("high", way_out="add --high, the highest value of a row"),
+    AT_MOST,
+)

@@ -1,0 +1,90 @@
+"""Which rows of a table count where a person may have many: so many of each, chosen at random."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.errors import DataError
+from shuffledp.protocols.domains.domain import Codes, Domain, column_of
+from shuffledp.protocols.domains.repeated import check_at_most
+from shuffledp.randomness import RandomBits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptRows:
+    """The rows that count, whose they are, and how many people there are.
+
+    Attributes:
+        rows: the places of the rows in the table.
+        person: the owner of each, 0..people-1, in the order in which people first occur.
+        place: which of its owner's rows it is, 0..at_most-1.
+        people: how many different people the table has.
+        all_rows: how many rows the table has, those that do not count included.
+    """
+
+    rows: Codes
+    person: Codes
+    place: Codes
+    people: int
+    all_rows: int
+
+    def gathered(self, domain: Domain, checked: NDArray[Any]) -> NDArray[Any]:
+        """What each person contributes to a plan with this domain, from a checked value for every row of the table."""
+        if len(checked) != self.all_rows:
+            raise DataError("user", self.all_rows, f"must be one a row, {len(checked)} in all", "check the column")
+        return domain.gathered(checked[self.rows], self.person, self.place, self.people)
+
+
+def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
+    """At most so many rows of each owner, every choice of them equally likely.
+
+    How many people there are is public, as it is how many reports come; how many rows one has is not, and nothing that
+    is sent depends on it.
+
+    Args:
+        owners: a name or number a row that says whose it is.
+        at_most: how many rows of one person count.
+        bits: where the choice comes from.
+
+    >>> kept = kept_rows(["x", "y", "x", "x"], 2, bits=RandomBits.seeded(1))
+    >>> kept.people, kept.person.tolist(), kept.place.tolist(), len(set(kept.rows.tolist()))
+    (2, [0, 0, 1], [0, 1, 0], 3)
+    """
+    check_at_most(at_most)
+    array = column_of(owners)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        row = int(np.flatnonzero(np.isnan(array))[0]) + 1
+        raise DataError("user", f"none in row {row}", "must say whose every row is", "fill in its owner")
+    _, first, owner = np.unique(array, return_index=True, return_inverse=True)
+    # People in the order of their first rows: a running count takes them as they come.
+    order = np.empty(first.size, dtype=np.int64)
+    order[np.argsort(first, kind="stable")] = np.arange(first.size)
+    person = order[owner.reshape(-1)]
+    chosen = np.lexsort((bits.words(person.size), person))
+    sizes = np.bincount(person, minlength=first.size)
+    place = np.arange(person.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = place < at_most
+    rows = chosen[kept]
+    return KeptRows(rows, person[rows], place[kept], int(first.size), int(array.size))
+
+
+def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike, *, bits: RandomBits) -> Any:
+    """What each person of a table contributes to a plan with this domain.
+
+    Args:
+        domain: the plan's.
+        values: a value a row, as people have them.
+        owners: whose row it is.
+        bits: where the choice among a person's rows comes from.
+
+    >>> from shuffledp.protocols.domains.repeated import RowCounts
+    >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"], bits=RandomBits.seeded(1)).tolist()
+    [2, 1]
+    """
+    if domain.at_most is None:
+        raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
+    kept = kept_rows(owners, domain.at_most, bits=bits)
+    # All rows are checked, also those that do not count: which ones do is a matter of chance.
+    return kept.gathered(domain, domain.row.check_values(domain.row.encode(values)))

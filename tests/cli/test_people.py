@@ -1,0 +1,101 @@
+"""People with several rows in a file: --user and --at-most."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shuffledp import cli
+
+TARGET = ["--epsilon", "4", "--delta", "1e-6"]
+PEOPLE = ["--user", "who", "--at-most", "2"]
+
+
+@pytest.fixture
+def asked(capsys: Any) -> Any:
+    def call(*words: object, code: int = 0) -> Any:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([str(word) for word in (*words, "--json")])
+        out, err = capsys.readouterr()
+        assert int(ended.value.code or 0) == code and err == "", (out, err)
+        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
+
+    return call
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """200 people: those with an even number have one row, the others five."""
+    lines = ["who,city,clicked,spent"]
+    for person in range(200):
+        visits = range(1 if person % 2 == 0 else 5)
+        lines += [f"u{person},{'Oslo' if visit % 2 else 'Rome'},{1 - visit % 2},{visit}.5" for visit in visits]
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_histogram_counts_at_most_so_many_rows_of_a_person(asked: Any, visits: Path) -> None:
+    found = asked(
+        *("histogram", visits, "--column", "city", "--domain", "Rome,Oslo,Lima", *PEOPLE, *TARGET),
+        *("--seed", 1, "--method", "decoys", "--with-truth"),
+    )
+    truth = {row["category"]: row["truth"] for row in found["histogram"]}
+    assert sum(truth.values()) == 100 + 200 and truth["Lima"] == 0
+    assert found["users"] == 200 and found["at_most"] == 2
+
+
+def test_a_count_and_a_sum(asked: Any, visits: Path) -> None:
+    count = asked("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET, "--seed", 1, "--with-truth")
+    assert count["protocol"] == "repeated-count" and 100 + 100 <= count["truth"] <= 300
+    total = asked(
+        *("simulate", visits, "--protocol", "bounded-sum", "--low", 0, "--high", 5, "--column", "spent"),
+        *(*PEOPLE, *TARGET, "--seed", 1, "--with-truth"),
+    )
+    assert total["protocol"] == "repeated-sum" and total["users"] == 200
+    assert abs(total["estimate"] - total["truth"]) <= total["bound"]
+
+
+def test_a_running_count(asked: Any, visits: Path) -> None:
+    found = asked("count", visits, "--column", "clicked", "--shufflers", 2, *PEOPLE, *TARGET, "--seed", 1)
+    assert found["values"] == "counts" and found["users"] == 200
+
+
+def test_a_plan_s_file_says_how_many_rows_count(asked: Any, visits: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    made = ("plan", "histogram", "--users", 200, *TARGET, "--domain", "Rome,Oslo", "--at-most", 2, "--method", "decoys")
+    document = asked(*made, "-o", plan)
+    assert document["protocol"] == "repeated-histogram"
+    found = asked("histogram", visits, "--plan", plan, "--column", "city", "--user", "who")
+    assert found["fingerprint"] == document["fingerprint"]
+    assert asked("explain", "--plan", plan)["protocol"] == "repeated-histogram"
+    refused = asked("histogram", visits, "--plan", plan, "--column", "city", code=2)["error"]
+    assert refused["parameter"] == "user"
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        (["--user", "who"], "at_most"),
+        (["--at-most", "2"], "user"),
+        (["--user", "nobody", "--at-most", "2"], "column"),
+        (["--user", "who", "--at-most", "0"], "at_most"),
+    ],
+)
+def test_what_is_missing_is_asked_for(asked: Any, visits: Path, words: list[str], parameter: str) -> None:
+    for command in (["simulate"], ["count", "--shufflers", 2]):
+        found = asked(command[0], visits, *command[1:], "--column", "clicked", *words, *TARGET, code=2)
+        assert found["error"]["parameter"] == parameter
+
+
+def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> None:
+    words = ("--protocol", "mean", "--low", 0, "--high", 5, "--column", "spent", *PEOPLE, *TARGET)
+    assert asked("simulate", visits, *words, code=2)["error"]["parameter"] == "at_most"
+
+
+def test_seeds_choose_the_same_rows(asked: Any, visits: Path) -> None:
+    words = ("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET)
+    truths = [asked(*words, "--seed", seed, "--with-truth")["truth"] for seed in (1, 1, 2, 3, 4)]
+    assert truths[0] == truths[1] and np.unique(truths).size > 1
