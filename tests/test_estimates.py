@@ -1,4 +1,9 @@
-from shuffledp.estimates import Estimate
+import numpy as np
+import pytest
+
+import shuffledp
+from shuffledp import ParameterError
+from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate, answer_document
 
 
 def test_an_estimate_shows_its_error() -> None:
@@ -13,3 +18,27 @@ def test_an_estimate_shows_its_error() -> None:
 def test_digits_follow_the_error() -> None:
     assert str(Estimate(value=1e6 + 0.4, standard_error=120, bound=1, confidence=0.9)).startswith("1,000,000 ± 120")
     assert str(Estimate(value=0.123456, standard_error=0.01, bound=1, confidence=0.9)).startswith("0.123 ± 0.01")
+
+
+def test_numbers_of_a_vector_are_asked_for_by_name_or_place() -> None:
+    plain = VectorEstimate(value=np.array([3.0, 4.0]), standard_error=1.0, bound=2.0, confidence=0.95, dropped=1)
+    assert float(plain[1]) == 4.0 and plain[1].bound == 2.0 and plain[1].dropped == 1
+    assert plain.as_dict() == {0: 3.0, 1: 4.0} and list(plain) == [0, 1]
+    for wrong in (2, -1, "a"):
+        with pytest.raises(ParameterError, match="must be a place from 0 to 1"):
+            _ = plain[wrong]
+    named = NamedEstimate.together(mean=plain[0], variance=plain[1])
+    assert named["variance"] == named.of("variance") and list(named) == ["mean", "variance"]
+    with pytest.raises(ParameterError, match="must be one of those found: mean, variance"):
+        _ = named["median"]
+
+
+def test_a_plan_is_carried_but_is_no_part_of_the_answer() -> None:
+    plan = shuffledp.Histogram.plan(users=50, privacy=(4, 1e-3), categories=["ü", "b"])
+    estimate = VectorEstimate(value=np.array([30.0, 20.0]), standard_error=1.0, bound=2.0, confidence=0.95)
+    carried = estimate.made_by(plan)
+    assert carried == estimate and repr(carried) == repr(estimate) and "plan" not in answer_document(carried)
+    assert carried.plan is plan and float(carried["ü"]) == 30.0
+    assert str(carried) == "ü 30.0, b 20.0; ± 1 each (all within 2 with 95% confidence)"
+    with pytest.raises(ParameterError, match="name must be one of the 2 categories of the domain, got 'x'"):
+        _ = carried["x"]

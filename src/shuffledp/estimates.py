@@ -1,23 +1,50 @@
 """Answers that know their error: one number, or a vector of them."""
 
 import math
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp import markup
+from shuffledp.errors import ParameterError
+
+# Of more categories than this only some are named where an estimate is printed.
+_MOST_NAMED = 8
+
 Value = TypeVar("Value", float, NDArray[np.float64])
 
 
+class Carrying:
+    """Room for the plan that an answer was made by; it is no field, so that it is no part of the answer itself."""
+
+    __slots__ = ("_plan",)
+    _plan: Any
+
+    @property
+    def plan(self) -> Any:
+        """The plan that the answer was made by, where its maker said so; otherwise None."""
+        return getattr(self, "_plan", None)
+
+    def made_by(self, plan: Any) -> Self:
+        """The same answer, which carries the plan that it was made by."""
+        carrying = copy(self)
+        object.__setattr__(carrying, "_plan", plan)
+        return carrying
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithError(Generic[Value]):
+class WithError(Carrying, Generic[Value]):
     """A value with its standard error and a proved bound, and what is to be known of both.
 
     `bound` holds with probability `confidence` over the protocol's own noise, whatever the data;
     `dropped` counts malformed messages that were left out (the bound is widened by them); `clipped`
     the values that were brought into range first; `simulated` says that the noise came from a seeded
-    source and protects nobody.
+    source and protects nobody. `plan` is what the answer was made by, where its maker said so: it knows the names of
+    the numbers, how private they are, and how to show them.
     """
 
     value: Value
@@ -37,6 +64,12 @@ class WithError(Generic[Value]):
         """
         return replace(self, simulated=simulated, clipped=clipped)
 
+    def _repr_html_(self) -> str:
+        """A table and a small picture, as notebooks show it."""
+        if self.plan is not None:
+            return str(self.plan.answer_html(self))
+        return markup.section(markup.facts("", [("estimate", str(self))]))
+
     @property
     def lower(self) -> Value:
         """The value less the bound."""
@@ -50,11 +83,21 @@ class WithError(Generic[Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(WithError[float]):
-    """A number with its standard error and a proved bound: never a bare float.
+    """A number with its standard error and a proved bound: never a bare float, but `float(estimate)` is one.
 
-    >>> print(Estimate(value=312.0, standard_error=1.357, bound=3.0, confidence=0.95))
+    >>> estimate = Estimate(value=312.0, standard_error=1.357, bound=3.0, confidence=0.95)
+    >>> print(estimate)
     312.0 ± 1.36 (within 3 with 95% confidence)
+    >>> float(estimate), f"{estimate:.0f}"
+    (312.0, '312')
     """
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __format__(self, spec: str) -> str:
+        """The whole sentence, or the number alone where a format asks for one."""
+        return format(self.value, spec) if spec else str(self)
 
     def __str__(self) -> str:
         notes = [f"within {self.bound:,.4g} with {self.confidence:.0%} confidence", *_notes(self)]
@@ -67,7 +110,69 @@ class VectorEstimate(WithError[NDArray[np.float64]]):
 
     >>> print(VectorEstimate(value=np.array([3.0, -4.0]), standard_error=8.45, bound=24.0, confidence=0.95))
     [ 3.0 -4.0] ± 8.45 each (all within 24 with 95% confidence)
+
+    Where a plan that counts categories made it, each number can be asked for by its category's name:
+
+    >>> from shuffledp import Histogram, Privacy, RandomBits, simulate
+    >>> plan = Histogram.plan(users=900, privacy=Privacy(1, 1e-6), categories=["Köln", "München"])
+    >>> estimate = simulate(plan, plan.encode(["München"] * 600 + ["Köln"] * 300), bits=RandomBits.secure())
+    >>> abs(float(estimate["München"]) - 600) < 60, sorted(estimate.as_dict())
+    (True, ['Köln', 'München'])
     """
+
+    def __getitem__(self, name: Any) -> Estimate:
+        """The number of a category, by its name; of a vector without names, by its place.
+
+        Raises:
+            ParameterError: there is no such category or place.
+        """
+        place = self._place(name)
+        return self._one(float(self.value[place]), self.standard_error, self.bound)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The names, as those of a dictionary."""
+        return iter(self.as_dict())
+
+    def as_dict(self) -> dict[Any, float]:
+        """The numbers alone, by the names of their categories, or by their places where they have none."""
+        named = self._categories
+        names = range(self.value.size) if named is None else named.names()
+        return dict(zip(names, self.value.tolist(), strict=True))
+
+    @property
+    def _categories(self) -> Any:
+        """What the numbers stand for, where the plan says it and there is a number for each."""
+        named = None if self.plan is None else self.plan.domain.named
+        return None if named is None or named.size != self.value.size else named
+
+    def _by_name(self, digits: int) -> str:
+        """The largest numbers with their categories' names; empty where there are none."""
+        named = self._categories
+        if named is None:
+            return ""
+        order = np.argsort(-self.value, kind="stable")
+        if named.size <= _MOST_NAMED or named.is_ordered:
+            order = np.arange(named.size)
+        each = [f"{named.name(code)} {self.value[code]:,.{digits}f}" for code in order[:_MOST_NAMED].tolist()]
+        more = named.size - _MOST_NAMED
+        return ", ".join(each) + (f" and {more:,} more" if more > 0 else "") + ";"
+
+    def _place(self, name: Any) -> int:
+        named = self._categories
+        if named is not None:
+            try:
+                return int(named.encode([name])[0])
+            except ParameterError as refused:
+                raise ParameterError("name", repr(name), refused.problem, "see as_dict() for all names") from None
+        if isinstance(name, int | np.integer) and 0 <= name < self.value.size:
+            return int(name)
+        problem = f"must be a place from 0 to {self.value.size - 1}, as these numbers have no names"
+        raise ParameterError("name", repr(name), problem, "ask for a place, or take the array `value`")
+
+    def _one(self, value: float, standard_error: float, bound: float) -> Estimate:
+        notes = {note: getattr(self, note) for note in ("confidence", "dropped", "clipped", "simulated")}
+        one = Estimate(value=value, standard_error=standard_error, bound=bound, **notes)
+        return one if self.plan is None else one.made_by(self.plan)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VectorEstimate):
@@ -79,13 +184,9 @@ class VectorEstimate(WithError[NDArray[np.float64]]):
         return hash((self.value.tobytes(), self.standard_error, self.bound))
 
     def __str__(self) -> str:
-        shown = np.array2string(
-            self.value,
-            precision=_digits(self.standard_error),
-            threshold=8,
-            edgeitems=3,
-            floatmode="fixed",
-            suppress_small=True,
+        digits = _digits(self.standard_error)
+        shown = self._by_name(digits) or np.array2string(
+            self.value, precision=digits, threshold=8, edgeitems=3, floatmode="fixed", suppress_small=True
         )
         notes = [f"all within {self.bound:,.4g} with {self.confidence:.0%} confidence", *_notes(self)]
         return f"{shown} ± {self.standard_error:.3g} each ({'; '.join(notes)})"
@@ -110,14 +211,23 @@ class NamedEstimate(VectorEstimate):
     bounds: tuple[float, ...]
 
     def of(self, name: str) -> Estimate:
-        """The number of this name."""
+        """The number of this name.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        if name not in self.names:
+            listed = ", ".join(self.names[:20]) or "nothing"
+            raise ParameterError("name", repr(name), f"must be one of those found: {listed}", "check its spelling")
         place = self.names.index(name)
-        return Estimate(
-            value=float(self.value[place]),
-            standard_error=self.standard_errors[place],
-            bound=self.bounds[place],
-            **{note: getattr(self, note) for note in ("confidence", "dropped", "clipped", "simulated")},
-        )
+        return self._one(float(self.value[place]), self.standard_errors[place], self.bounds[place])
+
+    def __getitem__(self, name: Any) -> Estimate:
+        return self.of(name)
+
+    def as_dict(self) -> dict[Any, float]:
+        """The numbers alone, by their names."""
+        return dict(zip(self.names, self.value.tolist(), strict=True))
 
     @classmethod
     def together(cls, **numbers: Estimate) -> "NamedEstimate":

@@ -1,8 +1,9 @@
 """What is promised: (epsilon, delta) between neighbours."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from shuffledp.errors import ParameterError
 
@@ -53,3 +54,30 @@ class Privacy:
                 "must lie strictly between 0 and 1",
                 "1e-6 is a common choice, below 1/users",
             )
+
+    def __str__(self) -> str:
+        """The target in words.
+
+        >>> print(Privacy(1, 1e-6))
+        epsilon 1, delta 1e-06
+        """
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+
+
+def as_privacy(given: Any) -> Privacy:
+    """The privacy that is meant: a `Privacy`, or the pair (epsilon, delta).
+
+    >>> as_privacy((1, 1e-6)) == Privacy(epsilon=1, delta=1e-6)
+    True
+    >>> as_privacy(1.0)
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.ParameterError: privacy must be epsilon and delta, got 1.0: pass Privacy(1, 1e-6) or (1, 1e-6).
+    """
+    if isinstance(given, Privacy):
+        return given
+    if isinstance(given, tuple | list) and len(given) == 2:
+        return Privacy(*given)
+    if isinstance(given, Mapping) and {"epsilon", "delta"} == set(given):
+        return Privacy(**given)
+    raise ParameterError("privacy", repr(given), "must be epsilon and delta", "pass Privacy(1, 1e-6) or (1, 1e-6)")

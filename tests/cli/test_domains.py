@@ -116,7 +116,7 @@ def test_values_of_a_file(tmp_path: Path) -> None:
         read_codes(alone, None, parse_domain("red,green"))
     assert read_codes(alone, "red", parse_domain("red,green")).tolist() == [1, 0]
     alone.write_text("colour\nred\n\nred\n")
-    with pytest.raises(DataError, match="none in row 2"):
+    with pytest.raises(DataError, match="rows without one"):
         read_codes(alone, None, parse_domain("red,green"))
     # A person without a value is a person, and others are what the catch-all is for.
     assert read_codes(alone, None, parse_domain("red", "rest")).tolist() == [0, 1, 0]

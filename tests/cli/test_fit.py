@@ -339,7 +339,7 @@ def test_nothing_is_written_over_the_data_or_over_the_model(run, tmp_path, monke
     ("content", "said"),
     [
         ("age,bought\n1,0\ninf,1\n", "age of bad.csv must be finite, got inf in row 2"),
-        ("age,bought\n1,0\n,1\n", "none in row 2"),
+        ("age,bought\n1,0\n,1\n", "rows without one"),
         ("age,bought\n1,0\nold,1\n", "old"),
         ("age,bought\n1,1\n2,1\n", "only one class"),
         ("age,bought\n1,1\n2,2\n3,3\n", "Only binary"),

@@ -41,6 +41,6 @@ def test_the_largest_is_at_the_top_and_long_names_lose_their_middle(tmp_path: Pa
 
 
 def test_nothing_is_written_under_a_bad_name(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="png or"):
+    with pytest.raises(ParameterError, match="svg or"):
         draw_bars(tmp_path / "bars.txt", names=["a", "b"], estimates=np.array([1.0, 2.0]), **SHOWN)
     assert list(tmp_path.iterdir()) == []

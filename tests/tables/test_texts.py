@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from shuffledp.errors import DataError
+from shuffledp.tables.missing import Missing
+from shuffledp.tables.reading import Reading
 from shuffledp.tables.texts import LONGEST_TEXT, Texts, read_texts
+
+OTHER = Reading(missing=Missing.of("other"))
 
 
 def rows(texts: Texts) -> list[str]:
@@ -71,8 +75,8 @@ def test_distinct_words_are_in_the_order_of_their_first_rows(written) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("x,y\na,1\n,2\n", "none in row 2"),
-        ("x\na\n\nb\n", "none in row 2"),
+        ("x,y\na,1\n,2\n", "the first in row 2"),
+        ("x\na\n\nb\n", "the first in row 2"),
         ("x\n", "at least one row"),
         ("y\na\n", "column must be a column of t.csv, got x"),
         ("x\nb\n" + "a" * (LONGEST_TEXT + 1) + "\n", f"{LONGEST_TEXT + 1} in row 2"),
@@ -81,9 +85,9 @@ def test_distinct_words_are_in_the_order_of_their_first_rows(written) -> None:
 )
 def test_bad_files_are_named(written, content: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        read_texts(written(content), "x")
+        read_texts(written(content), "x", reading=Reading(missing=Missing(tells=True)))
 
 
 def test_a_missing_value_may_count_as_another(written) -> None:
-    assert rows(read_texts(written("x,y\na,1\n,2\n"), "x", blank="other")) == ["a", "other"]
-    assert rows(read_texts(written({"x": ["a", None]}, "t.parquet"), "x", blank="")) == ["a", ""]
+    assert rows(read_texts(written("x,y\na,1\n,2\n"), "x", reading=OTHER, other="other")) == ["a", "other"]
+    assert rows(read_texts(written({"x": ["a", None]}, "t.parquet"), "x", reading=OTHER)) == ["a", "missing"]

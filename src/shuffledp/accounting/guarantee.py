@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from shuffledp import markup
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.privacy import Privacy
 
@@ -45,6 +46,27 @@ class Guarantee:
     def holds(self) -> bool:
         """Whether what is proved reaches what is claimed."""
         return self.delta <= self.claim.delta
+
+    def __str__(self) -> str:
+        """The claim, and what is proved, in a sentence."""
+        verdict = "holds" if self.holds else "does not hold"
+        claim = f"epsilon {self.claim.epsilon:g}, delta {self.claim.delta:g}"
+        return f"{claim} {verdict}: delta {self.delta:.3g} is proved ({self.theory_page})"
+
+    def _repr_html_(self) -> str:
+        """The claim, every term of delta and the proof's idea, as notebooks show it."""
+        facts = [
+            ("claim", str(self)),
+            ("what an adversary must tell apart", self.pair.describe()),
+            ("why that is the worst", self.dominates_because),
+        ]
+        terms = [(term.name, f"{term.value:.3g}", term.why) for term in self.terms]
+        bars = [("claimed delta", self.claim.delta), *((term.name, term.value) for term in self.terms)]
+        return markup.section(
+            markup.facts("A guarantee", facts),
+            markup.listing("Terms of delta", ("term", "value", "why"), terms, left=(True, False, True)),
+            markup.bars([name for name, _ in bars], [value for _, value in bars], in_order=True),
+        )
 
 
 def delta_of_distance(epsilon_factor: float, distance: float) -> float:

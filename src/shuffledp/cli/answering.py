@@ -4,7 +4,7 @@ What is in the data without noise (the truth, how far off an answer is, how many
 how many messages these very values make) is there with `--with-truth` only. Made-up data may show its truth.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,8 +55,12 @@ class Answered:
         """Whether facts without noise may be shown."""
         return self.clipped is not None
 
-    def document(self, **own: Any) -> dict[str, Any]:
-        """The answer as JSON: what every command says, and in its middle what only this one does."""
+    def document(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer as JSON: what every command says, and in its middle what only this one does.
+
+        Args:
+            own: the command's own names and values.
+        """
         plan, estimate = self.plan, self.estimate
         return {
             **heading(plan),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
     from shuffledp.randomness import RandomBits
+    from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
 _TYPED_AS = {"categories": ("domain", "categories", "other"), "domain": ("domain", "steps")}
@@ -49,6 +50,7 @@ class Asked:
         typed: the options that say which values there are, as they were typed; without those that were left out.
         fixed: the families of which a plan's file must be; any if there are none.
         categories: a list of categories that stands for typed options.
+        reading: how a file is read, and what people without a value report; None where no file is.
         said: all that was typed, for hints.
         whose: columns of a file that say whose a row is, by the names of their options.
     """
@@ -59,6 +61,7 @@ class Asked:
     typed: Mapping[str, Any] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()
     categories: "Categories | None" = None
+    reading: "Reading | None" = None
     said: Said = field(default_factory=Said)
     whose: Mapping[str, str] = field(default_factory=dict)
 
@@ -110,7 +113,7 @@ class Asked:
     @cached_property
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
-        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
+        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in, with_missing
         from shuffledp.protocols.domains.categories import as_categories
 
         known = names_of_options(self.family)
@@ -123,12 +126,12 @@ class Asked:
             asked = asked_categories(*(found.pop(name, None) for name in _TYPED_AS["categories"]))
             categories = asked if self.categories is None else self.categories
             if categories is not None:
-                found["categories"] = categories
+                found["categories"] = categories if self.reading is None else with_missing(categories, self.reading)
             elif any(each.name == "categories" and each.way_out for each in self.family.domain):
                 way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
                 raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
             if "against" in found:
-                found["against"] = probabilities_in(Path(found["against"]), as_categories(categories))
+                found["against"] = probabilities_in(Path(found["against"]), as_categories(found.get("categories")))
         elif "domain" in known:
             found["domain"] = asked_axes(found.get("domain"), found.pop("steps", None))
         return found
@@ -136,8 +139,11 @@ class Asked:
     @property
     def values(self) -> str:
         """The options that say which values there are, as they can be typed again."""
-        words = (f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items())
-        return " ".join(words)
+        typed = {name: f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in self.typed.items()}
+        if "domain" in typed and self.reading is not None and self.reading.missing.rule == "other":
+            # One more category than was typed may be there, for people without a value.
+            typed = {"domain": self.domain["categories"].options, **typed | {"domain": "", "other": ""}}
+        return " ".join(filter(None, typed.values()))
 
     def with_data_as_domain(self, file: Path, column: str | None, *, public: bool) -> "Asked":
         """The same, where the domain is said to be what occurs in the file itself: it is read, if that is no secret."""
@@ -146,7 +152,7 @@ class Asked:
         domain = self.typed.get("domain")
         if domain is None or not is_from_data(domain, file):
             return self
-        found = occurring(file, column, domain, self.typed.get("other"), public=public)
+        found = occurring(file, column, domain, self.typed.get("other"), public=public, reading=self.reading)
         return replace(self, typed={}, categories=found)
 
     def with_file(
@@ -167,7 +173,7 @@ class Asked:
             clip: whether values outside the domain are brought into it.
             bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
-        from shuffledp.cli.domains import read_values, refuse_data
+        from shuffledp.cli.domains import check_public, check_public_number, read_values, refuse_data, with_missing
         from shuffledp.cli.people import Rows
         from shuffledp.protocols.domains.domain import Categories
 
@@ -176,15 +182,21 @@ class Asked:
         if self.loaded is not None:
             domain = self.loaded.domain.row
             named, in_rows, reads = domain.named, domain.is_row, domain.reads
+            if named is not None and self.reading is not None:
+                with_missing(named, self.reading, grows=False)
         else:
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
             reads = self.family.reads
             in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
-        values = read_values(file, column, columns, named=named, in_rows=in_rows, words=reads == "words")
+        if self.reading is not None:
+            check_public(self.reading.missing, named, words=reads == "words")
+        values = read_values(
+            file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
+        )
         at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.at_most
-        rows = Rows.of(file, self.whose.get("user"), at_most, bits)
+        rows = Rows.of(file, self.whose.get("user"), at_most, bits, reading=self.reading)
         users = self.request.get("users")
         more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
         if in_rows and reads != "rows" and "domain" not in known:
@@ -197,6 +209,8 @@ class Asked:
             what = "rows" if rows is None else "people"
             way_out = f"make a plan for as many users as the file has {what}"
             raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
+        if self.reading is not None and named is None and reads != "words":
+            check_public_number(self.reading.missing, plan)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row
         own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
@@ -225,11 +239,20 @@ class Asked:
         if file is not None:
             chosen = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
             return self.with_file(file, column, columns, clip=clip, bits=chosen)
-        for name, value in (("column", column), ("columns", columns), *self.whose.items()):
+        for name, value in (("column", column), ("columns", columns), *self.whose.items(), *self.said_of_files):
             if value is not None:
                 raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
         plan = self.plan()
         return plan, plan.check_values(synthetic_values(plan, seed=seed)), 0
+
+    @property
+    def said_of_files(self) -> list[tuple[str, str]]:
+        """The options that say how a file is read, each with its value."""
+        if self.reading is None:
+            return []
+        reading = self.reading
+        told = {"delimiter": reading.delimiter, "sql": reading.sql, "missing": reading.missing.rule}
+        return [(name, value) for name, value in told.items() if value is not None]
 
     def _known(self) -> dict[str, Any]:
         """What is said about the users' values; the dimension may be left to a file."""

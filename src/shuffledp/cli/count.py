@@ -9,7 +9,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.progress import users_reporting, working
 from shuffledp.cli.said import YOUR_FILE
@@ -45,7 +45,7 @@ def count(
     from shuffledp.protocols.presentation import Presentation
     from shuffledp.simulation.running_truth import RunningTruth, estimates_at
 
-    kept = Kept.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
     bits = options.bits_of(seed)
     plan: Any
     with working("planning batches", shown=not as_json):

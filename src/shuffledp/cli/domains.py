@@ -10,11 +10,20 @@ from typing import Any
 from shuffledp.cli.output import is_same_file
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.axes import Axis, parse_axes
-from shuffledp.protocols.domains.categories import Dates, Integers, Names, parse_categories, split_names
+from shuffledp.protocols.domains.categories import (
+    Dates,
+    Integers,
+    Names,
+    as_categories,
+    parse_categories,
+    split_names,
+)
 from shuffledp.protocols.domains.domain import Categories, Codes, Domain
 from shuffledp.tables.columns import read_column
 from shuffledp.tables.matrices import read_matrix
+from shuffledp.tables.missing import MISSING_CATEGORY, Missing
 from shuffledp.tables.names import column_names
+from shuffledp.tables.reading import Reading
 from shuffledp.tables.texts import Texts, read_texts
 
 FROM_DATA = "data"
@@ -125,6 +134,7 @@ def read_values(
     named: Categories | None,
     in_rows: bool,
     words: bool = False,
+    reading: Reading | None = None,
 ) -> Any:
     """The values of a file: codes where categories are named, a matrix where values are rows, or else a column.
 
@@ -135,40 +145,92 @@ def read_values(
         named: the categories that the column's values are looked up in.
         in_rows: whether a person's value has several numbers.
         words: whether a column without named categories is text.
+        reading: what is between cells, a query, and what people without a value report.
     """
     if in_rows:
         if column is not None:
             raise ParameterError("column", column, "is one column; a vector has several", "use --columns A,B,C")
-        return read_matrix(file, None if columns is None else [name.strip() for name in columns.split(",")])
+        return read_matrix(file, None if columns is None else split_names(columns, "columns"), reading=reading)
     if columns is not None:
         raise ParameterError("columns", columns, "are for vectors; a value here is in one", "use --column")
     if named is not None:
-        return read_codes(file, column, named)
+        return read_codes(file, column, named, reading)
     if words:
-        texts = read_texts(file, column)
+        texts = read_texts(file, column, reading=reading)
         return texts.distinct[texts.where]
+    return read_column(file, column, reading=reading)
 
-    return read_column(file, column)
+
+def with_missing(categories: "Categories | int", reading: Reading, *, grows: bool = True) -> "Categories | int":
+    """The categories with one for people without a value, where they are asked to report one.
+
+    Args:
+        categories: as they are without.
+        reading: what people without a value report.
+        grows: whether a category may be added; a plan that was made has those that it has.
+    """
+    if reading.missing.rule != "other":
+        return categories
+    found = as_categories(categories)
+    if found.other is not None or found.lists(MISSING_CATEGORY):
+        return found
+    larger = found.including(MISSING_CATEGORY)
+    if larger is None:
+        problem = f"needs a list of names, and the domain is one of {found.kind}"
+        raise ParameterError("missing", "other", problem, "write default=VALUE with a public value of the domain")
+    if not grows:
+        problem = "needs a category that the plan does not have"
+        raise ParameterError("missing", "other", problem, "make the plan with --other NAME, or write default=VALUE")
+    return larger
 
 
-def read_own_values(file: Path, column: str | None, columns: str | None, domain: Domain) -> Any:
+def check_public(missing: Missing, named: Categories | None, *, words: bool) -> None:
+    """Refuse a policy that does not fit the domain, before any value is read: a refusal must not depend on the data."""
+    if named is None and words:
+        return
+    if named is None or named.reads == "numbers":
+        missing.check_number()
+    if named is not None and missing.rule == "default":
+        value: Any = missing.number if named.reads == "numbers" else missing.value
+        if not named.lists(value):
+            way_out = "name a category of the domain, or write other"
+            raise ParameterError("missing", missing.typed, "must name a public value of the domain", way_out)
+
+
+def check_public_number(missing: Missing, plan: Any) -> None:
+    """Refuse a public number that the plan's people could not have, whoever needs it."""
+    if missing.rule != "default":
+        return
+    one = plan.domain.row
+    public = [missing.number] * one.columns
+    try:
+        one.check_values(one.encode([public] if one.is_row else public))
+    except DataError as refused:
+        found = f"names a value that {refused.problem}"
+        raise ParameterError("missing", missing.typed, found, "name a public value of the domain") from None
+
+
+def read_own_values(
+    file: Path, column: str | None, columns: str | None, domain: Domain, reading: Reading | None = None
+) -> Any:
     """The values of a file as people have them: who sends them encodes them."""
     named = domain.named
     if named is None or named.reads == "numbers" or columns is not None:
-        return read_values(file, column, columns, named=None, in_rows=domain.is_row, words=domain.reads == "words")
-    texts = read_texts(file, column, blank=named.other)
+        words = domain.reads == "words"
+        return read_values(file, column, columns, named=None, in_rows=domain.is_row, words=words, reading=reading)
+    texts = read_texts(file, column, reading=reading, other=named.other)
     # Looked up here, so that a value outside the domain is named by its row.
     encode_texts(named, texts)
     return texts.distinct[texts.where]
 
 
-def read_codes(file: Path, column: str | None, categories: Categories) -> Codes:
+def read_codes(file: Path, column: str | None, categories: Categories, reading: Reading | None = None) -> Codes:
     """The codes of a column's values: numbers for a range of numbers, otherwise text exactly as it is written."""
     if categories.reads == "numbers":
-        return categories.encode(read_column(file, column))
+        return categories.encode(read_column(file, column, reading=reading))
 
-    _check_header(file, column, categories)
-    return encode_texts(categories, read_texts(file, column, blank=categories.other))
+    _check_header(file, column, categories, reading)
+    return encode_texts(categories, read_texts(file, column, reading=reading, other=categories.other))
 
 
 def encode_texts(categories: Categories, texts: Texts) -> Codes:
@@ -192,11 +254,11 @@ def encode_texts(categories: Categories, texts: Texts) -> Codes:
         raise DataError("values", f"{shown} in row {row}", refusal.problem, refusal.way_out) from None
 
 
-def _check_header(file: Path, column: str | None, categories: Categories) -> None:
+def _check_header(file: Path, column: str | None, categories: Categories, reading: Reading | None) -> None:
     """In a file of one column without a header, the first person's value would be taken for the column's name."""
     if column is not None or file.suffix.lower() == ".npy" or categories.is_open:
         return
-    names = column_names(file)
+    names = column_names(file, reading=reading)
     try:
         categories.encode(names)
     except DataError:
@@ -206,7 +268,9 @@ def _check_header(file: Path, column: str | None, categories: Categories) -> Non
         raise DataError("file", names[0], problem, "add a line above the values, or give that column's name")
 
 
-def occurring(file: Path, column: str | None, domain: str, other: str | None, *, public: bool) -> Categories:
+def occurring(
+    file: Path, column: str | None, domain: str, other: str | None, *, public: bool, reading: Reading | None = None
+) -> Categories:
     """What occurs in a file's own column, as its domain: a range of whole numbers or dates, or names in order.
 
     Raises:
@@ -216,7 +280,7 @@ def occurring(file: Path, column: str | None, domain: str, other: str | None, *,
         raise ParameterError("domain", domain, f"must not be read from the data: {_SECRET}", _PUBLIC)
     if other is not None:
         raise ParameterError("other", other, "has nothing to hold beside a domain of all data", "leave it out")
-    words = sorted(str(word) for word in read_texts(file, column).distinct)
+    words = sorted(str(word) for word in read_texts(file, column, reading=reading).distinct)
     if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", word, re.ASCII) for word in words):
         numbers = [int(word) for word in words]
         return Integers(min(numbers), max(numbers))

@@ -16,7 +16,7 @@ from shuffledp.cli.fit_data import (
     read_fit_data,
 )
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, writer
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
@@ -57,6 +57,7 @@ Report = Annotated[
 ]
 
 
+@options.reads_file
 def fit(
     context: typer.Context,
     file: options.File,
@@ -83,11 +84,14 @@ def fit(
     report: Report = None,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    reading: Any = None,
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
     privacy = target_of(1, epsilon, delta)[1]
-    kept = Kept.at(out=out, picture=picture, reads=(file,), no_table="has no table: a model is no list", documents=())
+    kept = KeptFiles.at(
+        out=out, picture=picture, reads=(file,), no_table="has no table: a model is no list", documents=()
+    )
     if report is not None:
         check_report_path(report)
     check_files_differ(file=file, out=kept.document, picture=kept.picture, report=report)
@@ -113,7 +117,7 @@ def fit(
     if task == "classification" and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
     kept_out = (0.1 if holdout is None else holdout) if with_truth else 0.0
-    data = read_fit_data(file, target, features, kept_out, seed, labels=task == "classification")
+    data = read_fit_data(file, target, features, kept_out, seed, labels=task == "classification", reading=reading)
     model = model_class(
         epsilon=privacy.epsilon,
         delta=privacy.delta,

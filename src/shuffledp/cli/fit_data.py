@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from shuffledp.tables.reading import Reading
+
     Rows = tuple[NDArray[np.float64], NDArray[Any]]
 
 
@@ -27,7 +29,14 @@ class FitData:
 
 
 def read_fit_data(
-    file: Path, target: str, features: str | None, holdout: float, seed: int | None, *, labels: bool
+    file: Path,
+    target: str,
+    features: str | None,
+    holdout: float,
+    seed: int | None,
+    *,
+    labels: bool,
+    reading: "Reading | None" = None,
 ) -> FitData:
     """The file's rows, all finite; which are held out is drawn at random."""
     import numpy as np
@@ -38,13 +47,13 @@ def read_fit_data(
 
     if not 0 <= holdout < 1:
         raise ParameterError("holdout", holdout, "must be in [0, 1)", "0.1 keeps out one row in ten")
-    there = column_names(file)
+    there = column_names(file, reading=reading)
     names = _named(there, target, features, file)
     wanted = [*names, target]
     if file.name.lower().endswith(".npy"):
-        matrix = read_matrix(file)[:, [there.index(name) for name in wanted]]
+        matrix = read_matrix(file, reading=reading)[:, [there.index(name) for name in wanted]]
     else:
-        matrix = read_matrix(file, wanted)
+        matrix = read_matrix(file, wanted, reading=reading)
     bad = np.argwhere(~np.isfinite(matrix))
     if bad.size:
         row, place = bad[0].tolist()
@@ -63,10 +72,12 @@ def read_fit_data(
 
 
 def _named(there: Sequence[str], target: str, features: str | None, file: Path) -> list[str]:
+    from shuffledp.protocols.domains.categories import split_names
+
     listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
     if target not in there:
         raise DataError("target", target, f"must be a column of {file.name}", f"it has {listed}")
-    names = [name for name in there if name != target] if features is None else features.split(",")
+    names = [name for name in there if name != target] if features is None else [*split_names(features, "features")]
     for name in names:
         if name not in there or name == target:
             raise DataError("features", name, f"must be a column of {file.name} beside the target", f"it has {listed}")

@@ -8,7 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, WIDE, facts, heading, next_steps, print_json, show
 from shuffledp.cli.progress import working
 
@@ -41,8 +41,8 @@ def heavy_hitters(
     from shuffledp.simulation.heavy_hitters import search_heavy_hitters
     from shuffledp.tables.texts import read_texts
 
-    kept = Kept.at(out=out, csv=csv, reads=(file,), no_picture="cannot be drawn: the answer is a list of strings")
-    texts = read_texts(file, column)
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file,), no_picture="cannot be drawn: the answer is a list of strings")
+    texts = read_texts(file, column, reading=asked.reading)
     given = {"length": length, "top": top, "alphabet": alphabet, "keep": keep}
     typed = {name: value for name, value in given.items() if value is not None}
     search: Any = replace(asked, typed=typed).plan(users=len(texts))

@@ -8,7 +8,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
 
@@ -41,7 +41,7 @@ def histogram(
     from shuffledp.protocols.presentation import View
 
     # A domain that is the data's own file is refused as such, or read.
-    kept = Kept.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
     if top < 1:
         raise ParameterError("top", top, "must be >= 1", "20 is the default")
     if asked.file is None:
@@ -62,14 +62,15 @@ def histogram(
     in_use = max(100, len(candidates or ()))
     chance = categories.collision_probability(in_use - 1) if categories.is_open else None
     document = found.document(
-        histogram=presented.records(),
-        standard_error=estimate.standard_error,
-        bound=estimate.bound,
-        confidence=estimate.confidence,
-        **{"largest_error": None, **presented.figures},
-        names_in_use=None if chance is None else in_use,
-        collision_probability=chance,
-        **kept.named,
+        {
+            "histogram": presented.records(),
+            **{name: getattr(estimate, name) for name in ("standard_error", "bound", "confidence")},
+            "largest_error": None,
+            **presented.figures,
+            "names_in_use": None if chance is None else in_use,
+            "collision_probability": chance,
+            **kept.named,
+        }
     )
     kept.write(document, presented)
     if as_json:

@@ -21,7 +21,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptFiles:
     """The files that an answer goes to; None for those that nobody asked for."""
 
     document: Path | None = None
@@ -41,7 +41,7 @@ class Kept:
         no_picture: str = "",
         no_table: str = "",
         documents: tuple[str, ...] = DOCUMENTS,
-    ) -> "Kept":
+    ) -> "KeptFiles":
         """The files that the options name, each checked before any work is done.
 
         Args:

@@ -3,7 +3,7 @@
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 
@@ -22,7 +22,7 @@ def private_mean(
     as_json: options.AsJson = False,
 ) -> None:
     """The mean of a file's column, each number between --low and --high; weighted by a second one if asked."""
-    kept = Kept.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
     found = answered(
         *(asked, file, column, columns),
         clip=clip,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shuffledp.cli.answering import Answered
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 
 NO_PICTURE = "cannot be drawn: the answer is a number"
@@ -12,7 +12,7 @@ NO_PICTURE = "cannot be drawn: the answer is a number"
 
 def tell_numbers(
     found: Answered,
-    kept: Kept,
+    kept: KeptFiles,
     *,
     as_json: bool,
     told: Sequence[tuple[str, str]] | None = None,
@@ -30,9 +30,8 @@ def tell_numbers(
     plan, estimate, truth = found.plan, found.estimate, found.truth
     own = {name: getattr(estimate, of) for name, of in (("estimate", "value"), *((n, n) for n in _ERRORS))}
     off_by = plan.off_by(estimate, truth) if found.shows_truth else None
-    document = found.document(
-        **own | {"dropped": estimate.dropped, "truth": truth, "error": off_by} | (figures or {}), **kept.named
-    )
+    facts_of_it = {"dropped": estimate.dropped, "truth": truth, "error": off_by}
+    document = found.document({**own, **facts_of_it, **(figures or {}), **kept.named})
     kept.write(document, found.presented)
     if as_json:
         print_json(document)

@@ -14,6 +14,7 @@ from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.randomness import RandomBits
+    from shuffledp.tables.reading import Reading
 
 AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -24,12 +25,15 @@ Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's
 Delta = Annotated[float | None, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
 Epsilon = Annotated[float | None, typer.Option(help="The privacy target; smaller is safer.", metavar="E")]
 Fast = Annotated[bool, typer.Option("--fast", help="Draw the estimate from its own law, without messages.")]
-File = Annotated[Path, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="FILE", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="FILE", show_default=False)
+]
 FixedSeed = Annotated[int, typer.Option(help="Another number, other data and noise.", metavar="S")]
 HonestFraction = Annotated[float, typer.Option(help="Users assumed to follow the protocol.", metavar="G")]
 MaxMessages = Annotated[int | None, typer.Option(help="Messages a user may send at most.", metavar="K")]
 OptionalFile = Annotated[
-    Path | None, typer.Argument(help="CSV, Parquet or .npy: a row a person.", metavar="[FILE]", show_default=False)
+    Path | None,
+    typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False),
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
 Out = Annotated[
@@ -126,6 +130,44 @@ DOMAIN: dict[str, Any] = {
 """What says which values users have, and how a family counts them; none has a default here."""
 
 
+READING: dict[str, Any] = {
+    "missing": _option(
+        "What people without a value report: default=VALUE, other (a category for it), or refuse.", "POLICY"
+    ),
+    "delimiter": _option("CSV: what is between cells; told by the header if left out.", "CHAR"),
+    "sql": _option("Select the rows with DuckDB, one a person; a CSV or Parquet file is called data.", "QUERY"),
+}
+"""How a file is read, for every command that reads one."""
+
+
+def reading_of(words: dict[str, Any]) -> "Reading":
+    """Take the options of a file out of a command's: how it is read, and whether a refusal may tell the truth."""
+    from shuffledp.tables.missing import Missing
+    from shuffledp.tables.reading import Reading
+
+    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")))
+    return Reading(words.pop("delimiter"), words.pop("sql"), missing)
+
+
+def reads_file(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes no plan the options of a file: its parameter `reading` is filled with them."""
+
+    @wraps(command)
+    def run(**words: Any) -> None:
+        reading = reading_of(words)
+        command(**words, reading=reading)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != "reading"]
+    shared = [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in READING.items()]
+    taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
+    taking.sort(key=lambda parameter: parameter.name == "as_json")
+    run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in taking}
+    del run.__wrapped__
+    return run
+
+
 WHOSE: dict[str, tuple[str, Any]] = {
     "user": ("at_most", _option("Repeat users: the file's column that says whose a row is.", "C")),
 }
@@ -148,6 +190,7 @@ def takes_plan(
     """Give a command the options of a plan: a file, or a protocol with everything that may be asked of it.
 
     The command's first parameter, which must be called `asked` or `plan`, is filled with an `Asked` or with its plan.
+    A command with a parameter `file` also gets the options that say how a file is read.
     An option that the command declares itself is the command's own.
 
     Args:
@@ -173,10 +216,12 @@ def takes_plan(
             **{name: (annotation, None) for name, annotation in values.items()},
             **{name: (own_option, None) for name, (beside, own_option) in WHOSE.items() if reads and beside in values},
         }
+        how = {name: (each, None) for name, each in READING.items() if "file" in taken}
         options = {name: option for name, option in options.items() if name not in taken and name not in without}
 
         @wraps(command)
         def run(context: typer.Context, **words: Any) -> None:
+            reading = reading_of(words) if how else None
             found = {name: words.pop(name) for name in options}
             file, named = found.pop("plan_file", None), found.get("protocol")
             whose = {name: value for name in WHOSE if (value := found.pop(name, None)) is not None}
@@ -192,13 +237,16 @@ def takes_plan(
                 {name: value for name, value in found.items() if name in REQUEST},
                 typed,
                 of,
+                reading=reading,
                 whose=whose,
                 said=Said(context),
             )
             command(asked if given.name == "asked" else asked.plan(), **words)
 
         kind = inspect.Parameter.KEYWORD_ONLY
-        shared = [inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in options.items()]
+        shared = [
+            inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in (how | options).items()
+        ]
         context = inspect.Parameter("context", kind, annotation=typer.Context)
         taking = [context, *(parameter.replace(kind=kind) for parameter in own), *shared]
         taking.sort(key=lambda parameter: parameter.name == "as_json")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Domain
     from shuffledp.protocols.people.rows import KeptRows
     from shuffledp.randomness import RandomBits
+    from shuffledp.tables.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,14 @@ class Rows:
     kept: "KeptRows"
 
     @classmethod
-    def of(cls, file: Path, column: str | None, at_most: int | None, bits: "RandomBits | None" = None) -> "Rows | None":
+    def of(
+        cls,
+        file: Path,
+        column: str | None,
+        at_most: int | None,
+        bits: "RandomBits | None" = None,
+        reading: "Reading | None" = None,
+    ) -> "Rows | None":
         """The rows by the column that says whose they are; None where every row is a person's only one.
 
         Args:
@@ -27,6 +35,7 @@ class Rows:
             column: the column that says whose a row is.
             at_most: how many rows of one person count.
             bits: where the choice among a person's rows comes from; the operating system's if left out.
+            reading: how the file is read; a row that is nobody's is refused whatever it says of missing values.
 
         Raises:
             ParameterError: a person may have several rows and no column says whose they are, or the other way round.
@@ -44,7 +53,8 @@ class Rows:
         from shuffledp.tables.texts import read_texts
 
         chosen = RandomBits.secure() if bits is None else bits
-        return cls(kept_rows(read_texts(file, column).where, at_most, bits=chosen))
+        whose = read_texts(file, column, reading=None if reading is None else reading.refusing())
+        return cls(kept_rows(whose.where, at_most, bits=chosen))
 
     @property
     def people(self) -> int:

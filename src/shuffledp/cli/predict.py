@@ -6,13 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, print_json, show
 from shuffledp.errors import DataError, ParameterError
 
 _FIRST = 5
 
 
+@options.reads_file
 def predict(
     file: options.File,
     model_file: Annotated[Path, typer.Option("--model", help="The model's file, of `fit -o`.", metavar="FILE")],
@@ -22,6 +23,7 @@ def predict(
     out: options.Out = None,
     csv: options.Csv = None,
     with_truth: options.WithTruth = False,
+    reading: Any = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict a label or a number for every row of a file, by a model of `shuffledp fit -o`."""
@@ -30,21 +32,22 @@ def predict(
     from shuffledp.learn.estimators.models import load_model
     from shuffledp.protocols.presentation import Presentation
 
-    kept = Kept.at(out=out, csv=csv, reads=(file, model_file), no_picture="cannot be drawn: there are only predictions")
+    only = "cannot be drawn: there are only predictions"
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, model_file), no_picture=only)
     if target is not None and not with_truth:
         problem = "is compared with predictions without noise"
         raise ParameterError("target", target, problem, "leave it out, or add --with-truth")
     if with_truth and target is None:
         raise ParameterError("target", None, "must be given beside --with-truth", "name the column of true values")
     model = load_model(model_file)
-    rows = _rows(file, model.features)
+    rows = _rows(file, model.features, reading)
     said = model.predict(rows)
     columns: dict[str, Any] = {"prediction": said}
     if model.has_probabilities:
         columns["probability"] = model.probabilities(rows)
     score = None
     if target is not None:
-        true = _rows(file, (target,))[:, 0]
+        true = _rows(file, (target,), reading)[:, 0]
         if model.classes is not None:
             score = float(np.mean(np.asarray(said, dtype=np.float64) == true))
         else:
@@ -82,22 +85,22 @@ def predict(
     show(facts("Predictions", told))
 
 
-def _rows(file: Path, names: tuple[str, ...]) -> Any:
+def _rows(file: Path, names: tuple[str, ...], reading: Any) -> Any:
     """A file's columns of these names, all finite; of a .npy by their numbers."""
     import numpy as np
 
     from shuffledp.tables.matrices import read_matrix
     from shuffledp.tables.names import column_names
 
-    there = column_names(file)
+    there = column_names(file, reading=reading)
     missing = [name for name in names if name not in there]
     if missing:
         listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
         raise DataError("file", missing[0], f"must be a column of {file.name}", f"it has {listed}")
     if file.name.lower().endswith(".npy"):
-        matrix = read_matrix(file)[:, [there.index(name) for name in names]]
+        matrix = read_matrix(file, reading=reading)[:, [there.index(name) for name in names]]
     else:
-        matrix = read_matrix(file, list(names))
+        matrix = read_matrix(file, list(names), reading=reading)
     bad = np.argwhere(~np.isfinite(matrix))
     if bad.size:
         row, place = bad[0].tolist()

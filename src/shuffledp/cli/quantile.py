@@ -7,7 +7,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
 
@@ -37,7 +37,7 @@ def quantile(
     ranks = numbers_in(quantiles)
     if not ranks or not all(0 <= rank <= 1 for rank in ranks):
         raise ParameterError("quantiles", quantiles, "must be numbers between 0 and 1", "write them as 0.25,0.5,0.75")
-    kept = Kept.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
     found = answered(
         *(asked, file, column),
         clip=clip,
@@ -48,13 +48,8 @@ def quantile(
         shown=not as_json,
     )
     plan, presented = found.plan, found.presented
-    document = found.document(
-        **presented.figures,
-        confidence=found.estimate.confidence,
-        messages_per_user_mean=plan.messages_per_user_mean,
-        messages_per_user_max=plan.messages_per_user_max,
-        **kept.named,
-    )
+    sent = {name: getattr(plan, name) for name in ("messages_per_user_mean", "messages_per_user_max")}
+    document = found.document({**presented.figures, "confidence": found.estimate.confidence, **sent, **kept.named})
     kept.write(document, presented)
     if as_json:
         print_json(document)

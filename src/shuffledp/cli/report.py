@@ -28,6 +28,7 @@ Value = Annotated[
 ]
 
 
+@options.reads_file
 def report(
     task_file: options.TaskFile,
     shuffler: Annotated[str, typer.Option(help="Where the shuffler is.", metavar="URL")],
@@ -40,6 +41,7 @@ def report(
         Path | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE")
     ] = None,
     patience: options.Patience = 60.0,
+    reading: Any = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Report values: each is randomized and encrypted here, and leaves this machine only so.
@@ -64,8 +66,11 @@ def report(
     task = Task.load(task_file)
     token = load_token(token_file)
     domain = task.plan.domain
-    values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain)
-    stream = None if file is None or outbox is None else f"{file.resolve()}#{column or columns or ''}"
+    values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain, reading)
+    # Standard input is not the same twice.
+    stream = (
+        None if file is None or outbox is None or file == Path("-") else f"{file.resolve()}#{column or columns or ''}"
+    )
     started = time.perf_counter()
     with Client(task, shuffler, token, outbox, patience=patience) as client:
         left = client.flush()

@@ -16,7 +16,7 @@ YOUR_FILE = "YOUR.csv"
 # What says how an answer is shown and kept, and not which plan it is.
 _SHOWN = ("as_json", "out", "picture", "table", "with_truth", "seed", "fast", "top", "names", "every")
 # What a hint says in its own way.
-_TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user")
+_TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user", "delimiter", "sql")
 # What may be left out of one command and must be said in another.
 _LEFT_OUT = ("dimension", "length", "top", "false_alarm")
 
@@ -93,8 +93,9 @@ class Said:
         if "users" in known and file is None:
             words.append(f"--users {plan.users}")
         left_out = {*_TOLD, *(() if file is not None else ("clip",))}
-        if any(parameter.name == "domain_is_public" for parameter, _ in typed):
-            # The domain was read from data that the other command has not: what was found is said.
+        given = {parameter.name: value for parameter, value in typed}
+        if "domain_is_public" in given or (given.get("missing") == "other" and "missing" not in known):
+            # The domain was read from data, or has one more category for people without a value: what it is is said.
             left_out |= {"domain", "other", "domain_is_public"}
             words.append(plan.options)
         for parameter, value in typed:
@@ -103,7 +104,7 @@ class Said:
                 words.append(_words(parameter, value, option))
         # How many numbers a vector has may have been left to a file, and some commands have a default of their own.
         for name in _LEFT_OUT if file is None else ():
-            if name in known and not any(parameter.name == name for parameter, _ in typed):
+            if name in known and name not in given:
                 words += _option_in(plan.options, f"--{name.replace('_', '-')}")
         return _joined(*words, *more)
 

@@ -3,7 +3,7 @@
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.said import YOUR_FILE
 
@@ -25,7 +25,7 @@ def simulate(
     as_json: options.AsJson = False,
 ) -> None:
     """Run any plan on data: every message randomized, shuffled and read, in one process."""
-    kept = Kept.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
     found = answered(
         *(asked, file, column, columns),
         synthetic=synthetic,
@@ -38,14 +38,18 @@ def simulate(
     plan, presented = found.plan, found.presented
     # A verdict is no number.
     estimate, value = found.estimate, getattr(found.estimate, "value", None)
+    errors = {name: getattr(estimate, name, None) for name in ("standard_error", "bound", "confidence")}
+    off_by = plan.off_by(estimate, found.truth) if found.shows_truth else None
     document = found.document(
-        estimate=value,
-        **{name: getattr(estimate, name, None) for name in ("standard_error", "bound", "confidence")},
-        dropped=estimate.dropped,
-        truth=found.truth,
-        error=plan.off_by(estimate, found.truth) if found.shows_truth else None,
-        **{name: figure for name, figure in presented.figures.items() if name != "error"},
-        **kept.named,
+        {
+            "estimate": value,
+            **errors,
+            "dropped": estimate.dropped,
+            "truth": found.truth,
+            "error": off_by,
+            **presented.figures,
+            **kept.named,
+        }
     )
     kept.write(document, presented)
     if as_json:

@@ -3,7 +3,7 @@
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 
@@ -26,7 +26,7 @@ def private_sum(
     as_json: options.AsJson = False,
 ) -> None:
     """The sum of a file's column: of 0s and 1s, of numbers between --low and --high, or with --radius of vectors."""
-    kept = Kept.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
     found = answered(
         *(asked, file, column, columns),
         clip=clip,

@@ -7,7 +7,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, facts, next_steps, print_json, show
 from shuffledp.cli.progress import simulated, working
 from shuffledp.errors import ParameterError
@@ -43,7 +43,7 @@ def uniformity(
         if users_needed and value is not None:
             raise ParameterError(name, value, "is for a file's data", "leave it out, or --users-needed")
     drawn = "cannot be drawn: the answer is a verdict"
-    kept = Kept.at(out=out, reads=(file, *asked.reads), no_picture=drawn, no_table="has no table: it is a verdict")
+    kept = KeptFiles.at(out=out, reads=(file, *asked.reads), no_picture=drawn, no_table="has no table: it is a verdict")
     asked = replace(asked, typed={**asked.typed, "false_alarm": false_alarm})
     _, privacy = asked.target(users=1)
     family: Any = asked.family
@@ -85,7 +85,7 @@ def uniformity(
     )
 
 
-def _tell_needed(plan: Any, miss: float, kept: Kept, *, as_json: bool) -> None:
+def _tell_needed(plan: Any, miss: float, kept: KeptFiles, *, as_json: bool) -> None:
     document = {**plan.document(), "users_needed": plan.users, "miss_allowed": miss, **kept.named}
     kept.write(document)
     if as_json:

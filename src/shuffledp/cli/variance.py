@@ -7,7 +7,7 @@ from typing import Any
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.kept import Kept
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 
@@ -25,7 +25,7 @@ def private_variance(
     as_json: options.AsJson = False,
 ) -> None:
     """The variance of a file's column, each number between --low and --high, and the mean from the same messages."""
-    kept = Kept.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
     found = answered(
         *(asked, file, column),
         clip=clip,

@@ -1,11 +1,13 @@
 """The estimates of a whole running sum: one for each slot that closed, and the users since."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp import markup
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
@@ -14,7 +16,7 @@ from shuffledp.protocols.fields import forwarded
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunningEstimates:
     """prefixes[i] estimates the first i slots, in steps; between them every user adds the domain's middle.
 
@@ -49,6 +51,40 @@ class RunningEstimates:
         slot, since = divmod(time, self.plan.slot_users)
         return estimate_of(self.plan, slot, self.prefixes[slot], since, simulated=self.simulated)
 
+    @property
+    def last(self) -> AnyEstimate:
+        """The estimate after all users."""
+        return self.at(self.users)
+
+    def __getitem__(self, time: int) -> AnyEstimate:
+        """The estimate after so many users."""
+        return self.at(time)
+
+    def __iter__(self) -> Iterator[int]:
+        """The times at which something new is known."""
+        return iter(self.times.tolist())
+
+    def __str__(self) -> str:
+        return f"after {self.users:,} users: {self.last}"
+
+    def __repr__(self) -> str:
+        return f"RunningEstimates(users={self.users}, batches={self.batches}, bound={self.bound:g})"
+
+    def _repr_html_(self) -> str:
+        """The last estimate and the whole course of a count, as notebooks show it."""
+        total = self.plan.domain.total
+        rows = [
+            (f"{total} at the end", str(self.last)),
+            ("at every time", f"off by at most {self.bound:,.4g}, all times at once, {self.confidence:.0%} confidence"),
+            ("by", f"{self.plan.shufflers_used} shufflers, {self.batches:,} batches"),
+        ]
+        if self.prefixes.ndim > 1:
+            return markup.section(markup.facts(self.plan.title, rows))
+        domain, times = self.plan.domain, self.times
+        height = domain.step * self.prefixes + times * domain.origin
+        picture = markup.curve(times, height, self.bound, against="users so far", measures=total)
+        return markup.section(markup.facts(self.plan.title, rows), picture)
+
     def every(self) -> Floats:
         """The estimates after 1, 2, ... users."""
         times = np.arange(1, self.users + 1)
@@ -69,4 +105,6 @@ def estimate_of(plan: PrivateCount, slot: int, steps: Any, since: int, *, simula
         "confidence": plan.confidence,
         "simulated": simulated,
     }
-    return Estimate(value=float(value), **answer) if value.ndim == 0 else VectorEstimate(value=value, **answer)
+    if value.ndim:
+        return VectorEstimate(value=value, **answer).made_by(plan)
+    return Estimate(value=float(value), **answer).made_by(plan)

@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 """What must be said of each kind of values; whoever says the last means this kind."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunningFamily(Family[CounterPlan]):
     """Methods are families of noise; the planner compares them itself, with schedules and grids."""
 
@@ -109,16 +109,29 @@ def _check_described(kind: str, described: Mapping[str, Any]) -> None:
         raise ParameterError("dimension", 1, "must be at least 2", "one number is --values reals, scaled to [0, 1]")
 
 
+_MEANINGS = {
+    "values": "what is added up: bits, reals in [0, 1], vectors or categories; bits.",
+    "dimension": "vectors: how many numbers one has.",
+    "radius": "vectors: the largest length of one.",
+    "categories": "categories: names, a range, or how many there are.",
+    "at_most": "how many rows of one person count; everybody contributes as many.",
+    "confidence": "with which the error bound holds, over the whole horizon; 0.95.",
+    "estimator": "completed, combined, or auto.",
+    "bound": "proved, or certified by a computation; bits only.",
+    "domain": "another domain of sums.",
+}
+
 RunningSum = RunningFamily(
     "counter",
     "A count, sum or histogram that is known after every person, by several shufflers at once.",
     dict.fromkeys(FAMILIES, CounterPlan),
     domain=(
-        DomainParameter("shufflers", way_out="add --shufflers; four are a good choice"),
-        *map(
-            DomainParameter,
-            ("values", "dimension", "radius", "categories", "at_most", "confidence", "estimator", "bound", "domain"),
+        DomainParameter(
+            "shufflers",
+            way_out="add --shufflers; four are a good choice",
+            meaning="how many shufflers may hold open batches at once.",
         ),
+        *(DomainParameter(name, meaning=meaning) for name, meaning in _MEANINGS.items()),
     ),
     error=lambda plan: plan.error_bound,
     error_name="error at all times",

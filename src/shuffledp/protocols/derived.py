@@ -125,7 +125,7 @@ class DerivedPlan(RoundPlan):
         return {"sum_plan": self.sum_plan.twin(part)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DerivedFamily(Family[DerivedPlan]):
     """A statistic by every method of the sum that it is computed from."""
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import written
+from shuffledp.protocols.notebook import answer_html, plan_html
 from shuffledp.protocols.presentation import (
     ALONE,
     APART,
@@ -242,3 +243,20 @@ class DescribedPlan(Common, ABC):
         ]
         heading = ("who adds it", "standard error")
         return beside_others("Noise beside three references", heading, self.standard_error, rows)
+
+    def answer_html(self, estimate: Any) -> str:
+        """An answer of this plan as a notebook shows it.
+
+        Args:
+            estimate: what the plan answered.
+        """
+        return answer_html(self, estimate)
+
+    def _repr_html_(self) -> str:
+        """The plan as a notebook shows it: a table, and its error beside others'."""
+        return plan_html(self)
+
+    def __str__(self) -> str:
+        """The plan in a sentence; `repr` has every number that decides it."""
+        target = f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}"
+        return f"{self.question} by {self.method}: {target}, standard error {self.standard_error:.3g}{self.unit}"

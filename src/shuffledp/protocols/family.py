@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.privacy import Privacy
+from shuffledp.privacy import Privacy, as_privacy
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.fields import AGAIN, Constants
 from shuffledp.protocols.plan import Plan
@@ -36,18 +36,28 @@ class DomainParameter:
         read: turns what a person may write into what methods take.
         way_out: what to do where it is missing; None if it may be left out.
         problem: what is wrong where it is missing.
+        meaning: what it is, for `help`.
     """
 
     name: str
     read: Callable[[Any], Any] | None = None
     way_out: str | None = None
     problem: str = "must be given"
+    meaning: str = ""
 
 
 CATEGORIES = DomainParameter(
-    "categories", as_categories, "pass a number, a range or names", "must say which categories there are"
+    "categories",
+    as_categories,
+    "pass a number, a range or names",
+    "must say which categories there are",
+    "all that a user may have: names, a range, or how many codes 0, 1, ... there are. Public, not read from the data.",
 )
-AT_MOST = DomainParameter("at_most", way_out="add --at-most, how many rows of one person may count")
+AT_MOST = DomainParameter(
+    "at_most",
+    way_out="add --at-most, how many rows of one person may count",
+    meaning="how many rows of one person count; everybody contributes as many.",
+)
 
 
 def standard_error(plan: Plan) -> float:
@@ -60,7 +70,7 @@ def worst_number(plan: Plan) -> float:
     return plan.error_bound
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family(Generic[P]):
     """Everything that is known about one question: its name, its values, its methods, and how they are compared.
 
@@ -92,6 +102,35 @@ class Family(Generic[P]):
     """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
     variants: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # What `help` and a notebook's question mark show of a family is its own, not that of all families.
+        object.__setattr__(self, "__doc__", self._help())
+
+    def _help(self) -> str:
+        own = [(parameter.name, parameter.meaning or parameter.problem, parameter.way_out) for parameter in self.domain]
+        told = [f"    {name}: {text}{'' if needed else ' May be left out.'}" for name, text, needed in own]
+        lines = [
+            self.summary.replace("--", ""),
+            "",
+            f"Methods: {', '.join(self.methods)}; `auto` takes the one with the least error that keeps to the limits.",
+            "",
+            "plan(users=..., privacy=Privacy(epsilon=1, delta=1e-6), ...) makes a plan. Its parameters:",
+            "    users: how many people report.",
+            "    privacy: a Privacy, or the pair (epsilon, delta), that must hold.",
+            *told,
+            "    method: the name of a method, or auto.",
+            "    honest_fraction: the part of the users that is counted on to follow the protocol; 1 if left out.",
+            "    max_messages: how many messages a user may send at most.",
+            "    constants: exact noise, or the paper's own for comparison.",
+            "",
+            "A plan says its error before anybody reports: plan.standard_error, plan.error_bound. It runs by",
+            "simulate(plan, plan.encode(values), bits=RandomBits.secure()), or live by `shuffledp task create`.",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.summary.replace('--', '')} Methods: {', '.join(self.methods)}>"
+
     @classmethod
     def of(cls, name: str, summary: str, *methods: type[Plan], **more: Any) -> "Family[Any]":
         """A family of these classes, each under the name of its method."""
@@ -105,7 +144,7 @@ class Family(Generic[P]):
         self,
         *,
         users: int,
-        privacy: Privacy,
+        privacy: Privacy | tuple[float, float],
         method: str = "auto",
         honest_fraction: float = 1.0,
         max_messages: int | None = None,
@@ -116,7 +155,7 @@ class Family(Generic[P]):
 
         Args:
             users: how many people report.
-            privacy: the (epsilon, delta) that must hold.
+            privacy: the (epsilon, delta) that must hold, as a `Privacy` or as a pair.
             method: the name of a method, or auto.
             honest_fraction: the part of the users that is counted on to follow the protocol.
             max_messages: how many messages a user may send at most; None for no limit.
@@ -132,7 +171,7 @@ class Family(Generic[P]):
         """
         request = Request(
             users=users,
-            privacy=privacy,
+            privacy=as_privacy(privacy),
             honest_fraction=honest_fraction,
             max_messages=max_messages,
             constants=constants,

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.errors import ParameterError
-from shuffledp.privacy import Privacy
+from shuffledp.privacy import Privacy, as_privacy
 from shuffledp.protocols.fields import Constants
 
 LARGEST_USERS = 10**12
@@ -51,6 +51,7 @@ class Common(Remembering):
     constants: Constants = "exact"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "privacy", as_privacy(self.privacy))
         check_users(self.users)
         check_honest_fraction(self.honest_fraction)
         check_constants(self.constants)

@@ -31,7 +31,7 @@ def simulate(
         progress: called with the number of users who have reported so far.
 
     Returns:
-        The plan's estimate, with its error.
+        The plan's estimate, with its error; it carries the plan.
 
     Raises:
         ParameterError: values outside the domain, or of another number of users.
@@ -47,7 +47,9 @@ def simulate(
         estimate = plan.sample_estimate(array, bits=bits)
     else:
         estimate = _by_messages(plan, plan.check_values(array), bits, progress)
-    return estimate.labelled(simulated=not bits.is_secure, clipped=clipped)
+    labelled = estimate.labelled(simulated=not bits.is_secure, clipped=clipped)
+    # An answer knows its plan, unless it is of a kind of another package that does not.
+    return labelled.made_by(plan) if hasattr(labelled, "made_by") else labelled
 
 
 def _by_messages(plan: Plan, array: Any, bits: RandomBits, progress: Progress | None) -> Any:

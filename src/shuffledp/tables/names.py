@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from shuffledp.tables.opening import OpenTable, is_npy, no_matrix, open_npy
+from shuffledp.tables.reading import Reading
 
 
-def column_names(path: Path) -> list[str]:
+def column_names(path: Path, *, reading: Reading | None = None) -> list[str]:
     r"""Of a CSV or Parquet file; a matrix in a .npy file has numbers, from 1 on.
 
     >>> import tempfile
@@ -15,9 +15,4 @@ def column_names(path: Path) -> list[str]:
     ...     column_names(file)
     ['age', 'income']
     """
-    if not is_npy(path):
-        return OpenTable.open(path).names
-    values = open_npy(path)
-    if values.ndim != 2 or values.dtype.names is not None:
-        raise no_matrix(path, values)
-    return [str(place + 1) for place in range(values.shape[1])]
+    return list((Reading() if reading is None else reading).open(path).names)

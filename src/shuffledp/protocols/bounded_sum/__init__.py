@@ -26,8 +26,16 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
     BoundedBits,
     BoundedShares,
     domain=(
-        DomainParameter("low", way_out="add --low, the lowest value there is"),
-        DomainParameter("high", way_out="add --high, the highest value there is"),
+        DomainParameter(
+            "low",
+            way_out="add --low, the lowest value there is",
+            meaning="the lowest value that a user may have; known beforehand, not read from the data.",
+        ),
+        DomainParameter(
+            "high",
+            way_out="add --high, the highest value there is",
+            meaning="the highest value that a user may have; the noise grows with the range.",
+        ),
     ),
     comparisons={GAUSSIAN: _gaussian},
     variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},

@@ -17,7 +17,7 @@ from shuffledp.protocols.request import Request
 __all__ = ["DistributionTest", "TestedClaim", "UniformityTest"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TestFamily(Family[DistributionTest]):
     """Tests whether users are uniform over the categories, or follow a given distribution, from shuffled messages.
 
@@ -105,11 +105,17 @@ UniformityTest: TestFamily = TestFamily.of(  # type: ignore[assignment]
     RowsTest,
     domain=(
         CATEGORIES,
-        DomainParameter("distance", None, "0.25 is a total variation distance", "must be given: what must be seen"),
-        DomainParameter("against"),
-        DomainParameter("false_alarm"),
-        DomainParameter("certificate"),
-        DomainParameter("public_seed"),
+        DomainParameter(
+            "distance",
+            None,
+            "0.25 is a total variation distance",
+            "must be given: what must be seen",
+            "the least departure, in total variation, that must be seen.",
+        ),
+        DomainParameter("against", meaning="the claimed probabilities; uniform."),
+        DomainParameter("false_alarm", meaning="how often a true claim may be rejected."),
+        DomainParameter("certificate", meaning="how the errors are declared: simulated from the null law, or proved."),
+        DomainParameter("public_seed", meaning="of the public coins that groups are drawn by."),
     ),
     error=lambda test: test.declared_miss,
     error_name="miss",

@@ -3,13 +3,15 @@
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from shuffledp.estimates import Carrying
+from shuffledp.protocols.notebook import presentation_html
 from shuffledp.protocols.presentation import Presentation
 
 ENOUGH_POWER = 1 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestedClaim:
+class TestedClaim(Carrying):
     """The answer: whether the users' law departs from the claim, and what that is worth."""
 
     __test__: ClassVar[bool] = False
@@ -26,6 +28,9 @@ class TestedClaim:
     claim: str
     dropped: int = 0
     simulated: bool = False
+
+    def __str__(self) -> str:
+        return self.words
 
     def labelled(self, *, simulated: bool, clipped: int = 0) -> "TestedClaim":
         """The same answer, with a word on whether seeded bits made it; codes of categories are never clipped."""
@@ -55,6 +60,10 @@ class TestedClaim:
             f"undecided: no departure from {self.claim} seen, but one of {self.distance:g} in total variation may be "
             "missed by so few users"
         )
+
+    def _repr_html_(self) -> str:
+        """The verdict as notebooks show it."""
+        return presentation_html(self.presented(None), "A private test")
 
     def presented(self, truth: Any) -> Presentation:
         """The verdict, how sure it is, and the errors that were declared; the true distance where it is given."""

@@ -114,6 +114,12 @@ class Names(Categories):
         refuse_first(array, outside, problem, way_out)
         return codes
 
+    def lists(self, value: Any) -> bool:
+        return value in self.listed
+
+    def including(self, name: str) -> "Names":
+        return self if name in self.listed else Names((*self.listed, name), self.other)
+
     def name(self, code: int) -> str:
         return str(self.listed[code])
 
@@ -254,6 +260,26 @@ def as_categories(given: Any) -> Categories:
     if isinstance(given, Sequence) and not isinstance(given, str):
         return Names(tuple(given))
     raise ParameterError("domain", given, "must say which categories there are", "pass a number, a range or names")
+
+
+def with_other(given: Any, other: str | None) -> Categories:
+    """The domain meant, with a category that every value outside a list of names is counted as.
+
+    Args:
+        given: as `as_categories` takes it.
+        other: that category's name, which need not be in the list; None where there is none.
+
+    >>> with_other(["red", "green"], "another").encode(["green", "blue"]).tolist()
+    [1, 2]
+    """
+    if other is None:
+        return as_categories(given)
+    names = given.listed if isinstance(given, Names) else given
+    if not isinstance(names, list | tuple):
+        kind = as_categories(given).kind
+        problem = f"can only be given for a list of names, not for {kind}"
+        raise ParameterError("other", other, problem, "leave it out, or widen the domain")
+    return Names(tuple(names) if other in names else (*names, other), other)
 
 
 def parse_categories(

@@ -175,6 +175,18 @@ class Categories(Domain):
         """A value that can be encoded, as somebody would write it."""
         return self.name(0)
 
+    def lists(self, value: Any) -> bool:
+        """Whether a value is a category of its own, not one that falls to a catch-all."""
+        try:
+            self.encode([value])
+        except DataError:
+            return False
+        return True
+
+    def including(self, name: str) -> "Categories | None":
+        """The same categories and one more of this name; None where a category cannot be added."""
+        return None
+
     def collision_probability(self, names: int) -> float:
         """The chance that a given name shares its code with one of so many others."""
         return 0.0

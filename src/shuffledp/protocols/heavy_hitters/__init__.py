@@ -17,10 +17,10 @@ HeavyHittersFamily: Family[HeavyHitters] = Family.of(
     "The most frequent of everybody's strings, in a domain that nobody can list.",
     HeavyHitters,
     domain=(
-        DomainParameter("length"),
-        DomainParameter("top"),
-        DomainParameter("alphabet", _symbols),
-        DomainParameter("keep"),
+        DomainParameter("length", meaning="the bytes of a string that count, in UTF-8; 16."),
+        DomainParameter("top", meaning="how many strings to find at most; 10."),
+        DomainParameter("alphabet", _symbols, meaning="the symbols that strings are made of; any text."),
+        DomainParameter("keep", meaning="how many prefixes survive a level at most; planned."),
     ),
     reads="words",
 )

@@ -7,7 +7,9 @@ MaskedSumFamily: Family[MaskedSum] = Family.of(
     "masked-sum",
     "A curator's sum of whole numbers, in two rounds in which everybody must stay: a demonstration.",
     MaskedSum,
-    domain=(DomainParameter("high", lambda high: int(high) if high == int(high) else high),),
+    domain=(
+        DomainParameter("high", lambda high: int(high) if high == int(high) else high, meaning="the largest number."),
+    ),
 )
 
 __all__ = ["MaskedSum", "MaskedSumFamily"]

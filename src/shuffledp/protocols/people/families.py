@@ -18,7 +18,11 @@ RepeatedCount: Family[Any] = Family.of(
 RepeatedSumFamily = DerivedFamily.by(
     RepeatedSumPlan,
     "The sum over all rows, where a person has several and at most --at-most of them count.",
-    DomainParameter("low", way_out="add --low, the lowest value of a row"),
-    DomainParameter("high", way_out="add --high, the highest value of a row"),
+    DomainParameter(
+        "low", way_out="add --low, the lowest value of a row", meaning="the lowest value that a row may have."
+    ),
+    DomainParameter(
+        "high", way_out="add --high, the highest value of a row", meaning="the highest value that a row may have."
+    ),
     AT_MOST,
 )

@@ -11,7 +11,7 @@ from shuffledp.protocols.ranges.tree import Dyadic, Tree
 from shuffledp.protocols.request import Request
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RangesFamily(Family[RangesPlan]):
     """Trees for one axis, grids for two: the domain decides which method there is."""
 
@@ -39,8 +39,18 @@ Ranges = RangesFamily.of(
     Dyadic,
     Grid,
     domain=(
-        DomainParameter("domain", None, "add LOW:HIGH", "must be given: which values there are is public"),
-        DomainParameter("steps"),
-        DomainParameter("branching"),
+        DomainParameter(
+            "domain",
+            None,
+            "add LOW:HIGH",
+            "must be given: which values there are is public",
+            "the values: a number of codes, a range, (low, high), (low, high, steps), or LOW:HIGH as text.",
+        ),
+        DomainParameter(
+            "steps", meaning="how many cells the reals from low to high are cut into; whole numbers need none."
+        ),
+        DomainParameter(
+            "branching", meaning="into how many parts every node of the tree is split; the best number is taken."
+        ),
     ),
 )

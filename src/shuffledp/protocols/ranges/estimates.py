@@ -1,6 +1,7 @@
 """What an estimate of all values says about ranges, the distribution function and quantiles."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.protocols.domains.axes import Axis
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.notebook import presentation_html
+from shuffledp.protocols.presentation import View
 from shuffledp.protocols.ranges.bounds import one_sum_bound
 
 
@@ -27,6 +30,9 @@ class Quantile:
     lower: float
     upper: float
     confidence: float
+
+    def __float__(self) -> float:
+        return float(self.value)
 
     def __str__(self) -> str:
         return f"{self.value:,.6g} (the {self.q:g} quantile lies in {self.lower:,.6g}..{self.upper:,.6g})"
@@ -63,7 +69,35 @@ class GridEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RangeEstimate(GridEstimate):
-    """All ranges of one axis, from one estimate."""
+    """All ranges of one axis, from one estimate.
+
+    Attributes:
+        ranks: the quantiles that are shown; any other can be asked for as well.
+    """
+
+    ranks: tuple[float, ...] = (0.25, 0.5, 0.75)
+
+    def __getitem__(self, rank: float) -> Quantile:
+        """The quantile of this rank, any between 0 and 1."""
+        return self.quantile(rank)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.ranks)
+
+    def as_dict(self) -> dict[float, float]:
+        """The quantiles that are shown, by their ranks."""
+        return {rank: self.quantile(rank).value for rank in self.ranks}
+
+    def __str__(self) -> str:
+        found = map(self.quantile, self.ranks)
+        each = [f"{one.q:g}: {one.value:,.6g} ({one.lower:,.6g}..{one.upper:,.6g})" for one in found]
+        seeded = "; a simulation: seeded bits protect nobody" if self.values.simulated else ""
+        return f"quantiles {', '.join(each)}; all with {CONFIDENCE:.0%} confidence{seeded}"
+
+    def _repr_html_(self) -> str:
+        """Quantiles and the distribution function, as notebooks show them."""
+        shown = self.plan.present(self.values, None, View(quantiles=self.ranks))
+        return presentation_html(shown, self.plan.title)
 
     def count(self, low: float, high: float) -> Estimate:
         """How many users have a value of low..high, both included; ends must be values, or ends of cells."""

@@ -15,10 +15,22 @@ from shuffledp.protocols.statistics.moments import Moments, MomentsEstimate
 from shuffledp.protocols.statistics.weighted import WeightedMean, WeightedMeanEstimate
 
 _RANGE = (
-    DomainParameter("low", way_out="add --low, the lowest value there is"),
-    DomainParameter("high", way_out="add --high, the highest value there is"),
+    DomainParameter(
+        "low",
+        way_out="add --low, the lowest value there is",
+        meaning="the lowest value that a user may have; known beforehand, not read from the data.",
+    ),
+    DomainParameter(
+        "high",
+        way_out="add --high, the highest value there is",
+        meaning="the highest value that a user may have; the noise grows with the range.",
+    ),
 )
-_WEIGHT = DomainParameter("largest_weight", way_out="say how much one user may weigh at most")
+_WEIGHT = DomainParameter(
+    "largest_weight",
+    way_out="say how much one user may weigh at most",
+    meaning="the largest weight that a user may have.",
+)
 
 MeanFamily = DerivedFamily.by(Mean, "The mean of everybody's number, each between --low and --high.", *_RANGE)
 MomentsFamily = DerivedFamily.by(

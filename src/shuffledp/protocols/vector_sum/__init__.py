@@ -28,9 +28,11 @@ VectorSum: Family[VectorSumPlan] = Family.of(
     VectorBits,
     VectorShares,
     domain=(
-        DomainParameter("dimension", way_out="add --dimension"),
-        DomainParameter("radius", way_out="add --radius"),
-        DomainParameter("rotation"),
+        DomainParameter("dimension", way_out="add --dimension", meaning="how many numbers a vector has."),
+        DomainParameter("radius", way_out="add --radius", meaning="the largest length that a user's vector may have."),
+        DomainParameter(
+            "rotation", meaning="the seed of a public rotation, which spreads vectors that have one large number."
+        ),
     ),
     comparisons={GAUSSIAN: _gaussian},
 )

@@ -1,0 +1,16 @@
+"""One question, one line: a column in, a private answer out, which carries the plan that it was made by.
+
+Every function plans (the best method for so many people and this privacy), lets everybody's report be randomized,
+shuffled and read in this process, and returns the estimate. That is for data which are here already and for trying
+things out: in a deployment the reports come from people's own devices, by the same plan (`estimate.plan`).
+
+>>> import shuffledp
+>>> estimate = shuffledp.count([1] * 300 + [0] * 700, epsilon=1, delta=1e-6)
+>>> abs(float(estimate) - 300) < 30, estimate.plan.users
+(True, 1000)
+"""
+
+from shuffledp.answers.distributions import heavy_hitters, histogram, quantiles, running_count
+from shuffledp.answers.numbers import count, mean, total, variance
+
+__all__ = ["count", "heavy_hitters", "histogram", "mean", "quantiles", "running_count", "total", "variance"]

@@ -1,0 +1,234 @@
+"""CSV and Parquet files by pyarrow, in batches that hold little memory."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shuffledp.errors import DataError
+from shuffledp.tables.complaints import no_rows, unreadable, wrong_kind
+from shuffledp.tables.csv_source import CsvSource, not_utf8, ragged
+from shuffledp.tables.spelling import FALSE, NOTHING, TRUE, first_text
+from shuffledp.tables.table import Numbers, OpenTable
+from shuffledp.tables.words import Texts
+
+# Types are guessed from the first block, so it is larger than pyarrow's own 1 MiB; a row must fit in one.
+_BLOCK = 1 << 21
+_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns?, got (\d+)")
+_MISREAD = re.compile(r"column #(\d+): (?:Row #\d+: )?CSV conversion error to (.+?): invalid value", re.DOTALL)
+# A column that is not what its first block tells is the next of these.
+_WIDER = {"null": "int64", "int64": "bool", "bool": "double"}
+
+
+class _ArrowTable(OpenTable):
+    """What CSV and Parquet share: batches of pyarrow, and its failures told as a `DataError`."""
+
+    kinds: dict[str, Any]
+
+    def words(self, name: str | None) -> Texts:
+        import pyarrow as pa
+        from pyarrow import types
+
+        kind = self._kind_of_words(str(name))
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_temporal)
+        if not (any(test(kind) for test in tests) or types.is_null(kind)):
+            raise wrong_kind(name, self.where, str(kind), names=True)
+        with self._blaming():
+            pieces = [cells.cast(kind).cast(pa.large_string()) for (cells,) in self._batches_of_words(str(name), kind)]
+            cells = pa.chunked_array(pieces, type=pa.large_string()).combine_chunks()
+        return texts_of(cells)
+
+    def _kind_of_words(self, name: str) -> Any:
+        return self.kinds[name]
+
+    def _batches_of_words(self, name: str, kind: Any) -> Iterator[list[Any]]:
+        raise NotImplementedError
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        from pyarrow import ArrowException
+
+        try:
+            yield
+        except (ArrowException, OSError, UnicodeDecodeError) as broken:
+            raise self._error(broken) from broken
+
+    def _error(self, broken: Exception) -> DataError:
+        raise NotImplementedError
+
+
+class ParquetTable(_ArrowTable):
+    """A Parquet file, opened such that reading it in batches holds little more than a batch."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet
+
+        self.source, self.where = str(path), path.name
+        # A buffer for each page, and none ahead: left to itself, pyarrow holds the whole column.
+        memory = {"pre_buffer": False, "buffer_size": 1 << 20}
+        with self._blaming():
+            self.parquet = parquet.ParquetFile(path, page_checksum_verification=True, **memory)
+            schema = self.parquet.schema_arrow
+            self.names = list(schema.names)
+            self.kinds = dict(zip(schema.names, schema.types, strict=True))
+
+    def numbers(self, names: Sequence[str | None]) -> list[Numbers]:
+        for name in names:
+            if not _is_numeric(self.kinds[str(name)]):
+                raise wrong_kind(name, self.where, str(self.kinds[str(name)]))
+        with self._blaming():
+            return _joined(list(self._batches([str(name) for name in names])), len(names))
+
+    def _batches_of_words(self, name: str, kind: Any) -> Iterator[list[Any]]:
+        return self._batches([name])
+
+    def _batches(self, names: list[str]) -> Iterator[list[Any]]:
+        rows = max(1, (1 << 18) // len(names))
+        for batch in self.parquet.iter_batches(batch_size=rows, columns=names):
+            yield [batch.column(batch.schema.get_field_index(name)) for name in names]
+
+    def _error(self, broken: Exception) -> DataError:
+        return unreadable(self.source, "Parquet", "write it again")
+
+
+class ArrowCsv(_ArrowTable):
+    """A CSV file, packed or not."""
+
+    header = True
+
+    def __init__(self, file: CsvSource) -> None:
+        self.file, self.source, self.where = file, file.source, file.where
+        self.names = []
+        with self._blaming():
+            schema = self._open(skip_blank=True).schema
+            self.names = list(schema.names)
+            self.kinds = dict(zip(schema.names, schema.types, strict=True))
+
+    def numbers(self, names: Sequence[str | None]) -> list[Numbers]:
+        import pyarrow as pa
+
+        asked = [str(name) for name in names]
+        for name in asked:
+            if not _is_numeric(self.kinds[name]):
+                raise self._no_numbers(name)
+        widened: dict[str, str] = {}
+        while True:
+            types = {name: pa.type_for_alias(kind) for name, kind in widened.items()}
+            try:
+                return _joined(list(self._batches(asked, column_types=types)), len(asked))
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as broken:
+                misread = _MISREAD.search(str(broken))
+                if misread is None:
+                    raise self._error(broken) from broken
+                # The first block was not like the rest of the column: what kind it is, all of it says.
+                name, kind = self.names[int(misread[1])], misread[2]
+                if kind not in _WIDER:
+                    raise self._no_numbers(name) from broken
+                widened[name] = _WIDER[kind]
+
+    def _no_numbers(self, name: str) -> DataError:
+        """Name the first cell that is not a number, and its row."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        before = 0
+        with self._blaming():
+            # As bytes, since the text need not be UTF-8.
+            for (cells,) in self._batches([name], column_types={name: pa.binary()}, strings_can_be_null=True):
+                encoded = cells.dictionary_encode()
+                texts = [cell.decode(errors="replace") for cell in encoded.dictionary.to_pylist()]
+                place = first_text(texts)
+                if place is not None:
+                    row = before + compute.index(encoded.indices, place).as_py() + 1
+                    return wrong_kind(name, self.where, "string", texts[place], row)
+                before += len(cells)
+        return wrong_kind(name, self.where, "string")
+
+    def _kind_of_words(self, name: str) -> Any:
+        import pyarrow as pa
+
+        return pa.large_string()
+
+    def _batches_of_words(self, name: str, kind: Any) -> Iterator[list[Any]]:
+        # Empty is missing; NA, null and the like are names as good as any.
+        return self._batches([name], column_types={name: kind}, null_values=[""], strings_can_be_null=True)
+
+    def _batches(self, names: list[str], **convert: Any) -> Iterator[list[Any]]:
+        # In a file of one column a blank line is a value left out; in a wider one it is no row at all.
+        for batch in self._open(skip_blank=len(self.names) > 1, include_columns=names, **convert):
+            yield [batch.column(batch.schema.get_field_index(name)) for name in names]
+
+    def _open(self, *, skip_blank: bool, **convert: Any) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        spelled = {"null_values": sorted(NOTHING), "true_values": list(TRUE), "false_values": list(FALSE)}
+        file = self.file
+        if file.path is None:
+            stream = file.open()
+        else:
+            stream = pa.input_stream(str(file.path), compression="gzip" if file.is_packed else None)
+        return csv.open_csv(
+            stream,
+            # One thread is as fast for one column, and only then do errors know their row.
+            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=csv.ParseOptions(
+                newlines_in_values=True, ignore_empty_lines=skip_blank, delimiter=file.delimiter
+            ),
+            convert_options=csv.ConvertOptions(**spelled | convert),
+        )
+
+    def _error(self, broken: Exception) -> DataError:
+        message = str(broken)
+        if isinstance(broken, UnicodeDecodeError) or "invalid UTF8" in message:
+            return not_utf8(self.source)
+        if "Empty CSV" in message:
+            return no_rows(self.source)
+        if found := _RAGGED.search(message):
+            line, expected, actual = found.groups()
+            return ragged(self.where, int(expected), int(actual), int(line) - 1 if line else None)
+        return unreadable(self.source, "CSV", "look for a quote that is not closed, or write it again")
+
+
+def _is_numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    # A column of nulls is let through: all its people have no value.
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _joined(batches: list[list[Any]], columns: int) -> list[Numbers]:
+    """Columns of pyarrow's batches as arrays, and which rows of each have no value."""
+    found = [[numbers_of_cells(batch[place]) for batch in batches] for place in range(columns)]
+    if not batches:
+        return [(np.zeros(0), np.zeros(0, dtype=np.bool_)) for _ in range(columns)]
+    return [(np.concatenate([v for v, _ in pieces]), np.concatenate([b for _, b in pieces])) for pieces in found]
+
+
+def numbers_of_cells(cells: Any) -> Numbers:
+    """An array of pyarrow's as numbers, and which of them are missing: null or NaN."""
+    from pyarrow import types
+
+    kind = cells.type
+    if types.is_null(kind):
+        return np.zeros(len(cells)), np.ones(len(cells), dtype=np.bool_)
+    blank = cells.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    if not types.is_floating(kind) and cells.null_count:
+        # Nulls would make floats of whole numbers.
+        cells = cells.fill_null(False if types.is_boolean(kind) else 0)
+    values = cells.to_numpy(zero_copy_only=False)
+    return (values.astype(np.float64) if values.dtype.kind == "f" else values), blank
+
+
+def texts_of(cells: Any) -> Texts:
+    """An array of pyarrow's strings; rows without one are at place -1."""
+    import pyarrow as pa
+
+    encoded = cells.dictionary_encode()
+    where = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Texts(np.array(encoded.dictionary.to_pylist(), dtype=np.str_), where)

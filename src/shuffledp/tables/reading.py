@@ -1,0 +1,150 @@
+"""How a table is read: what stands between its cells, a query, and what people without a value report."""
+
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from shuffledp.errors import DataError
+from shuffledp.tables.complaints import no_extra, no_rows
+from shuffledp.tables.csv_source import CsvSource, parse_delimiter
+from shuffledp.tables.missing import Missing
+from shuffledp.tables.table import OpenTable
+
+STANDARD_INPUT = Path("-")
+_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
+_DATABASE = ".duckdb"
+
+
+@dataclass(frozen=True)
+class Reading:
+    r"""How a table is read.
+
+    Attributes:
+        delimiter: what stands between cells of a CSV file; None if its header says so.
+        sql: a query for DuckDB, whose answer has a row a person; None to read the file itself.
+        missing: what people without a value report.
+
+    >>> Reading(delimiter=r"\t").delimiter
+    '\t'
+    """
+
+    delimiter: str | None = None
+    sql: str | None = None
+    missing: Missing = field(default_factory=Missing)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", parse_delimiter(self.delimiter))
+
+    @property
+    def options(self) -> str:
+        """The options of the command line that read a table in this way; empty where all is left to the file."""
+        tab = {"\t": r"\t"}
+        typed = {
+            "delimiter": self.delimiter and tab.get(self.delimiter, self.delimiter),
+            "sql": self.sql,
+            "missing": self.missing.rule and self.missing.typed,
+        }
+        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in typed.items() if value is not None)
+
+    def open(self, path: Path) -> OpenTable:
+        """Open a table; - is standard input, which holds CSV.
+
+        Raises:
+            DataError: the file is not there, damaged, or of a format that is not known or needs an extra.
+        """
+        if self.sql is not None:
+            from shuffledp.tables.queries import QueryTable
+
+            if path == STANDARD_INPUT:
+                raise DataError("sql", self.sql, "cannot read standard input", "name a file")
+            check_file(path, (*_SUFFIXES[:-1], _DATABASE))
+            # Asked once: two answers of one query need not have their rows in one order.
+            answer: OpenTable = self._once(str(path), lambda: QueryTable(path, str(self.sql), self.delimiter))
+            return answer
+        if path != STANDARD_INPUT:
+            check_file(path, _SUFFIXES)
+        name = path.name.lower()
+        if self.delimiter is not None and name.endswith((".npy", ".parquet")):
+            raise DataError("delimiter", repr(self.delimiter), f"is for CSV files, not for {path.name}", "leave it out")
+        if name.endswith(".npy"):
+            from shuffledp.tables.npy_table import NpyTable
+
+            return NpyTable(path)
+        has_pyarrow = _is_installed("pyarrow")
+        if name.endswith(".parquet"):
+            if not has_pyarrow:
+                raise no_extra("file", str(path), "pyarrow", "tables", "save it as CSV")
+            from shuffledp.tables.arrow_table import ParquetTable
+
+            return ParquetTable(path)
+        if has_pyarrow:
+            from shuffledp.tables.arrow_table import ArrowCsv
+
+            return ArrowCsv(self._csv(path))
+        from shuffledp.tables.plain_csv import PlainCsv
+
+        return PlainCsv(self._csv(path))
+
+    def _csv(self, path: Path) -> CsvSource:
+        if path == STANDARD_INPUT:
+            # It can be read only once, and a table is looked at twice.
+            content = self._once("-", lambda: sys.stdin.buffer.read())
+            if not content:
+                raise no_rows("standard input")
+            file = CsvSource("standard input", "standard input", None, content)
+        else:
+            file = CsvSource(str(path), path.name, path)
+        delimiter = file.guessed_delimiter() if self.delimiter is None else self.delimiter
+        return CsvSource(file.source, file.where, file.path, file.content, delimiter)
+
+    def _once(self, name: str, made: Callable[[], Any]) -> Any:
+        if name not in self._kept:
+            self._kept[name] = made()
+        return self._kept[name]
+
+    def refusing(self) -> "Reading":
+        """The same for a column in which nobody may be without a value, such as whose a row is."""
+        return replace(self, missing=Missing("refuse", tells=self.missing.tells))
+
+
+def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
+    """Refuse a path that is no readable file of a known format.
+
+    >>> check_file(Path("missing.csv"))
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.DataError: file must exist, got missing.csv: check the path.
+    """
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as refused:
+        raise DataError("file", str(path), f"must be a file's name ({refused.strerror})", "check the path") from None
+    if is_folder:
+        raise DataError("file", str(path), "must be a file, not a directory", "name one file in it")
+    if not is_there:
+        raise DataError("file", str(path), "must exist", "check the path")
+    name = path.name.lower()
+    if name.endswith(_DATABASE) and _DATABASE not in suffixes:
+        way_out = "add --sql 'select ... from ...' with a row a person"
+        raise DataError("sql", None, f"must say what to read from {path.name}", way_out)
+    if not name.endswith(suffixes):
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise DataError("file", str(path), f"must end in {known}", "save the table as one of these")
+    if not os.access(path, os.R_OK):
+        raise DataError("file", str(path), "must be readable", "check its permissions")
+    if path.stat().st_size == 0:
+        raise DataError("file", str(path), "must not be empty", "write a row for each user")
+
+
+def _is_installed(package: str) -> bool:
+    """Whether a package can be imported; one that was blocked cannot."""
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    return importlib.util.find_spec(package) is not None
