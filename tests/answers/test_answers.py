@@ -104,6 +104,20 @@ def test_a_mapping_of_columns_is_asked_by_name() -> None:
     assert abs(float(named["elsewhere"]) - 2000) < 200
 
 
+def test_people_without_a_value_report_something_public() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"clicked": [1, None, 0, None] * 500, "city": ["Köln", None, "Ulm", "Köln"] * 500})
+    with pytest.raises(ParameterError, match="must have a value in every row"):
+        shuffledp.count(table, "clicked", **PRIVATE)
+    assert abs(float(shuffledp.count(table, "clicked", missing="default=1", method="shares", **PRIVATE)) - 1500) < 100
+    cities = {"categories": ["Köln", "Ulm"], "method": "decoys", **PRIVATE}
+    counts = shuffledp.histogram(table, "city", missing="other", **cities)
+    assert list(counts) == ["Köln", "Ulm", "missing"] and abs(float(counts["missing"]) - 500) < 200
+    assert list(shuffledp.histogram(table["city"], missing="other", other="?", **cities)) == ["Köln", "Ulm", "?"]
+    with pytest.raises(ParameterError, match="needs a list of names"):
+        shuffledp.histogram(table["clicked"], categories=2, missing="other", **PRIVATE)
+
+
 def test_many_messages_are_drawn_from_their_law(monkeypatch: pytest.MonkeyPatch) -> None:
     from shuffledp.answers import asking
 

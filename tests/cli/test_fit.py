@@ -280,7 +280,7 @@ BAD = [
     ([*FIT, "--holdout", "1"], "holdout"),
     ([*FIT, "--holdout", "0.9999"], "holdout"),
     ([*FIT, "--seed", "-1"], "seed"),
-    ([*FIT, "--report", "report.pdf"], "report"),
+    ([*FIT, "--report", "report.txt"], "report"),
     ([*FIT, "--report", "nowhere/report.html"], "report"),
     ([*FIT, "-o", "nowhere/model.json"], "out"),
     ([*FIT[:1], "none.csv", *FIT[2:]], "file"),

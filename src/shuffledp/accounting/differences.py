@@ -190,6 +190,12 @@ def _log_skellam(k: Floats, variance: float) -> Floats:
     return np.asarray(exponent - 0.5 * np.log(2 * math.pi * s) + np.log1p(series), dtype=np.float64)
 
 
+def negative_binomial_size(shape: float, p: float) -> int:
+    """How many masses `negative_binomial_masses` has."""
+    length = 100 / -math.log(p)
+    return int((100 + shape * math.log1p(length * (1 + shape))) / -math.log(p)) + 40
+
+
 def negative_binomial_masses(shape: float, p: float) -> Floats:
     """Masses of NB(shape, p) at 0, 1, 2, ..., as far as p^k k^shape is above e^-92.
 
@@ -199,8 +205,7 @@ def negative_binomial_masses(shape: float, p: float) -> Floats:
     >>> [float(negative_binomial_masses(shape, 0.5).sum().round(12)) for shape in (0.5, 10_000)]
     [1.0, 1.0]
     """
-    length = 100 / -math.log(p)
-    size = int((100 + shape * math.log1p(length * (1 + shape))) / -math.log(p)) + 40
+    size = negative_binomial_size(shape, p)
     mode = max(0, int((shape - 1) * p / (1 - p)))
     k = np.arange(1, size, dtype=np.float64)
     log_ratios = np.log(p * (k - 1 + shape) / k)

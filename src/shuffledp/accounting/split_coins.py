@@ -13,6 +13,9 @@ from shuffledp.errors import ParameterError
 
 # Numbers of coins that a curve is asked at; where there are more they are taken in groups.
 _MOST_TOTALS = 1 << 12
+# Where there are more than this, groups are weighed by two tails each: a group is a third of a deviation,
+# 1/4000 of the coins at most.
+_MOST_MASSES, _FEW_GROUPS = 1 << 15, 1 << 6
 
 
 class MixedCoinsPair(DominatingPair):
@@ -40,6 +43,11 @@ class MixedCoinsPair(DominatingPair):
     @cached_property
     def _grouped(self) -> tuple[Floats, Floats, float]:
         """The same with few numbers: more coins are a post-processing of fewer, so the smallest stands for a group."""
+        law = self.total_law
+        if not isinstance(law, int):
+            low, high = law.window(WINDOW_TAIL)
+            if high - low >= _MOST_MASSES:
+                return _weighed(law, low, high)
         totals, weights, outside = self._totals
         starts = np.arange(0, totals.size, -(-totals.size // _MOST_TOTALS))
         return totals[starts], np.add.reduceat(weights, starts), outside
@@ -123,6 +131,18 @@ class BallsPair(MixedCoinsPair):
             f"P = (1 + A, B), Q = (A, 1 + B), where A and B of {self.balls:,} balls fall into two bins of probability "
             f"{self.probability:.8g}"
         )
+
+
+def _weighed(law: IntegerLaw, low: int, high: int) -> tuple[Floats, Floats, float]:
+    """The smallest number of each group of numbers of coins, the group's weight rounded up, and the weight left out."""
+    starts = list(range(low, high + 1, -(-(high + 1 - low) // _FEW_GROUPS)))
+    ends = [*(start - 1 for start in starts[1:]), high]
+    weights = []
+    for start, end in zip(starts, ends, strict=True):
+        # Of the two tails whose difference is the weight, the smaller ones: each is off by a part of itself.
+        tails = (law.cdf(end), law.cdf(start - 1)) if end < law.mean else (law.sf(start - 1), law.sf(end))
+        weights.append(max(0.0, tails[0] - tails[1]) + RELATIVE_ERROR * sum(tails))
+    return np.array(starts, dtype=np.float64), np.array(weights), law.cdf(low - 1) + law.sf(high)
 
 
 def _fair_cdf(k: Floats, totals: Floats) -> Floats:

@@ -14,6 +14,7 @@ from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 from shuffledp.tables.given import column_of
+from shuffledp.tables.missing import MISSING_CATEGORY, Missing
 
 # More messages than this take seconds: then the answer is drawn from its own law, which is the same.
 _MOST_MESSAGES = 4_000_000
@@ -28,6 +29,17 @@ def texts_in(data: Any, column: str | None, missing: Any) -> NDArray[np.str_]:
     """A text a person."""
     texts: Any = column_of(data, column, missing=missing, words=True)
     return np.asarray(texts.distinct[texts.where])
+
+
+def with_missing(categories: Categories, missing: Any) -> Categories:
+    """The categories, with one for people without a value where they shall report such a one and there is none yet."""
+    if Missing.of(missing).rule != "other" or categories.other is not None:
+        return categories
+    larger = categories.including(MISSING_CATEGORY)
+    if larger is None:
+        problem = f"needs a list of names, and the categories are {categories.kind}"
+        raise ParameterError("missing", "other", problem, "write default=VALUE with a public value of the domain")
+    return larger
 
 
 def codes_in(data: Any, column: str | None, missing: Any, categories: Categories) -> Codes:

@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from shuffledp.answers.asking import answered, bits_for, clipped, codes_in, is_much, numbers_in, planned, texts_in
+from shuffledp.answers.asking import (
+    answered,
+    bits_for,
+    clipped,
+    codes_in,
+    is_much,
+    numbers_in,
+    planned,
+    texts_in,
+    with_missing,
+)
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.protocols.domains.categories import with_other
@@ -57,7 +67,7 @@ def histogram(
     >>> round(float(estimate["München"]), -2)
     600.0
     """
-    listed = with_other(categories, other)
+    listed = with_missing(with_other(categories, other), missing)
     codes = codes_in(data, column, missing, listed)
     plan = planned("histogram", codes, epsilon, delta, method, honest_fraction, max_messages, categories=listed)
     found: VectorEstimate = answered(plan, codes, seed, bits)

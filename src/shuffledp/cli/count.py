@@ -78,7 +78,7 @@ def count(
         **kept.named,
     }
     if kept.picture is not None:
-        _draw(plan, estimates, closing, truth and truth.at_closing, columns, kept.picture)
+        _draw(plan, estimates, closing, truth and truth.at_closing, columns, kept.picture, column)
     rows_of_table = _columns(plan, times, estimates_at(estimates, times)) if kept.table is not None else {}
     replace(kept, picture=None).write(document, Presentation((), columns=rows_of_table))
     if as_json:
@@ -143,7 +143,9 @@ def _columns(plan: Any, times: Any, estimates: Any) -> dict[str, Any]:
     return {"time": times, **columns, "bound": np.full(times.size, bound)}
 
 
-def _draw(plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | None, picture: Path) -> None:
+def _draw(
+    plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | None, picture: Path, column: str | None
+) -> None:
     """The estimates when slots closed, and the truth if there is one."""
     from shuffledp.pictures.running import MOST_LINES, draw_running_count
     from shuffledp.simulation.running_truth import estimates_at
@@ -170,6 +172,7 @@ def _draw(plan: Any, estimates: Any, closing: Any, truth: Any, columns: str | No
         boundaries=ends[ends <= estimates.users],
         what="users" if domain.coordinates > 1 and not domain.is_row else domain.total,
         names=names,
+        column=column,
     )
 
 

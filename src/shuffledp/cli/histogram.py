@@ -72,7 +72,7 @@ def histogram(
             **kept.named,
         }
     )
-    kept.write(document, presented)
+    kept.write(document, presented, column)
     if as_json:
         print_json(document)
         return

@@ -82,14 +82,22 @@ class KeptFiles:
             new_figure(named["picture"][1], width=1)
         return cls(out=out, **{kind: path for kind, (_, path) in named.items()})
 
-    def write(self, document: Mapping[str, Any], presented: "Presentation | None" = None) -> None:
-        """Write everything that was asked for, each file whole or not at all."""
+    def write(
+        self, document: Mapping[str, Any], presented: "Presentation | None" = None, column: str | None = None
+    ) -> None:
+        """Write everything that was asked for, each file whole or not at all.
+
+        Args:
+            document: the answer as JSON.
+            presented: the answer as a picture and a table.
+            column: what the values are, written beside the picture's axis.
+        """
         from shuffledp.cli.output import draw
         from shuffledp.tables.whole import write_text_whole
         from shuffledp.tables.written import write_table
 
         if self.picture is not None and presented is not None:
-            draw(presented, self.picture)
+            draw(presented, self.picture, column)
         if self.table is not None and presented is not None:
             write_table(self.table, presented.columns)
         if self.document is not None:

@@ -75,6 +75,10 @@ REQUEST: dict[str, tuple[Any, Any]] = {
     "noise": (Annotated[_NOISE, typer.Option("--noise", "--method", help="The noise of every batch.")], "auto"),
     "honest_fraction": (HonestFraction, 1.0),
     "max_messages": (MaxMessages, None),
+    "live": (
+        Annotated[bool, typer.Option("--live", help="Only what the live service takes: no liar can spoil it.")],
+        False,
+    ),
     "constants": (Annotated[_CONSTANTS, typer.Option(help="Exact noise, or the paper's own.")], "exact"),
 }
 """What every protocol may be asked for, with what it is if it is left out; `noise` is a counter's word for method."""

@@ -135,27 +135,21 @@ def show(*renderables: Any) -> None:
         console.print(_rendered(renderable) if isinstance(renderable, Listing) else renderable)
 
 
-def draw(presented: "Presentation", picture: Path) -> None:
-    """Draw an answer's chart; one number has none."""
+def draw(presented: "Presentation", picture: Path, column: str | None = None) -> None:
+    """Draw an answer's chart; one number has none.
+
+    Args:
+        presented: the answer.
+        picture: where to.
+        column: what the values are, written beside the axis.
+    """
     from shuffledp.pictures.bars import draw_bars
     from shuffledp.pictures.distribution import draw_distribution
 
     if presented.chart is None:
         raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
     drawn: Any = {"bars": draw_bars, "distribution": draw_distribution}[presented.chart.kind]
-    drawn(picture, **presented.chart.data)
-
-
-def check_files(**files: Path | None) -> None:
-    """Refuse names from which no format can be told, before any work is done: those of pictures, and of tables."""
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.tables.written import check_table_path
-
-    for option, path in files.items():
-        if path is not None and option == "picture":
-            check_picture_path(path)
-        elif path is not None:
-            check_table_path(path, option)
+    drawn(picture, **presented.chart.data, column=column)
 
 
 def write_plan(plan: "Plan", file: Path | None) -> None:

@@ -2,17 +2,22 @@
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked, names_of_options
-from shuffledp.cli.output import check_files, facts, is_same_file, next_steps, print_json, question, show, write_plan
+from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.output import facts, next_steps, print_json, question, show, write_plan
 from shuffledp.cli.progress import working
 from shuffledp.cli.said import YOUR_FILE
 from shuffledp.cli.side_by_side import method_rows
 from shuffledp.errors import ParameterError
+
+if TYPE_CHECKING:
+    from shuffledp.protocols.family import Choice
+    from shuffledp.protocols.plan import Plan
 
 
 class Families(typer.core.TyperGroup):
@@ -52,13 +57,20 @@ def _command(name: str) -> Any:
 def _plan(
     asked: Asked, picture: options.Picture = None, out: options.PlanOut = None, as_json: options.AsJson = False
 ) -> None:
-    check_files(picture=picture)
+    # Of several shufflers there is a schedule to draw.
+    scheduled = any(parameter.name == "shufflers" for parameter in asked.family.domain)
+    kept = KeptFiles.at(
+        out=out,
+        picture=picture,
+        reads=asked.reads,
+        no_picture="" if scheduled else "cannot be drawn: only a counter's plan has a schedule",
+        no_table="cannot be a table: a plan is one JSON document",
+        documents=(),
+    )
+    picture, out = kept.picture, kept.document
     if asked.method in asked.family.comparisons:
         _compare(asked, out, as_json=as_json)
         return
-    domain = asked.typed.get("domain")
-    if out is not None and domain is not None and is_same_file(out, Path(domain)):
-        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
     with working("comparing the methods", shown=not as_json):
         choice = asked.choice()
         found = choice.plan
@@ -68,29 +80,30 @@ def _plan(
         _draw(found, picture)
     write_plan(found, out)
     if as_json:
-        print_json(found.document() | {"why": choice.why} | beside)
+        print_json(found.document() | {"why": choice.why, "more_messages": choice.more} | beside)
         return
     said = [
         ("asked", question(found)),
         ("protected against", _against(found.honest_fraction)),
         # Methods that have a table below need no words.
-        ("method", choice.why if rows is None else choice.why.partition("; ")[0]),
+        ("method", _reasons(choice) if rows is None else choice.why.partition("; ")[0]),
         *found.facts(),
+        ("more messages", choice.more),
         ("picture", picture),
         ("written to", out),
     ]
     compared = found.compared() if rows is None else found.methods_compared(rows)
     show(facts(f"{found.title}: {found.protocol} by {found.method}", said), compared)
-    typed, kept = asked.said, None if out is None else f"--plan {shlex.quote(str(out))}"
+    typed, by_file = asked.said, None if out is None else f"--plan {shlex.quote(str(out))}"
     next_steps(
         [
             ("keep the plan", typed.again("-o plan.json") if out is None else None),
             (
                 "run it on made-up data",
-                typed.other("simulate", found, "--synthetic") if kept is None else f"simulate {kept} --synthetic",
+                typed.other("simulate", found, "--synthetic") if by_file is None else f"simulate {by_file} --synthetic",
             ),
             ("your own data", typed.other(found.file_command, found, file=YOUR_FILE)),
-            ("why it is private", typed.other("explain", found) if kept is None else f"explain {kept}"),
+            ("why it is private", typed.other("explain", found) if by_file is None else f"explain {by_file}"),
         ]
     )
 
@@ -107,7 +120,7 @@ def _draw(found: Any, picture: Path) -> None:
 def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
     """A method that protects nobody: numbers to compare with, no plan."""
     name, request = asked.method, asked.request
-    for option in ("honest_fraction", "max_messages", "constants"):
+    for option in ("honest_fraction", "max_messages", "live", "constants"):
         if request[option] != options.REQUEST[option][1]:
             problem = f"is not an option of the comparison with {name}"
             raise ParameterError(option, request[option], problem, "leave it out")
@@ -126,6 +139,11 @@ def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
     ]
     show(facts(f"For comparison only: {asked.protocol} by {name} (P_Amp)", rows))
     next_steps([("what can be run instead", asked.said.again(without=("method",)))])
+
+
+def _reasons(choice: "Choice[Plan]") -> str:
+    """Why this method, without what more messages would buy, which has a line of its own."""
+    return choice.why if choice.more is None else choice.why.removesuffix(f"; {choice.more}")
 
 
 def _against(honest_fraction: float) -> str:

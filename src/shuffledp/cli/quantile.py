@@ -50,7 +50,7 @@ def quantile(
     plan, presented = found.plan, found.presented
     sent = {name: getattr(plan, name) for name in ("messages_per_user_mean", "messages_per_user_max")}
     document = found.document({**presented.figures, "confidence": found.estimate.confidence, **sent, **kept.named})
-    kept.write(document, presented)
+    kept.write(document, presented, column)
     if as_json:
         print_json(document)
         return

@@ -17,14 +17,16 @@ def plans_of(asked: Asked, known: Mapping[str, Any] | None = None) -> dict[str, 
 
     Args:
         asked: the family and what is asked of it; its method is not looked at.
-        known: plans and errors of methods that were tried before.
+        known: plans and errors of methods that were tried before; what was skipped is planned here.
 
     Raises:
         ParameterError: no method takes the question, and not for want of users, messages or privacy.
     """
+    from shuffledp.protocols.choosing import Skipped
+
     found: dict[str, Any] = dict(known or {})
     for name in asked.family.methods:
-        if name in found:
+        if name in found and not isinstance(found[name], Skipped):
             continue
         try:
             found[name] = asked.choice(method=name).plan

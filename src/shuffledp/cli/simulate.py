@@ -51,7 +51,7 @@ def simulate(
             **kept.named,
         }
     )
-    kept.write(document, presented)
+    kept.write(document, presented, column)
     if as_json:
         print_json(document)
         return

@@ -1,12 +1,13 @@
 """The family of running sums: counts, sums, vectors and histograms that are known after every person."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from shuffledp.continual.certified import certify
 from shuffledp.continual.plan import CounterPlan
-from shuffledp.errors import ParameterError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.domains.summed import OneHot, SummedDomain
@@ -40,12 +41,26 @@ class RunningFamily(Family[CounterPlan]):
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[CounterPlan]:
         """The smallest proved bound over the whole horizon, and why."""
         self._tried(method)
-        plan = _planned(request, method, **self.read_domain(domain))
+        plan = self._allowed(request, method, self.read_domain(domain))
         why = (
             f"{plan.method}: every estimate within {plan.error_bound:,.4g} by {plan.shufflers_used} shufflers, with "
             f"{plan.messages_per_user_mean:.3g} messages a user"
         )
         return Choice(plan, why if method == "auto" else f"{plan.method}: as asked", {plan.method: plan})
+
+    def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> CounterPlan:
+        """The plan of this noise; for the live service the best one that no client can spoil."""
+        plan = _planned(request, method, **given)
+        if not (request.live and plan.can_be_spoiled):
+            return plan
+        found: list[CounterPlan] = []
+        for name in self.methods if method == "auto" else ():
+            with suppress(InfeasibleError):
+                found.append(_planned(request, name, **given))
+        allowed = [each for each in found if not each.can_be_spoiled]
+        if not allowed:
+            raise InfeasibleError("noise", plan.method, plan.spoiled, "take another, or do not ask for live")
+        return min(allowed, key=self.error)
 
 
 def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 from shuffledp.errors import ParameterError
 from shuffledp.files import whole_file
 
-# Formats by their suffixes, with what keeps the day of drawing out of the file.
-_KINDS: dict[str, dict[str, None] | None] = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+# What each format would write down about when it was made, and need not.
+_FORMATS: dict[str, dict[str, None] | None] = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ def draw_lines(
     logarithmic: bool = True,
     one_scale: bool = True,
 ) -> None:
-    """Write a PNG or SVG with a row of panels for each of `rows`, which are titles with lines.
+    """Write a PNG, SVG or PDF with a row of panels for each of `rows`, which are titles with lines.
 
     Args:
         path: where to.
@@ -115,6 +116,8 @@ def draw_lines(
                 _explain(axes, lines)
         grid[place][0].set_ylabel(measures)
     if again:
+        for dash, what in _explained([line for lines in panels for line in lines]):
+            handles[what] = grid[0][0].plot([], [], dash, color="0.4", linewidth=1.2)[0]
         figure.legend(list(handles.values()), list(handles), loc="outside right upper", frameon=False, fontsize=9)
     figure.suptitle(title)
     save_figure(figure, path)
@@ -122,11 +125,29 @@ def draw_lines(
 
 def _explain(axes: Any, lines: Sequence[DrawnLine]) -> None:
     """A legend with the lines' names, and with what dashes and dots are."""
-    if any(line.theory is not None for line in lines):
-        axes.plot([], [], "--", color="0.4", linewidth=1.2, label="the theory's slope")
-    if any(line.bounds is not None for line in lines):
-        axes.plot([], [], ":", color="0.4", linewidth=1.2, label="proved bound, 95%")
+    for dash, what in _explained(lines):
+        axes.plot([], [], dash, color="0.4", linewidth=1.2, label=what)
     axes.legend(frameon=False, fontsize=9)
+
+
+def check_drawing(path: Path) -> None:
+    """Refuse to draw where nothing is installed that can, and a name that no picture can be written to."""
+    check_picture_path(path)
+    if find_spec("matplotlib") is None:
+        raise ParameterError("pictures", path, "need matplotlib", "install it with: pip install 'shuffledp[pictures]'")
+
+
+def add_notes(figure: Any, notes: Sequence[str]) -> None:
+    """What is to be said below a picture, a line each; empty ones are left out."""
+    said = [note for note in notes if note]
+    if said:
+        figure.supxlabel("\n".join(said), fontsize=8, color="0.35")
+
+
+def _explained(lines: Sequence[DrawnLine]) -> list[tuple[str, str]]:
+    """Dashes and dots that occur among the lines, and what they are."""
+    kinds = [("--", "the theory's slope", "theory"), (":", "proved bound, 95%", "bounds")]
+    return [(dash, what) for dash, what, name in kinds if any(getattr(line, name) is not None for line in lines)]
 
 
 def new_figure(path: Path, *, width: float, height: float = 4.6) -> Any:
@@ -154,7 +175,7 @@ def tidy(axes: Any, *, grid: bool = True) -> None:
 
 def check_picture_path(path: Path) -> None:
     """Refuse a name that no picture can be written to, before any work is done."""
-    if path.suffix.lower() not in _KINDS:
+    if path.suffix.lower() not in _FORMATS:
         raise ParameterError("picture", str(path), "must end in .png, .svg or .pdf", "name a picture")
     if not path.absolute().parent.is_dir():
         raise ParameterError("picture", str(path), "must be in a directory that exists", "create it, or name another")
@@ -165,6 +186,6 @@ def save_figure(figure: Any, path: Path) -> None:
     check_picture_path(path)
     kind = path.suffix.lower().lstrip(".")
     with whole_file(path) as file, warnings.catch_warnings():
-        # A letter that the font has not is drawn as a box: a warning a letter on the screen would help nobody.
+        # An SVG that keeps text as text is measured with the fonts here, which may lack a letter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(file, format=kind, metadata=_KINDS[path.suffix.lower()])
+        figure.savefig(file, format=kind, metadata=_FORMATS[path.suffix.lower()])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.pictures.curves import new_figure, save_figure, thinned, tidy
+from shuffledp.pictures.curves import add_notes, check_drawing, new_figure, save_figure, thinned, tidy
+from shuffledp.pictures.lettering import Letters, lettering
 
 
 def draw_distribution(
@@ -20,11 +21,40 @@ def draw_distribution(
     title: str,
     truth: ArrayLike | None = None,
     quantiles: Sequence[tuple[float, float, float, float]] = (),
+    column: str | None = None,
 ) -> None:
-    """Write a PNG or SVG; `quantiles` are (q, value, lower, upper), `bound` is that of all shares at once.
+    """Draw a distribution function with its band.
 
     Below it the error, where the truth is known: the band of many users is too narrow to see.
+
+    Args:
+        path: where to: .png, .svg or .pdf.
+        values: rising.
+        shares: the share of users at or below each value.
+        bound: how far all shares at once may be off.
+        confidence: with which the bound holds.
+        title: what stands above.
+        truth: the true shares, where they may be shown.
+        quantiles: (q, value, lower, upper) each, to be marked.
+        column: what the values are, written below them.
     """
+    check_drawing(path)
+    with lettering(path, [title, column or ""]) as letters:
+        _draw(path, values, shares, bound, confidence, title, truth, quantiles, column, letters)
+
+
+def _draw(
+    path: Path,
+    values: ArrayLike,
+    shares: ArrayLike,
+    bound: float,
+    confidence: float,
+    title: str,
+    truth: ArrayLike | None,
+    quantiles: Sequence[tuple[float, float, float, float]],
+    column: str | None,
+    letters: Letters,
+) -> None:
     figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
     panels: Any = figure.subplots(2 if truth is not None else 1, 1, squeeze=False, sharex=True)
     axes, below = panels[0, 0], panels[-1, 0]
@@ -40,12 +70,14 @@ def draw_distribution(
         below.plot(where[shown], (height - true)[shown], linewidth=0.8)
         below.set(ylabel="estimate - truth")
         tidy(below, grid=False)
-    for q, value, lower, upper in quantiles:
-        axes.plot([lower, upper], [q, q], color="0.35", linewidth=3, solid_capstyle="butt", alpha=0.6)
+    for place, (q, value, lower, upper) in enumerate(quantiles):
+        look = {"color": "0.35", "linewidth": 3, "solid_capstyle": "butt", "alpha": 0.6}
+        axes.plot([lower, upper], [q, q], label=None if place else "quantile and its interval", **look)
         axes.plot([value], [q], marker="o", markersize=4, color="0.2")
         axes.annotate(f" {q:g}: {value:,.6g}", (max(value, upper), q), fontsize=8, va="top")
-    axes.set(ylabel="share of users at or below", title=title, ylim=(-0.02, 1.02))
-    below.set(xlabel="value")
+    axes.set(ylabel="share of users at or below", title=letters.written(title), ylim=(-0.02, 1.02))
+    below.set(xlabel=letters.word(column, "value"))
+    add_notes(figure, [letters.note()])
     tidy(axes, grid=False)
     axes.legend(frameon=False, loc="lower right")
     save_figure(figure, path)

@@ -11,7 +11,7 @@ _WARNING = "Read from people's data without noise: no guarantee covers these cur
 
 
 def draw_learning_curve(path: Path, rounds: Sequence[int], losses: Mapping[str, Sequence[float]], title: str) -> None:
-    """Write a PNG or SVG of losses after these rounds, a line a name, and that they are not private."""
+    """Write a PNG, SVG or PDF of losses after these rounds, a line a name, and that they are not private."""
     save_figure(_drawn(path, rounds, losses, title), path)
 
 

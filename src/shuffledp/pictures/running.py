@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.pictures.curves import new_figure, save_figure, thinned, tidy
+from shuffledp.pictures.curves import add_notes, check_drawing, new_figure, save_figure, thinned, tidy
+from shuffledp.pictures.lettering import Letters, lettering
 
 _MOST_BATCHES = 1000
 MOST_LINES = 8
@@ -24,50 +26,90 @@ def draw_running_count(
     boundaries: ArrayLike = (),
     what: str = "count",
     names: Sequence[str] = ("estimate",),
+    column: str | None = None,
 ) -> None:
-    """Write a PNG or SVG of the estimate and its band over time, the truth if it is given, and batch boundaries.
+    """Draw the estimate and its band over time, the truth if it is given, and when batches closed.
 
     Below it the error, where the truth is known: a band that is narrow against a large count is hard to see.
     Where estimates have several columns, with a name each, those eight that end furthest from 0 are drawn.
+
+    Args:
+        path: where to: .png, .svg or .pdf.
+        times: after how many users.
+        estimates: a number a time, or a row of them.
+        bound: how far every number may be off, at all times at once.
+        confidence: with which the bound holds.
+        title: what stands above.
+        truth: the true numbers, where they may be shown.
+        boundaries: when the largest batches closed.
+        what: what is drawn: a count, a sum or users.
+        names: of the numbers of a row, in any script.
+        column: what is counted, written beside the axis.
     """
+    check_drawing(path)
+    with lettering(path, [*names, title, column or ""]) as letters:
+        shown: dict[str, Any] = {"names": names, "what": what, "letters": letters, "column": column}
+        _draw(path, times, estimates, bound, confidence, letters.written(title), truth, boundaries=boundaries, **shown)
+
+
+def _draw(
+    path: Path,
+    times: ArrayLike,
+    estimates: ArrayLike,
+    bound: float,
+    confidence: float,
+    title: str,
+    truth: ArrayLike | None,
+    *,
+    names: Sequence[str],
+    what: str,
+    boundaries: ArrayLike,
+    letters: Letters,
+    column: str | None,
+) -> None:
     figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
     panels = [figure.subplots()] if truth is None else figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     axes, lower = panels[0], panels[-1]
     when, value = np.asarray(times, dtype=np.float64), _columns(estimates)
     shown, drawn = thinned(when.size), _furthest(value)
     several = len(drawn) > 1
+    labels = letters.labels([names[place] for place in drawn], [place + 1 for place in drawn])
     lines = []
-    for column in drawn:
-        line = axes.plot(when[shown], value[shown, column], linewidth=1.5, label=_word(names[column]))[0]
-        edges = (value[shown, column] - bound, value[shown, column] + bound)
+    for place, label in zip(drawn, labels, strict=True):
+        line = axes.plot(when[shown], value[shown, place], linewidth=1.5, label=_word(label))[0]
+        edges = (value[shown, place] - bound, value[shown, place] + bound)
         band = {"alpha": 0.13 if several else 0.25, "linewidth": 0, "color": line.get_color()}
         axes.fill_between(when[shown], *edges, **band, label=None if several else f"{confidence:.0%} band")
         lines.append(line)
-    axes.set(ylabel=what, title=title)
+    counted = letters.word(column)
+    axes.set(ylabel=f"{what} of {counted}" if counted and not several else what, title=title)
     if truth is not None:
         true = _columns(truth)
-        for place, column in enumerate(drawn):
-            label = "truth" if place == 0 else None
-            axes.plot(when[shown], true[shown, column], linewidth=1, color="black", linestyle="--", label=label)
+        for nth, place in enumerate(drawn):
+            look = {"linewidth": 1, "color": "black", "linestyle": "--", "label": None if nth else "truth"}
+            axes.plot(when[shown], true[shown, place], **look)
         lower.axhspan(-bound, bound, alpha=0.25, linewidth=0, color="0.6" if several else None)
-        for column, line in zip(drawn, lines, strict=True):
+        for place, line in zip(drawn, lines, strict=True):
             look = {"linewidth": 0.6 if several else 0.8, "color": line.get_color()}
-            lower.plot(when[shown], (value - true)[shown, column], **look)
+            lower.plot(when[shown], (value - true)[shown, place], **look)
         lower.set(ylabel="estimate - truth")
     for panel in panels:
-        for edge in np.asarray(boundaries, dtype=np.float64):
-            panel.axvline(edge, color="0.6", linewidth=0.6, linestyle=":")
+        for place, edge in enumerate(np.asarray(boundaries, dtype=np.float64)):
+            named = None if place else "a large batch closes"
+            panel.axvline(edge, color="0.6", linewidth=0.6, linestyle=":", label=named)
         tidy(panel, grid=False)
     lower.set(xlabel="users so far")
+    add_notes(figure, [letters.note(labels)])
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    beside = {"fontsize": 9, "loc": "center left", "bbox_to_anchor": (1, 0.5), "title": f"shade: {confidence:.0%} band"}
+    heading = f"{counted}\n" * bool(counted) + f"shade: {confidence:.0%} band"
+    beside = {"fontsize": 9, "loc": "center left", "bbox_to_anchor": (1, 0.5), "title": heading}
     axes.legend(frameon=False, **(beside if several else {}))
     save_figure(figure, path)
 
 
 def draw_schedule(path: Path, batches: Mapping[int, Sequence[tuple[int, int]]], title: str) -> None:
-    """Write a PNG or SVG with a row a shuffler and a bar a batch, from its first to its last user."""
+    """Write a PNG, SVG or PDF with a row a shuffler and a bar a batch, from its first to its last user."""
     from matplotlib.collections import PolyCollection
 
     figure = new_figure(path, width=10, height=1.6 + 0.55 * len(batches))
@@ -107,5 +149,5 @@ def _furthest(values: NDArray[np.float64]) -> list[int]:
 
 
 def _word(name: str) -> str:
-    """A name as a legend shows it: no formula, of one line, and not hidden by an underscore in front."""
-    return (" " if name.startswith("_") else "") + " ".join(name.split()).replace("$", r"\$")
+    """A name as a legend shows it: not hidden by an underscore in front."""
+    return (" " if name.startswith("_") else "") + name

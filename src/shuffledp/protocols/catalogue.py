@@ -19,6 +19,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import read_json
 from shuffledp.protocols.family import Family
 from shuffledp.protocols.plan import SCHEMA, Plan
+from shuffledp.protocols.request import Request
 
 GROUP = "shuffledp.protocols"
 _BUILT_IN = {
@@ -168,6 +169,20 @@ def _check_method(method: Any, protocol: Any, name: Any) -> None:
     # A statistic's method is that of each plan's sum, and no text of the class.
     if isinstance(method.method, str) and method.method != name:
         raise ParameterError("method", method.method, f"must be {name}, as its family calls it", "name it so")
+
+
+def live_method(plan: Plan) -> str | None:
+    """The method by which the live service takes the question of this plan; None where no method of its family does.
+
+    Args:
+        plan: any plan, such as one that the service refuses.
+    """
+    family = PROTOCOLS.family(plan.protocol)
+    given: dict[str, Any] = {parameter.name: getattr(plan, parameter.name, None) for parameter in family.domain}
+    try:
+        return str(family.choice(Request(**plan.common, live=True), **given).plan.method)
+    except ParameterError:
+        return None
 
 
 def plan_from_document(document: Any) -> Plan:

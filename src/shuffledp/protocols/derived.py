@@ -150,4 +150,4 @@ class DerivedFamily(Family[DerivedPlan]):
         found = {
             name: kind.of(each, **given) if isinstance(each, Plan) else each for name, each in chosen.considered.items()
         }
-        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found)
+        return Choice(found[chosen.plan.method], f"by its sum, {chosen.why}", found, chosen.more, chosen.limit)

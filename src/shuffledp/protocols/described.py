@@ -46,6 +46,8 @@ class DescribedPlan(Common, ABC):
     """Whether delta is 0."""
     keeps_zero: ClassVar[bool] = False
     """Whether a true 0 is always answered with 0."""
+    trades_messages: ClassVar[bool] = False
+    """Whether a limit of messages changes what is planned: fewer of them for a larger error."""
     can_be_voided: ClassVar[bool] = False
     """Whether one client that lies, or one lost message, makes a batch say nothing."""
     lists_methods: ClassVar[bool] = False
@@ -142,10 +144,19 @@ class DescribedPlan(Common, ABC):
         """What one client that does not follow the protocol can do to the estimate: a clause after "it"."""
 
     @property
+    def can_be_spoiled(self) -> bool:
+        """Whether one client that lies decides the answer of all: the live service takes no such plan unasked."""
+        return self.influence is None or self.can_be_voided
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What an operator must ask for against advice: that one client can spoil the answer of all, for one."""
-        can_spoil = self.influence is None or self.can_be_voided
-        return (f"One client that lies {self.lying_client}.",) if can_spoil else ()
+        return (f"One client that lies {self.lying_client}.",) if self.can_be_spoiled else ()
+
+    @property
+    def spoiled(self) -> str:
+        """Why the live service refuses a plan that can be spoiled, as a clause after its method's name."""
+        return f"must not let one client spoil it for everybody ({' '.join(self.warnings).rstrip('.')})"
 
     # --- words -------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.estimates import Estimate, VectorEstimate
@@ -72,4 +72,4 @@ def chernoff_bound(log_moment: Callable[[float], float], users: int, coordinates
         theta = math.exp(log_theta) / scale
         return float((log_moment(theta) + users * theta**2 / 8 + needed) / theta)
 
-    return float(optimize.minimize_scalar(bound, bounds=(-6.0, 6.0), method="bounded").fun)
+    return float(scipy.optimize.minimize_scalar(bound, bounds=(-6.0, 6.0), method="bounded").fun)

@@ -1,14 +1,14 @@
 """Families of methods that answer one question, and which of them is the best for given limits."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
-from shuffledp.errors import DataError, InfeasibleError, ParameterError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy, as_privacy
+from shuffledp.protocols.choosing import FEW_MESSAGES, Choice, Contest
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.fields import AGAIN, Constants
 from shuffledp.protocols.plan import Plan
@@ -16,15 +16,7 @@ from shuffledp.protocols.request import Request
 
 P = TypeVar("P", bound=Plan, covariant=True)
 
-
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[P]):
-    """The best plan for the limits given, and why."""
-
-    plan: P
-    why: str
-    considered: Mapping[str, Any] = field(default_factory=dict)
-    """What became of each method that was tried: its plan, or the error that refuses it."""
+__all__ = ["CATEGORIES", "Choice", "DomainParameter", "Family", "few_a_user", "standard_error", "worst_number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +57,11 @@ def standard_error(plan: Plan) -> float:
     return plan.standard_error
 
 
+def few_a_user(given: Mapping[str, Any]) -> int:
+    """The messages a user that auto keeps to where no limit is given: a phone's report stays below 4 kB."""
+    return FEW_MESSAGES
+
+
 def worst_number(plan: Plan) -> float:
     """The error by which vectors of counts are compared: that of the worst of them."""
     return plan.error_bound
@@ -98,6 +95,9 @@ class Family(Generic[P]):
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
     reads: Literal["numbers", "words", "rows"] = "numbers"
+    few_messages: Callable[[Mapping[str, Any]], int] | None = None
+    """Messages that auto lets a user send where no limit is given, from what is said about the values; None for any
+    number. Where no method keeps to it, the one with the fewest messages is taken."""
     comparisons: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict)
     """Methods that protect nobody, for comparison: a function of users, privacy and domain, to a document."""
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +148,7 @@ class Family(Generic[P]):
         method: str = "auto",
         honest_fraction: float = 1.0,
         max_messages: int | None = None,
+        live: bool = False,
         constants: Constants = "exact",
         **domain: Any,
     ) -> P:
@@ -158,7 +159,9 @@ class Family(Generic[P]):
             privacy: the (epsilon, delta) that must hold, as a `Privacy` or as a pair.
             method: the name of a method, or auto.
             honest_fraction: the part of the users that is counted on to follow the protocol.
-            max_messages: how many messages a user may send at most; None for no limit.
+            max_messages: how many messages a user may send at most; None for no limit on a named method, and for
+                few (see `few_messages`) where the method is auto.
+            live: whether the plan is for the live service, which takes none that one client can spoil for everybody.
             constants: exact noise, or the paper's own for comparison.
             **domain: what the family must be told about the users' values; see `domain`.
 
@@ -174,6 +177,7 @@ class Family(Generic[P]):
             privacy=as_privacy(privacy),
             honest_fraction=honest_fraction,
             max_messages=max_messages,
+            live=live,
             constants=constants,
         )
         plan: P = self.for_what(domain).choice(request, method=method, **domain).plan
@@ -206,38 +210,17 @@ class Family(Generic[P]):
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[P]:
         """The least error among the methods that keep to the limits, and why."""
         names, given = self._tried(method), self.read_domain(domain)
-        plans: list[Any] = []
-        refusals: dict[str, InfeasibleError] = {}
-        for name in names:
-            try:
-                plans.append(self.methods[name].for_request(request, **given))
-            except InfeasibleError as refusal:
-                refusals[name] = refusal
-        if not plans:
-            raise next(iter(refusals.values()))
-        limit = request.max_messages or max(plan.messages_per_user_max for plan in plans)
-        fitting = [plan for plan in plans if plan.messages_per_user_max <= limit]
-        if not fitting:
-            nearest = min(plans, key=lambda plan: plan.messages_per_user_max)
-            raise InfeasibleError(
-                "max_messages",
-                request.max_messages,
-                f"must be at least {nearest.messages_per_user_max}, what {nearest.method} sends",
-                "allow more messages, or a larger epsilon or delta",
-            )
-        best, *rest = sorted(fitting, key=self._rank)
-        considered: dict[str, Any] = {**{plan.method: plan for plan in plans}, **refusals}
+        is_free = method == "auto" and request.max_messages is None
+        few = self.few_messages(given) if is_free and self.few_messages is not None else None
+        contest = Contest(self.methods, self.error, self.error_name, request, given, few)
+        contest.run(names)
+        best = contest.winner()
         if method != "auto":
-            return Choice(best, f"{best.method}: as asked", considered)
-        reasons = [
-            f"{plan.method}: {self.error_name} {self.error(plan):.3g} with {plan.messages_per_user_mean:.3g} messages "
-            "a user"
-            for plan in (best, *rest)
-        ]
-        over = [plan for plan in sorted(plans, key=self._rank) if plan not in fitting]
-        reasons += [f"{plan.method} would send up to {plan.messages_per_user_max} messages" for plan in over]
-        reasons += [f"{name} cannot: {refusal.parameter} {refusal.problem}" for name, refusal in refusals.items()]
-        return Choice(best, "; ".join(reasons), considered)
+            return Choice(best, f"{best.method}: as asked", contest.considered)
+        more = contest.more(best)
+        why = contest.why(best)
+        words = why if more is None else f"{why}; {more}"
+        return Choice(best, words, contest.considered, more, contest.limit_of(best))
 
     def method_of(self, document: Mapping[str, Any]) -> type[P]:
         """The class of plans that a document belongs to."""
@@ -275,10 +258,3 @@ class Family(Generic[P]):
             way_out = compared if method in self.comparisons else "auto picks the best"
             raise ParameterError("method", method, f"must be auto, {' or '.join(self.methods)}", way_out)
         return [method]
-
-    def _rank(self, plan: Plan) -> tuple[float, float, float]:
-        """By error in steps of 2%, then by messages, then by what one lying client can do."""
-        error, influence = self.error(plan), plan.influence
-        # Where almost nothing is asked for the error may be 0: the first step.
-        steps = round(math.log(error) / math.log(1.02)) if error > 0 else -math.inf
-        return steps, plan.messages_per_user_mean, math.inf if influence is None else influence

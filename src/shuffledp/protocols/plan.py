@@ -80,6 +80,19 @@ class Plan(DescribedPlan):
         """The least noise with which the request is met: a method's own calibration."""
         raise InfeasibleError("method", cls.protocol, "cannot be planned by itself", "ask its family")
 
+    @classmethod
+    def least_error(cls, request: Request, **domain: Any) -> float:
+        """What no plan of this method for the request can be below, so that one that cannot win is not planned.
+
+        It is the error by which the method's family compares plans, and must be proved: a choice rests on it. A method
+        whose calibration takes long says more than this default.
+
+        Args:
+            request: what is asked for.
+            **domain: what says which values there are, as `for_request` takes it.
+        """
+        return 0.0
+
     # --- privacy -----------------------------------------------------------------------------
 
     @abstractmethod

@@ -73,6 +73,7 @@ class Request(Common):
 
     Attributes:
         max_messages: messages that a user may send at most; None for no limit.
+        live: whether the plan is for the live service, which takes none that one client can spoil for everybody.
 
     >>> request = Request(users=1000, privacy=Privacy(1, 1e-6), honest_fraction=0.9)
     >>> request.honest, sorted(request.common)
@@ -80,6 +81,7 @@ class Request(Common):
     """
 
     max_messages: int | None = None
+    live: bool = False
 
     def __post_init__(self) -> None:
         Common.__post_init__(self)

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import whole_file
-from shuffledp.protocols.catalogue import plan_from_document
+from shuffledp.protocols.catalogue import live_method, plan_from_document
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
@@ -54,15 +54,14 @@ class Task:
             The task, with the plan's warnings in its document.
 
         Raises:
-            ParameterError: the plan has warnings and they were not allowed, or a batch of it is too large to travel.
+            ParameterError: the plan can be spoiled and that was not allowed, or a batch of it is too large to travel.
         """
-        if plan.warnings and not allow_unbounded:
-            raise ParameterError(
-                "method",
-                plan.method,
-                f"must not let a few spoil it for everybody ({' '.join(plan.warnings).rstrip('.')})",
-                "choose bits, or coins with an honest fraction of 1, or allow it (--allow-unbounded)",
+        if plan.can_be_spoiled and not allow_unbounded:
+            other = live_method(plan)
+            instead = (
+                f"choose {other}, what plan --live takes" if other else f"no method of {plan.protocol} does better"
             )
+            raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
         return cls(_text(plan, key, new_id(bits=bits)))
 
     @classmethod

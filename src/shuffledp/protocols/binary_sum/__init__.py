@@ -8,7 +8,7 @@ from shuffledp.protocols.binary_sum.pure import Pure
 from shuffledp.protocols.binary_sum.response import Response
 from shuffledp.protocols.binary_sum.shares import Shares
 from shuffledp.protocols.binary_sum.zsum import ZSum
-from shuffledp.protocols.family import Family
+from shuffledp.protocols.family import Family, few_a_user
 
 BinarySum: Family[BinarySumPlan] = Family.of(
     "binary-sum",
@@ -20,5 +20,6 @@ BinarySum: Family[BinarySumPlan] = Family.of(
     PoissonBits,
     Correlated,
     Pure,
+    few_messages=few_a_user,
     variants={"at_most": "shuffledp.protocols.people.families:RepeatedCount"},
 )

@@ -27,6 +27,8 @@ from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
 
 SMALLEST_DELTA = 1e-20
+# Noise messages that a user may have to draw, on average.
+LARGEST_MEAN = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +193,17 @@ def check_delta(privacy: Privacy) -> None:
     if privacy.delta < SMALLEST_DELTA:
         raise InfeasibleError(
             "delta", privacy.delta, f"must be >= {SMALLEST_DELTA:g} for this method", "choose a larger delta, or coins"
+        )
+
+
+def check_drawn(mean: float) -> None:
+    """Refuse noise messages of one user that are too many to be drawn, by their mean."""
+    if mean > LARGEST_MEAN:
+        raise InfeasibleError(
+            "messages",
+            f"{mean:.3g} on average",
+            f"would be more than {LARGEST_MEAN} a user",
+            "take more users, a larger epsilon or delta, or the method coins or shares",
         )
 
 

@@ -5,6 +5,7 @@ Reference: [003] Algorithm 3, with the smallest noise that the exact curve allow
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Self
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
@@ -20,6 +21,7 @@ from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
 
 
+@lru_cache(maxsize=256)
 def smallest_fair_coins(privacy: Privacy) -> int:
     """The fewest fair coins that hide one bit: more coins are a post-processing, so bisection is exact.
 
@@ -29,6 +31,7 @@ def smallest_fair_coins(privacy: Privacy) -> int:
     return smallest_integer(lambda coins: ShiftPair(Binomial(coins, 0.5)).delta(privacy.epsilon) <= privacy.delta)
 
 
+@lru_cache(maxsize=256)
 def smallest_probability(honest: int, privacy: Privacy) -> float:
     """The smallest probability at which one noise bit from each honest user hides one bit."""
     return smallest_real(
@@ -70,6 +73,12 @@ class Coins(BitsSum, BinarySumPlan):
         else:
             coins = smallest_fair_coins(privacy)
             bits_per_user = max(1, math.ceil(coins / honest))
+            # The curve of more coins is lower, but for what it is rounded up by.
+            while (
+                honest <= coins
+                and ShiftPair(Binomial(bits_per_user * honest, 0.5)).delta(privacy.epsilon) > privacy.delta
+            ):
+                bits_per_user += 1 + bits_per_user // 1_000_000
             probability = 0.5 if honest <= coins else smallest_probability(honest, privacy)
         return cls(**request.common, bits_per_user=bits_per_user, probability=probability)
 

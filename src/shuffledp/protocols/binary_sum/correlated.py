@@ -14,6 +14,7 @@ from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import CountedBits, check_delta, smallest_cap
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -28,6 +29,8 @@ _FLOOD_PART = 0.1
 # The flood's ratio is exp(-0.6 flood epsilon): about the fewest messages; the paper takes 0.2.
 _FLOOD_DECAY, _PAPER_DECAY = 0.6, 0.2
 _CUT_PART = 1e-3
+# Below, tables of the flood have millions of entries.
+_SMALLEST_EPSILON = 0.005
 
 
 _pair = lru_cache(maxsize=64)(CorrelatedPair)
@@ -69,6 +72,9 @@ class Correlated(CountedBits):
         """A tenth of epsilon for the flood, which is then as small as the exact curve allows."""
         privacy, honest = request.privacy, request.honest
         check_delta(privacy)
+        if privacy.epsilon < _SMALLEST_EPSILON:
+            problem = f"must be >= {_SMALLEST_EPSILON:g} for correlated noise, whose flood grows with its inverse"
+            raise InfeasibleError("epsilon", privacy.epsilon, problem, "take shares or coins")
         ratio = pure_ratio((1 - _FLOOD_PART) * privacy.epsilon)
         flood_epsilon = min(1.0, _FLOOD_PART * privacy.epsilon)
         if request.constants == "paper":
@@ -81,7 +87,7 @@ class Correlated(CountedBits):
                 lambda r: CorrelatedPair(ratio, r, flood_ratio).delta(privacy.epsilon) <= target,
                 0.0,
                 1.0,
-                relative=1e-9,
+                relative=1e-9 if privacy.epsilon >= 0.05 else 1e-4,  # wide tables take long
             )
         limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * 3 * request.users)
         return cls(
@@ -92,6 +98,12 @@ class Correlated(CountedBits):
             most_noise=smallest_cap(lambda k: _negative_binomial_tail(1 / honest, ratio, k), limit),
             most_flood=smallest_cap(lambda k: _negative_binomial_tail(flood_shape / honest, flood_ratio, k), limit),
         )
+
+    @classmethod
+    def least_error(cls, request: Request, **domain: Any) -> float:
+        # The noise in the count is the same whatever the flood is; more users than are counted on add more.
+        variance = DiscreteLaplace(pure_ratio((1 - _FLOOD_PART) * request.privacy.epsilon)).variance
+        return math.sqrt(variance * request.users / request.honest)
 
     @property
     def added_noise(self) -> IntegerLaw:

@@ -14,7 +14,7 @@ from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import Poisson
 from shuffledp.accounting.split_coins import SplitCoinsPair
 from shuffledp.messages import Reports
-from shuffledp.protocols.binary_sum.base import CountedBits, check_delta, smallest_cap
+from shuffledp.protocols.binary_sum.base import CountedBits, check_delta, check_drawn, smallest_cap
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
@@ -55,6 +55,7 @@ class PoissonBits(CountedBits):
         check_delta(privacy)
         target = privacy.delta * (1 - 2 * _CUT_PART)
         rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= target, 0.0, 10.0, relative=1e-9)
+        check_drawn(rate / request.honest)
         limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * request.users)
         cap = smallest_cap(Poisson(rate / request.honest).sf, limit)
         return cls(**request.common, rate=rate, most_noise_bits=cap)

@@ -25,6 +25,8 @@ from shuffledp.sampling.laws import truncated_discrete_laplace
 # more of them only help.
 _MOST_CALIBRATED, _LONGEST_SUM = 128, 2048
 _SMALLEST_EPSILON = 0.05
+# Beyond, random numbers of ones would be too rare for a table: what is enough for less is enough.
+_LARGEST_EPSILON = 20.0
 
 
 @lru_cache(maxsize=512)
@@ -66,7 +68,7 @@ def _calibrate(honest: int, epsilon: float) -> tuple[float, int, float] | None:
         p = _smallest_probability(min(honest, max(1, _LONGEST_SUM // bits)), bits, decay, epsilon)
         return (math.sqrt(_one_variance(p, bits, decay)) / (1 - p) if p < 1 else math.inf), p
 
-    bits, slope = max(3, 2 * round(5 / epsilon) + 1), 14
+    bits, slope = max(3, 2 * round((5 if epsilon >= 0.1 else 2.25) / epsilon) + 1), 14
     best = error(bits, slope)
     improved = True
     while improved:
@@ -111,7 +113,7 @@ class Pure(RandomAnswers):
         if epsilon < _SMALLEST_EPSILON:
             problem = f"must be >= {_SMALLEST_EPSILON} for pure sums"
             raise InfeasibleError("epsilon", epsilon, problem, "take another method")
-        found = _calibrate(honest, epsilon)
+        found = _calibrate(honest, min(epsilon, _LARGEST_EPSILON))
         if found is None:
             problem = "are too few for a pure sum"
             raise InfeasibleError("users", request.users, problem, "take more users, or another method")
@@ -119,6 +121,26 @@ class Pure(RandomAnswers):
         while _pair(_calibrated(honest, bits), probability, bits, decay).pure_epsilon > epsilon:
             probability *= 1.01
         return cls(**request.common, random_probability=probability, bits_per_user=bits, decay=decay)
+
+    @classmethod
+    def least_error(cls, request: Request, **domain: Any) -> float:
+        honest = min(request.honest, _MOST_CALIBRATED)
+        ratio = math.exp(request.privacy.epsilon)
+
+        def may_do(p: float) -> bool:
+            """Whether it may be private that all follow their bits, which are 0: see docs/theory/004-survey.md."""
+            none = (1 - p) ** honest
+            one = honest * p * (1 - p) ** (honest - 1)
+            # A random number is one of the two in the middle by a half at most, and the one beside them by a quarter.
+            other = one * (1 / honest / 2 + (1 - 1 / honest) / 4) + max(0.0, 1 - none - one) / 2
+            return none <= ratio * other
+
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if may_do(middle) else (middle, high)
+        # Ones are a half off their mean at least: a user's variance is p (2 - p) / 4 or more.
+        return math.sqrt(request.users * low * (2 - low)) / 2 / (1 - low)
 
     def _check_noise(self) -> None:
         check_fields(self)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,14 +21,41 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
 
+# Random answers beyond this leave nothing to read; and a probability that stands for 0.
+_MOST_RANDOM, _TINY = 0.999, 1e-300
 
-def smallest_random_probability(honest: int, privacy: Privacy) -> float:
-    """The smallest probability of a random answer that hides one bit among this many honest users'."""
+
+def smallest_random_probability(honest: int, privacy: Privacy, least: float = 0.0) -> float:
+    """The smallest probability of a random answer that hides one bit among this many honest users'.
+
+    Args:
+        honest: how many users flip their bits.
+        privacy: what must hold.
+        least: a probability that is known to be too small, or just enough.
+    """
 
     def holds(p: float) -> bool:
-        return p >= 1 or ShuffledResponsePair(honest, p / 2).delta(privacy.epsilon) <= privacy.delta
+        return p >= 1 or ShuffledResponsePair(honest, p / 2).meets(privacy.epsilon, privacy.delta)
 
+    if least and ShuffledResponsePair(honest, least / 2).takes_groups:
+        return smallest_real(holds, least, least * 1.02, relative=1e-3)
     return smallest_real(holds, 0.0, min(1.0, 1.0 / honest), relative=1e-7)
+
+
+@lru_cache(maxsize=64)
+def too_small_probability(honest: int, privacy: Privacy) -> float:
+    """A probability of a random answer that is too small or just enough: one input of the others shows it."""
+    too_few = 0.0
+
+    def may_do(p: float) -> bool:
+        nonlocal too_few
+        if p >= 1 or ShuffledResponsePair(honest, p / 2).delta_below(privacy.epsilon) <= privacy.delta:
+            return True
+        too_few = max(too_few, p)
+        return False
+
+    smallest_real(may_do, 0.0, min(1.0, 1.0 / honest), relative=1e-4)
+    return too_few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +86,21 @@ class Response(RandomAnswers):
         """The fewest random answers that suffice, for the worst input of the other users."""
         only_exact(request.constants)
         check_delta(request.privacy)
-        p = smallest_random_probability(request.honest, request.privacy)
-        if p >= 0.999:
+        least = too_small_probability(request.honest, request.privacy)
+        if least < _MOST_RANDOM and ShuffledResponsePair(request.honest, least / 2 or _TINY).is_wide:
+            problem = "asks for more noise than an exact curve of randomized responses can be had for"
+            raise InfeasibleError("epsilon", request.privacy.epsilon, problem, "take a larger one, or another method")
+        p = least if least >= _MOST_RANDOM else smallest_random_probability(request.honest, request.privacy, least)
+        if p >= _MOST_RANDOM:
             problem = "are too few to hide one user's answer among"
             raise InfeasibleError("users", request.users, problem, "take more users, or another method")
         return cls(**request.common, random_probability=p)
+
+    @classmethod
+    def least_error(cls, request: Request, **domain: Any) -> float:
+        # The error grows with the probability of a random answer.
+        p = min(too_small_probability(request.honest, request.privacy), _MOST_RANDOM)
+        return math.sqrt(request.users * p / 2 * (1 - p / 2)) / (1 - p)
 
     @property
     def lie(self) -> float:

@@ -26,6 +26,9 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.bernoulli import bernoulli
 from shuffledp.sampling.coins import binomial
 
+# The error is tabulated for sums up to about so many.
+_MOST_SILENCES = 1 << 22
+
 
 @lru_cache(maxsize=256)
 def _mean_squares(users: int, silence: float) -> Floats:
@@ -69,7 +72,20 @@ class ZSum(ExactRound, CountedBits):
         if request.honest < smallest_fair_coins(request.privacy):
             problem, way_out = "are too few for one coin each to hide a bit", "take more users, or the method coins"
             raise InfeasibleError("users", request.users, problem, f"{way_out}, which tosses several")
-        return cls(**request.common, silence=smallest_probability(request.honest, request.privacy))
+        silence = smallest_probability(request.honest, request.privacy)
+        if silence * request.users > _MOST_SILENCES:
+            problem = f"would be more than {_MOST_SILENCES} silences, below which sums are answered with 0"
+            way_out = "take a larger epsilon or delta, or the method coins"
+            raise InfeasibleError("noise", f"{silence * request.users:.3g}", problem, way_out)
+        return cls(**request.common, silence=silence)
+
+    @classmethod
+    def least_error(cls, request: Request, **domain: Any) -> float:
+        if request.honest < smallest_fair_coins(request.privacy):
+            return 0.0
+        law = Binomial(request.users, smallest_probability(request.honest, request.privacy))
+        # A sum of the mean is answered with 0 by half: a binomial's median is at least its mean rounded down.
+        return max(law.standard_deviation, math.floor(law.mean) / math.sqrt(2))
 
     @property
     def _silences(self) -> Binomial:

@@ -7,7 +7,7 @@ from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.family import DomainParameter, Family
+from shuffledp.protocols.family import DomainParameter, Family, few_a_user
 from shuffledp.references.comparison import GAUSSIAN, gaussian_document
 
 
@@ -37,6 +37,7 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
             meaning="the highest value that a user may have; the noise grows with the range.",
         ),
     ),
+    few_messages=few_a_user,
     comparisons={GAUSSIAN: _gaussian},
     variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},
 )

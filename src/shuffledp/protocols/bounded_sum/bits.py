@@ -52,6 +52,7 @@ class BoundedBits(BitsSum, BoundedSumPlan):
     """
 
     method: ClassVar[str] = "bits"
+    trades_messages: ClassVar[bool] = True
 
     coins: int = noise("[1, inf)")
     probability: float = noise("(0, 1/2]")

@@ -1,6 +1,6 @@
 """Histograms: how many users have each category, by several methods."""
 
-from shuffledp.protocols.family import CATEGORIES, Family, worst_number
+from shuffledp.protocols.family import CATEGORIES, Family, few_a_user, worst_number
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.correlated import HistogramCorrelated
@@ -26,6 +26,7 @@ Histogram: Family[HistogramPlan] = Family.of(
     Sketch,
     domain=(CATEGORIES,),
     error=worst_number,
+    few_messages=few_a_user,
     error_name="error of the worst bin",
     variants={"at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily"},
 )

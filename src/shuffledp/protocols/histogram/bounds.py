@@ -13,6 +13,8 @@ from shuffledp.protocols.error_bounds import CONFIDENCE
 
 # Of the failure probability, what a window may leave out.
 _LEFT_OUT = 1e-6
+# Of a wide binomial so many groups are enough: each is a part of its deviation.
+_MOST_GROUPS = 1 << 12
 
 
 def binomial_above(k: Floats, trials: Floats, p: float) -> Floats:
@@ -52,8 +54,9 @@ def on_window(trials: int, p: float, tail: float) -> tuple[Floats, Floats, float
 
 
 def in_groups(trials: int, p: float, tail: float, width: int) -> tuple[Floats, Floats, Floats, float]:
-    """A binomial's values in groups of so many: the first and last of each, their weights, and the weight left out."""
+    """A binomial's values in groups of so many, or more where it is wide: first and last, weights, weight left out."""
     values, weights, outside = on_window(trials, p, tail)
+    width = max(width, values.size // _MOST_GROUPS)
     firsts = np.arange(0, values.size, width)
     lasts = np.append(firsts[1:], values.size) - 1
     return values[firsts], values[lasts], np.add.reduceat(weights, firsts), outside

@@ -44,6 +44,7 @@ class Buckets(HashedBlanketPlan):
     """
 
     method: ClassVar[str] = "buckets"
+    trades_messages: ClassVar[bool] = True
     is_labelled: ClassVar[bool] = True
 
     buckets: int = noise("[2, inf)")

@@ -12,8 +12,9 @@ from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
 from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.differences import negative_binomial_size
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.accounting.two_bins import TwoBinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
@@ -41,6 +42,8 @@ _PAPER_PART, _PAPER_DECAY = 0.1, 0.2
 # Of the smallest error, what may be given up for fewer messages.
 _GIVEN_UP = 0.1
 _CUT_PART = 1e-3
+# Below this epsilon floods have many outcomes: few ways to share it are tried, none with more outcomes than so.
+_SMALL_EPSILON, _FEW_PARTS, _FEW_DECAYS, _MOST_OUTCOMES = 0.2, (0.05, 0.15, 0.5), (1.0, 3.0), 1 << 17
 _SMALLEST_SHAPE, _LARGEST_SHAPE = 1e-6, 1e5
 
 
@@ -62,6 +65,8 @@ def _flood(privacy: Privacy, part: float, decay: float) -> tuple[float, float, f
     target = privacy.delta * (1 - 2 * _CUT_PART)
 
     def enough(shape: float) -> bool:
+        if negative_binomial_size(shape, flood_ratio) + 50 / -math.log(ratio) > _MOST_OUTCOMES:
+            raise InfeasibleError("epsilon", privacy.epsilon, "asks for a flood of too many outcomes", "take decoys")
         return TwoBinsPair(CorrelatedPair(ratio, shape, flood_ratio)).delta(privacy.epsilon) <= target
 
     try:
@@ -89,6 +94,7 @@ class HistogramCorrelated(HistogramPlan):
     """
 
     method: ClassVar[str] = "correlated"
+    trades_messages: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/parallel-counts.md"
     law: ClassVar[str] = "discrete-laplace"
     curve: ClassVar[str] = "the curve of two bins' plus and minus ones"
@@ -111,7 +117,8 @@ class HistogramCorrelated(HistogramPlan):
         check_delta(privacy)
         every = [paper_flood(privacy)] if request.constants == "paper" else _floods(privacy)
         if not every:
-            raise InfeasibleError("delta", privacy.delta, "is too small for any flood", "choose a larger delta")
+            problem, way_out = "and epsilon are too small for any flood", "choose larger ones, or the method decoys"
+            raise InfeasibleError("delta", privacy.delta, problem, way_out)
         domain = as_categories(categories)
         drafts = [
             unchecked(cls, **request.common, categories=domain, **_with_caps(flood, request, domain.size))
@@ -127,6 +134,13 @@ class HistogramCorrelated(HistogramPlan):
         best = min(good, key=lambda draft: (draft.messages_per_user_mean, draft.error_bound))
         check_messages(best.messages_per_user_mean, best.messages_per_user_max)
         return replace(best)  # asks the accountant
+
+    @classmethod
+    def least_error(cls, request: Request, *, categories: AnyCategories, **domain: Any) -> float:
+        # Whatever goes to the flood, the noise has the rest of epsilon; more users than are counted on add more.
+        ratio = pure_ratio((1 - min(_FLOOD_PARTS)) * request.privacy.epsilon / 2)
+        bins = as_categories(categories).size
+        return largest_deviation(DiscreteLaplace(ratio), bins, independent=True)
 
     @property
     def noise_law(self) -> IntegerLaw:
@@ -251,7 +265,9 @@ def paper_flood(privacy: Privacy) -> tuple[float, float, float]:
 
 
 def _floods(privacy: Privacy) -> list[tuple[float, float, float]]:
-    every = (_flood(privacy, part, decay) for part in _FLOOD_PARTS for decay in _FLOOD_DECAYS)
+    is_small = privacy.epsilon < _SMALL_EPSILON
+    parts, decays = (_FEW_PARTS, _FEW_DECAYS) if is_small else (_FLOOD_PARTS, _FLOOD_DECAYS)
+    every = (_flood(privacy, part, decay) for part in parts for decay in decays)
     return [flood for flood in every if flood is not None]
 
 

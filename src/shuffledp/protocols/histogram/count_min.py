@@ -84,6 +84,7 @@ class CountMin(HashedRowsPlan):
     """
 
     method: ClassVar[str] = "count-min"
+    trades_messages: ClassVar[bool] = True
     law: ClassVar[str] = "fair-coins"
     dominates_because: ClassVar[str] = (
         "The hash functions are public and each row is a round of opting in with coins of its own: in every row "

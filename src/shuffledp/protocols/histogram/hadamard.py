@@ -39,6 +39,7 @@ class Hadamard(HashedBlanketPlan):
     """
 
     method: ClassVar[str] = "hadamard"
+    trades_messages: ClassVar[bool] = True
     is_labelled: ClassVar[bool] = True
 
     signs: int = noise("[1, inf)")

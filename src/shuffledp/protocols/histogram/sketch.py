@@ -81,6 +81,7 @@ class Sketch(HashedRowsPlan):
     """
 
     method: ClassVar[str] = "sketch"
+    trades_messages: ClassVar[bool] = True
     law: ClassVar[str] = "blanket"
     drawn: ClassVar[str] = "coins and decoys are drawn exactly"
     dominates_because: ClassVar[str] = (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.protocols.domains.domain import Floats
@@ -59,7 +59,7 @@ def one_sum_bound(levels: Sequence[DecoyWeights], failure: float = 1 - CONFIDENC
 
     # Any theta proves a bound; the search only makes it small.
     sides = [
-        optimize.minimize_scalar(reached, bounds=(-4.0, 4.0), method="bounded", args=(sign,)).fun
+        scipy.optimize.minimize_scalar(reached, bounds=(-4.0, 4.0), method="bounded", args=(sign,)).fun
         for sign in (1.0, -1.0)
     ]
     return float(max(sides))

@@ -11,6 +11,7 @@ from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.choosing import FEW_MESSAGES
 from shuffledp.protocols.histogram.blanket import smallest_blanket
 from shuffledp.protocols.ranges.base import LARGEST_COINS
 from shuffledp.protocols.request import Request
@@ -116,12 +117,21 @@ class Considered:
         return [cls(error(guess), sent, len(sizes) + sum(coins), branching, sizes, shares)]
 
 
+def _in_steps(row: "Considered") -> tuple[int, float]:
+    """A rank by error in steps of 2%, then by messages."""
+    return round(math.log(row.error) / math.log(1.02)) if row.error > 0 else -1 << 60, row.sent
+
+
 def best_of(rows: "list[Considered]", request: Request, tolerance: float) -> dict[str, Any]:
     """Branching, coins and probabilities of the least error within the messages allowed.
 
-    Without a limit on messages: the fewest among those with at most `tolerance` times the least error.
+    Without a limit on messages few are allowed for each axis; where there is nothing with so few, the fewest among
+    those with at most `tolerance` times the least error.
     """
     limit = request.max_messages
+    if limit is None and rows:
+        few = FEW_MESSAGES * len(rows[0].branching)
+        limit = few if any(row.most <= few for row in rows) else None
     if not rows:
         way_out = "take more users, fewer values, or a larger epsilon"
         raise InfeasibleError("messages", None, "would be too many for this domain", way_out)
@@ -130,8 +140,8 @@ def best_of(rows: "list[Considered]", request: Request, tolerance: float) -> dic
         rows = sorted((row for row in rows if row.error <= tolerance * least), key=lambda row: row.sent)
     else:
         fewest = min(row.most for row in rows)
-        # The guess is a little high: what just misses the limit is calibrated, too.
-        rows = sorted(row for row in rows if row.most <= limit + 1)
+        # The guess is a little high: what just misses the limit is calibrated, too. Of equals the fewest messages.
+        rows = sorted((row for row in rows if row.most <= limit + 1), key=_in_steps)
         if not rows:
             way_out = "allow more, take wider steps, or a larger epsilon or delta"
             raise InfeasibleError("max_messages", limit, f"must be about {fewest} for this domain", way_out)

@@ -1,12 +1,15 @@
 """Vector sums: the sum of vectors in a ball, by several methods."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.choosing import FEW_MESSAGES
 from shuffledp.protocols.domains.ball import check_ball
 from shuffledp.protocols.family import DomainParameter, Family
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 from shuffledp.protocols.vector_sum.bits import VectorBits
+from shuffledp.protocols.vector_sum.rotation import padded_dimension
 from shuffledp.protocols.vector_sum.shares import VectorShares
 from shuffledp.references.comparison import GAUSSIAN, gaussian_document
 
@@ -22,6 +25,12 @@ def _gaussian(
     )
 
 
+def _few(given: Mapping[str, Any]) -> int:
+    """So many for each coordinate: a vector is sent as that many numbers, after a rotation as a power of two."""
+    dimension = int(given["dimension"])
+    return FEW_MESSAGES * (dimension if given.get("rotation") is None else padded_dimension(dimension))
+
+
 VectorSum: Family[VectorSumPlan] = Family.of(
     "vector-sum",
     "The sum of everybody's vector, each of length at most --radius.",
@@ -34,5 +43,6 @@ VectorSum: Family[VectorSumPlan] = Family.of(
             "rotation", meaning="the seed of a public rotation, which spreads vectors that have one large number."
         ),
     ),
+    few_messages=_few,
     comparisons={GAUSSIAN: _gaussian},
 )

@@ -36,6 +36,7 @@ class VectorBits(BitsSum, VectorSumPlan):
     """
 
     method: ClassVar[str] = "bits"
+    trades_messages: ClassVar[bool] = True
 
     also_saved: ClassVar[tuple[str, ...]] = ("coins", "probability", "rotation", "rounding_failure", "outside")
 

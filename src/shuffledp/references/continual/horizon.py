@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
+from scipy import special
 
 from shuffledp.errors import DataError, ParameterError
 
@@ -61,5 +62,5 @@ def chernoff_bound(log_moment: Callable[[float], float], log_cost: float, larges
     grid = np.linspace(top - 25, top, 200)[:-1]
     start = int(np.argmin([bound(float(at)) for at in grid]))
     around = (float(grid[max(start - 1, 0)]), float(grid[start + 1]) if start + 1 < grid.size else top)
-    found = optimize.minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-9})
+    found = scipy.optimize.minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-9})
     return min(float(found.fun), bound(float(grid[start])))
