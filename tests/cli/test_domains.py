@@ -62,8 +62,9 @@ def test_a_file_of_names(tmp_path: Path) -> None:
     plain, table = tmp_path / "names.txt", tmp_path / "names.csv"
     plain.write_text("\ufeffred\nbright, green\n\n")
     assert parse_domain(str(plain)) == Names(("red", "bright, green"))
-    # Names with commas cannot be typed: a file is asked for, not something else in silence.
-    assert parse_domain(str(plain)).options == "--domain NAMES.txt"
+    assert parse_domain(str(plain)).options == """--domain 'red,"bright, green"'"""
+    # A name with a line's end cannot be typed: a file is asked for, not something else in silence.
+    assert Names(("red", "two\nlines")).options == "--domain NAMES.txt"
     assert Asked(None, "histogram", {}, {"domain": str(plain)}).values == f"--domain {plain}"
     table.write_text('red\n"bright, green"\n')
     assert parse_names(str(table), "names") == ("red", "bright, green")

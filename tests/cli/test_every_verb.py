@@ -33,6 +33,11 @@ VALUES = {
     "repeated-count": ["--at-most", "3"],
     "repeated-sum": ["--at-most", "3", "--low", "0", "--high", "2"],
     "repeated-histogram": ["--domain", "a,b,c", "--at-most", "2", "--method", "decoys"],
+    "grouped-count": ["--groups", "a,b", "--method", "decoys"],
+    "grouped-rate": ["--groups", "a,b", "--method", "decoys"],
+    "grouped-sum": ["--groups", "a,b", "--low", "0", "--high", "2"],
+    "grouped-mean": ["--groups", "a,b", "--low", "0", "--high", "2"],
+    "grouped-histogram": ["--groups", "a,b", "--domain", "x,y", "--method", "decoys"],
     "counter": ["--shufflers", "2", "--method", "coins"],
 }
 USERS = ["--users", "300"]

@@ -314,7 +314,7 @@ def test_a_running_histogram_by_names(run, asked, people, tmp_path: Path) -> Non
     )
     assert code == 0 and "by name" in out and "--domain red,green --other rest" in out
     header = table.read_text().splitlines()[0]
-    assert header == '"time","estimate_red","estimate_green","estimate_rest","bound"' and picture.stat().st_size > 9000
+    assert header == "time,estimate_red,estimate_green,estimate_rest,bound" and picture.stat().st_size > 9000
     made = asked("plan", "counter", "--users", USERS, *words, "-o", plan)
     assert made["domain"]["named"] == {"kind": "names", "names": ["red", "green", "rest"], "other": "rest"}
     found = asked("count", people["csv"], "--column", "colour", "--plan", plan, "--with-truth")

@@ -97,5 +97,5 @@ def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> No
 
 def test_seeds_choose_the_same_rows(asked: Any, visits: Path) -> None:
     words = ("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET)
-    truths = [asked(*words, "--seed", seed, "--with-truth")["truth"] for seed in (1, 1, 2, 3, 4)]
+    truths = [asked(*words, "--seed", seed, "--with-truth")["truth"] for seed in (1, 1, 2, 3)]
     assert truths[0] == truths[1] and np.unique(truths).size > 1

@@ -50,6 +50,10 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         # How many levels were asked for follows from noisy counts.
         {"found", "levels", "messages_per_user_max"},
     ),
+    "difference": (
+        ["difference", "FILE", "--column", "bit", "--by", "city", "--groups", "Rome,Oslo", "--other-group", "else"],
+        {"difference", "standard_error", "bound", "people", "population", "differs", "by_group"},
+    ),
     "test-uniform": (
         ["test-uniform", "FILE", "--column", "city", "--domain", "Rome,Oslo", "--other", "else", "--distance", "0.3"],
         {"rejected", "p_value", "statistic", "score", "verdict"},

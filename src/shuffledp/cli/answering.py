@@ -122,7 +122,7 @@ def answered(
     fast: bool = False,
     seed: int | None = None,
     with_truth: bool = False,
-    view: "Callable[[Plan], View] | None" = None,
+    view: "Callable[[Plan], View | None] | None" = None,
     shown: bool = True,
 ) -> Answered:
     """Plan, run and present what is asked of a file's values, or of made-up ones.

@@ -7,6 +7,7 @@ import typer
 from shuffledp.cli.audit import audit
 from shuffledp.cli.count import count
 from shuffledp.cli.demo import demo
+from shuffledp.cli.difference import difference
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
 from shuffledp.cli.explain import explain
@@ -53,6 +54,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "quantile": quantile,
         "count": count,
         "heavy-hitters": heavy_hitters,
+        "difference": difference,
         "test-uniform": uniformity,
         "simulate": simulate,
     },

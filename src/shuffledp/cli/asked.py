@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
-_TYPED_AS = {"categories": ("domain", "categories", "other"), "domain": ("domain", "steps")}
+_TYPED_AS = {
+    "categories": ("domain", "categories", "other"),
+    "domain": ("domain", "steps"),
+    "groups": ("groups", "other_group"),
+}
 
 
 def target(users: int | None, epsilon: float | None, delta: float | None) -> tuple[int, Privacy]:
@@ -114,6 +118,7 @@ class Asked:
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
         from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in, with_missing
+        from shuffledp.cli.people import asked_groups
         from shuffledp.protocols.domains.categories import as_categories
 
         known = names_of_options(self.family)
@@ -122,6 +127,9 @@ class Asked:
                 way_out = "leave it out, or choose another protocol"
                 raise ParameterError(name, value, f"is not an option of {self.protocol}", way_out)
         found = dict(self.typed)
+        if "groups" in known:
+            groups = asked_groups(found.pop("groups", None), found.pop("other_group", None))
+            found |= {} if groups is None else {"groups": groups}
         if "other" in known:
             asked = asked_categories(*(found.pop(name, None) for name in _TYPED_AS["categories"]))
             categories = asked if self.categories is None else self.categories
@@ -174,7 +182,7 @@ class Asked:
             bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
         from shuffledp.cli.domains import check_public, check_public_number, read_values, refuse_data, with_missing
-        from shuffledp.cli.people import Rows
+        from shuffledp.cli.people import Rows, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
 
         known: dict[str, Any] = {}
@@ -185,6 +193,7 @@ class Asked:
             if named is not None and self.reading is not None:
                 with_missing(named, self.reading, grows=False)
         else:
+            check_groups(self.whose.get("by"), known="groups" in self.typed)
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
@@ -195,7 +204,7 @@ class Asked:
         values = read_values(
             file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
         )
-        at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.at_most
+        at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
         rows = Rows.of(file, self.whose.get("user"), at_most, bits, reading=self.reading)
         users = self.request.get("users")
         more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
@@ -213,11 +222,14 @@ class Asked:
             check_public_number(self.reading.missing, plan)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row
+        groups = read_groups(file, self.whose.get("by"), plan.domain, self.reading)
         own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
-        if rows is None:
+        if rows is None and groups is None:
             return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
         checked = one.check_values(own if named is not None else one.encode(own))
-        return plan, plan.check_values(rows.gathered(plan.domain, checked)), clipped
+        if rows is not None:
+            checked = rows.gathered(plan.domain, checked)
+        return plan, plan.check_values(checked if groups is None else plan.domain.with_groups(groups, checked)), clipped
 
     def with_data(
         self,

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --domain data: what occurs is no secret.")]
 
 
-@options.takes_plan("histogram", domain=("domain", "categories", "other", "at_most"), without=("users", "noise"))
+@options.takes_plan(
+    "histogram",
+    domain=("domain", "categories", "other", "at_most", "groups", "other_group"),
+    without=("users", "noise"),
+)
 def histogram(
     asked: Asked,
     file: options.File,

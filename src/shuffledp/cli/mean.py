@@ -7,7 +7,11 @@ from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 
-@options.takes_plan(*("mean", "weighted-mean"), domain=("low", "high", "largest_weight"), without=("users", "noise"))
+@options.takes_plan(
+    *("mean", "weighted-mean"),
+    domain=("low", "high", "largest_weight", "groups", "other_group"),
+    without=("users", "noise"),
+)
 def private_mean(
     asked: Asked,
     file: options.File,

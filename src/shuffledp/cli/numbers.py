@@ -36,7 +36,8 @@ def tell_numbers(
     if as_json:
         print_json(document)
         return
-    show(facts(f"{plan.title}, by {plan.method}", found.facts(*kept.facts, told=told)), plan.compared())
+    rows = found.facts(*kept.facts, told=told)
+    show(*found.presented.listings, facts(f"{plan.title}, by {plan.method}", rows), plan.compared())
     next_steps(
         [
             ("why it is private", found.other("explain")),

@@ -97,6 +97,8 @@ DOMAIN: dict[str, Any] = {
     "categories": _option("Categories: how many, numbered from 0.", "N", int),
     "other": _option("The category of all values outside a list of names.", "NAME"),
     "at_most": _option("Repeat users: how many rows of one person count; goes with --user.", "M", int),
+    "groups": _option("By group: the public list of groups, a,b,c or a file; goes with --by.", "NAMES"),
+    "other_group": _option("By group: the group of everybody who is in none of the list.", "NAME"),
     "steps": _option("ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _option("ranges: children of a node; 2 is dyadic.", "R", int),
     "low": _option("The smallest value of sums and means.", "A", float),
@@ -174,6 +176,7 @@ def reads_file(command: Callable[..., None]) -> Callable[..., None]:
 
 WHOSE: dict[str, tuple[str, Any]] = {
     "user": ("at_most", _option("Repeat users: the file's column that says whose a row is.", "C")),
+    "by": ("groups", _option("By group: the file's column of groups, which stay private.", "C")),
 }
 """Columns of a file beside its values, for commands that read one: the option that each goes with, and its own."""
 

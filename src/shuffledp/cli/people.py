@@ -1,10 +1,10 @@
-"""Whose rows a file's are, where a person may have several."""
+"""Whose rows a file's are, where a person may have several, and the groups that people belong to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Domain
@@ -64,3 +64,66 @@ class Rows:
     def gathered(self, domain: "Domain", checked: Any) -> Any:
         """What each person contributes, from a checked value a row."""
         return self.kept.gathered(domain, checked)
+
+
+def asked_groups(text: str | None, other: str | None) -> Any:
+    """The groups that the options name, one of them for everybody else; None if none is named.
+
+    >>> asked_groups("a, b", "rest").names()
+    ['a', 'b', 'rest']
+    """
+    from shuffledp.cli.domains import parse_names
+    from shuffledp.protocols.domains.categories import Names
+
+    if text is None:
+        if other is not None:
+            raise ParameterError("other_group", other, "needs a list of groups", "add --groups a,b,c")
+        return None
+    names = parse_names(text, "groups")
+    names = names if other is None or other in names else (*names, other)
+    if len(names) < 2:
+        problem = "must be two groups or more, or the path of a file with one name a line"
+        raise ParameterError("groups", text, problem, "write a,b,c, or name a group for all others (--other-group)")
+    try:
+        return Names(names, other)
+    except ParameterError as wrong:
+        raise ParameterError("groups", wrong.value, wrong.problem, wrong.way_out) from None
+
+
+def check_groups(column: str | None, *, known: bool) -> None:
+    """Refuse a column of groups where no list says which there are."""
+    if column is not None and not known:
+        problem = "must be a public list beside --by: which groups occur may itself be somebody's secret"
+        raise ParameterError("groups", None, problem, f"add --groups a,b,c beside --by {column}")
+
+
+def read_groups(file: Path, column: str | None, domain: "Domain", reading: "Reading | None" = None) -> Any:
+    """The code of the group in every row; None where groups are not asked for.
+
+    Args:
+        file: CSV, Parquet or .npy.
+        column: the column of groups.
+        domain: the plan's, which knows the groups.
+        reading: how the file is read. Whoever has no group is in the group of all others, or refused if there is none.
+
+    Raises:
+        ParameterError: the plan asks for groups and no column has them, or the other way round.
+    """
+    from shuffledp.cli.domains import read_codes
+    from shuffledp.tables.missing import Missing
+
+    groups = domain.group_list
+    check_groups(column, known=groups is not None)
+    if groups is None:
+        return None
+    if column is None:
+        raise ParameterError("by", None, "must name the column of groups", "add --by COLUMN")
+    own = None if reading is None else replace(reading, missing=Missing(None, tells=reading.missing.tells))
+    try:
+        return read_codes(file, column, groups, own)
+    except DataError as outside:
+        if outside.parameter != "values":
+            raise
+        problem = f"of {file.name} must be one of the {groups.size} groups"
+        way_out = "add it to --groups, or name a group for all others (--other-group NAME)"
+        raise DataError("by", outside.value, f"{column} {problem}", way_out) from None

@@ -16,7 +16,7 @@ YOUR_FILE = "YOUR.csv"
 # What says how an answer is shown and kept, and not which plan it is.
 _SHOWN = ("as_json", "out", "picture", "table", "with_truth", "seed", "fast", "top", "names", "every")
 # What a hint says in its own way.
-_TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user", "delimiter", "sql")
+_TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user", "by", "delimiter", "sql")
 # What may be left out of one command and must be said in another.
 _LEFT_OUT = ("dimension", "length", "top", "false_alarm")
 
@@ -30,7 +30,8 @@ def own_columns(plan: "Plan") -> str:
     """How the columns of somebody's own file are named."""
     domain = plan.domain
     values = "--columns A,B,C" if domain.row.is_row else "--column C"
-    return values if domain.at_most is None else f"{values} --user U"
+    whose = "" if domain.most_rows is None else " --user U"
+    return values + whose + ("" if domain.group_list is None else " --by G")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 @options.takes_plan(
     *("binary-sum", "bounded-sum", "vector-sum"),
-    domain=("low", "high", "dimension", "radius", "rotation", "at_most"),
+    domain=("low", "high", "dimension", "radius", "rotation", "at_most", "groups", "other_group"),
     without=("users", "noise"),
 )
 def private_sum(

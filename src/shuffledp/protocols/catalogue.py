@@ -38,6 +38,11 @@ _BUILT_IN = {
     "repeated-count": "shuffledp.protocols.people.families:RepeatedCount",
     "repeated-sum": "shuffledp.protocols.people.families:RepeatedSumFamily",
     "repeated-histogram": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily",
+    "grouped-count": "shuffledp.protocols.grouped.families:GroupedCountFamily",
+    "grouped-rate": "shuffledp.protocols.grouped.families:GroupedRateFamily",
+    "grouped-sum": "shuffledp.protocols.grouped.families:GroupedSumFamily",
+    "grouped-mean": "shuffledp.protocols.grouped.families:GroupedMeanFamily",
+    "grouped-histogram": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

@@ -137,10 +137,13 @@ class DerivedFamily(Family[DerivedPlan]):
         *domain: DomainParameter,
         error_name: str = "standard error",
         reads: Literal["numbers", "words", "rows"] = "numbers",
+        variants: Mapping[str, str] = MappingProxyType({}),
     ) -> "DerivedFamily":
         """The family of one statistic."""
         methods = MappingProxyType(dict.fromkeys(kind.summed.methods, kind))
-        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name, reads=reads)
+        return cls(
+            kind.protocol, summary, methods, domain=domain, error_name=error_name, reads=reads, variants=variants
+        )
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[DerivedPlan]:
         """The statistic from the best sum, and what became of the others."""

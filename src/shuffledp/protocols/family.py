@@ -195,11 +195,12 @@ class Family(Generic[P]):
         >>> Histogram.for_what({"at_most": 3}).name, Histogram.for_what({"at_most": None}).name
         ('repeated-histogram', 'histogram')
         """
-        found = [name for name in self.variants if said.get(name) is not None]
+        found = {self.variants[name]: name for name in reversed(list(self.variants)) if said.get(name) is not None}
         if len(found) > 1:
-            problem = f"cannot be said together with {found[0]} here"
-            raise ParameterError(found[1], said[found[1]], problem, "leave one of them out")
-        return self._variant(found[0]) if found else self
+            second, first = found.values()
+            problem = f"cannot be said together with {first} here"
+            raise ParameterError(second, said[second], problem, "leave one of them out")
+        return self._variant(*found.values()) if found else self
 
     def _variant(self, name: str) -> "Family[Any]":
         """The family that answers where this is said."""

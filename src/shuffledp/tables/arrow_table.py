@@ -184,7 +184,7 @@ class ArrowCsv(_ArrowTable):
 
     def _error(self, broken: Exception) -> DataError:
         message = str(broken)
-        if isinstance(broken, UnicodeDecodeError) or "invalid UTF8" in message:
+        if isinstance(broken, UnicodeDecodeError) or "invalid UTF8" in message or self.file.is_wide:
             return not_utf8(self.source)
         if "Empty CSV" in message:
             return no_rows(self.source)

@@ -46,13 +46,22 @@ class CsvSource:
             return io.BytesIO(self.content)
         return gzip.open(self.path) if self.is_packed else self.path.open("rb")
 
-    def guessed_delimiter(self) -> str:
-        """What the header says: a comma, or the semicolon, tab or bar that cuts it and the first rows alike."""
+    @property
+    def is_wide(self) -> bool:
+        """Whether the text is in UTF-16, as its first bytes say."""
+        return self._looked_at().startswith((b"\xff\xfe", b"\xfe\xff"))
+
+    def _looked_at(self) -> bytes:
         try:
             with self.open() as stream:
-                looked_at = stream.read(_LOOKED_AT)
+                found: bytes = stream.read(_LOOKED_AT)
         except (EOFError, OSError, zlib.error):
-            return COMMA
+            return b""
+        return found
+
+    def guessed_delimiter(self) -> str:
+        """What the header says: a comma, or the semicolon, tab or bar that cuts it and the first rows alike."""
+        looked_at = self._looked_at()
         text = looked_at.decode("utf-8-sig", errors="replace")
         # The last line may be cut where looking ends.
         lines = text if len(looked_at) < _LOOKED_AT else text[: text.rfind("\n") + 1]

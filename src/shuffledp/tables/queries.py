@@ -41,8 +41,8 @@ class QueryTable(OpenTable):
                 self.names = [each[0] for each in answer.description]
                 found = answer.fetchnumpy()
         except duckdb.Error as refused:
-            told = " ".join(str(refused).split("\n")[0].split())
-            raise DataError("sql", sql, f"failed ({told.rstrip('.')})", "correct the query") from refused
+            told = " ".join(str(refused).split("\n")[0].split(". ")[0].split())
+            raise DataError("sql", sql, f"failed ({told.rstrip('.!')})", "correct the query") from refused
         self._columns: dict[str, Any] = found
 
     def numbers(self, names: Sequence[str | None]) -> list[Numbers]:

@@ -77,7 +77,7 @@ class Reading:
             from shuffledp.tables.npy_table import NpyTable
 
             return NpyTable(path)
-        has_pyarrow = _is_installed("pyarrow")
+        has_pyarrow = is_installed("pyarrow")
         if name.endswith(".parquet"):
             if not has_pyarrow:
                 raise no_extra("file", str(path), "pyarrow", "tables", "save it as CSV")
@@ -143,7 +143,7 @@ def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
         raise DataError("file", str(path), "must not be empty", "write a row for each user")
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
     """Whether a package can be imported; one that was blocked cannot."""
     if package in sys.modules:
         return sys.modules[package] is not None

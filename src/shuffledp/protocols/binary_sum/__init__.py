@@ -21,5 +21,8 @@ BinarySum: Family[BinarySumPlan] = Family.of(
     Correlated,
     Pure,
     few_messages=few_a_user,
-    variants={"at_most": "shuffledp.protocols.people.families:RepeatedCount"},
+    variants={
+        "at_most": "shuffledp.protocols.people.families:RepeatedCount",
+        "groups": "shuffledp.protocols.grouped.families:GroupedCountFamily",
+    },
 )

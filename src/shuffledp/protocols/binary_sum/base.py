@@ -56,8 +56,8 @@ class BinarySumPlan(RoundPlan):
         if array.dtype.kind == "f" and np.isnan(array).any():
             row = int(np.flatnonzero(np.isnan(array))[0])
             raise DataError("values", f"NaN in row {row + 1}", "must be 0 or 1", "drop or fill missing values first")
-        if array.dtype.kind not in "bui":
-            problem = "must be booleans or whole numbers"
+        if array.dtype.kind not in "buif":
+            problem = "must be booleans or numbers"
             raise DataError("values", f"dtype {array.dtype}", problem, "convert them, e.g. x.astype(int)")
         bad = (array != 0) & (array != 1)
         refuse_first(array, bad, "must be 0 or 1", "a binary sum counts ones; recode the column")

@@ -39,5 +39,8 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
     ),
     few_messages=few_a_user,
     comparisons={GAUSSIAN: _gaussian},
-    variants={"at_most": "shuffledp.protocols.people.families:RepeatedSumFamily"},
+    variants={
+        "at_most": "shuffledp.protocols.people.families:RepeatedSumFamily",
+        "groups": "shuffledp.protocols.grouped.families:GroupedSumFamily",
+    },
 )

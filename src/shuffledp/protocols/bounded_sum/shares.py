@@ -23,7 +23,7 @@ _LONGEST_TABLE = 1 << 20
 _TABLE_DEPTH = 95.0
 
 
-def _grid(users: int, epsilon: float) -> int:
+def laplace_grid(users: int, epsilon: float) -> int:
     """Rounding users' values adds users/4 steps^2 to about 2 (grid/epsilon)^2."""
     wanted = math.ceil(epsilon * math.sqrt(users / (8 * _ROUNDING_PART)))
     longest = max(1, math.floor(epsilon * _LONGEST_TABLE / _TABLE_DEPTH))
@@ -53,7 +53,7 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
         only_exact(request.constants)
         check_range(low, high)
-        grid = _grid(request.users, request.privacy.epsilon)
+        grid = laplace_grid(request.users, request.privacy.epsilon)
         found = cls.calibrated(request, pure_ratio(request.privacy.epsilon, grid), grid, robust_messages, "bits")
         return cls(**request.common, low=low, high=high, grid=grid, **found)
 

@@ -4,6 +4,7 @@ A plan counts codes 0, 1, ..., size - 1. These domains turn people's values into
 back into names. A domain is public: it must not be read from the data.
 """
 
+import csv
 import datetime
 import hashlib
 import re
@@ -125,12 +126,11 @@ class Names(Categories):
 
     @property
     def text(self) -> str:
-        return ",".join(self.listed)
+        return ",".join(_quoted(name) for name in self.listed)
 
     @property
     def can_be_typed(self) -> bool:
-        plain = all(name and name == name.strip() and "," not in name for name in self.listed)
-        return plain and not self.text.startswith("hash:")
+        return all(name and name == name.strip() and name.isprintable() for name in self.listed)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -328,16 +328,30 @@ def parse_categories(
 
 
 def split_names(text: str, parameter: str) -> tuple[str, ...]:
-    """The names between commas.
+    """The names between commas, quoted as in a CSV file where a comma is part of one.
 
-    >>> split_names("red, green,blue", "names")
-    ('red', 'green', 'blue')
+    >>> split_names("red, green,blue", "names"), split_names('"a,b", c', "names")
+    (('red', 'green', 'blue'), ('a,b', 'c'))
     """
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
+    try:
+        cells = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        problem = "must have its quotes in pairs, around whole names"
+        raise ParameterError(
+            parameter, repr(text), problem, """write a,b,c, or '"a,b",c' for a name with a comma"""
+        ) from None
+    names = tuple(name.strip() for name in cells)
+    if not names or not all(names):
         problem = "must have a name between any two commas" if "," in text else "must not be empty"
         raise ParameterError(parameter, repr(text), problem, "write a,b,c")
     return names
+
+
+def _quoted(name: str) -> str:
+    """A name as it is typed in a list of names: in quotes where it would mean something else without."""
+    if "," in name or '"' in name or name.startswith("hash:"):
+        return '"' + name.replace('"', '""') + '"'
+    return name
 
 
 def _check_order(text: str, low: Any, high: Any) -> None:

@@ -46,8 +46,10 @@ class Domain(ABC):
     columns: int = 1
     """How many numbers make one user's value: a table has as many columns of them."""
 
-    at_most: int | None = None
-    """How many rows of one person count, and are one value together; None where a person has one row."""
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows of one person count, and are one value together; None where a person has one row."""
+        return None
 
     @property
     def row(self) -> "Domain":
@@ -64,6 +66,20 @@ class Domain(ABC):
             people: how many there are, those without a row included.
         """
         raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
+
+    @property
+    def group_list(self) -> "Categories | None":
+        """The public list of groups that people belong to, where that is asked, too; which one is private."""
+        return None
+
+    def with_groups(self, groups: Codes, rows: ArrayLike) -> NDArray[Any]:
+        """People's groups and values as one value each, as `check_values` takes it.
+
+        Args:
+            groups: the code of each person's group.
+            rows: a value a person, encoded and checked by `row`.
+        """
+        raise DataError("groups", None, "must say which groups there are", "plan with groups=")
 
     @property
     def is_row(self) -> bool:
@@ -149,7 +165,7 @@ class Categories(Domain):
     @property
     @abstractmethod
     def text(self) -> str:
-        """The domain as it is typed after --domain; names with commas in them need a file instead."""
+        """The domain as it is typed after --domain; names with commas in them are quoted as in CSV."""
 
     @property
     def named(self) -> "Categories | None":
@@ -157,7 +173,7 @@ class Categories(Domain):
 
     @property
     def options(self) -> str:
-        # Names with commas in them, and long lists, can only be in a file.
+        # Names with line ends in them, and long lists, can only be in a file.
         typed = "NAMES.txt" if len(self.text) > _LONGEST_TYPED or not self.can_be_typed else self.text
         other = "" if self.other is None else f" --other {shlex.quote(self.other)}"
         return f"--domain {shlex.quote(typed)}{other}"

@@ -31,6 +31,10 @@ class RepeatedDomain(Domain):
 
     at_most: int
 
+    @property
+    def most_rows(self) -> int:
+        return self.at_most
+
     def encode(self, values: ArrayLike) -> NDArray[Any]:
         """What people contribute, from a list of each person's own rows, at most `at_most` of them.
 

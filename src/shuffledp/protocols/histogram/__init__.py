@@ -28,5 +28,8 @@ Histogram: Family[HistogramPlan] = Family.of(
     error=worst_number,
     few_messages=few_a_user,
     error_name="error of the worst bin",
-    variants={"at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily"},
+    variants={
+        "at_most": "shuffledp.protocols.people.histogram:RepeatedHistogramFamily",
+        "groups": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
+    },
 )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from shuffledp.protocols.derived import DerivedFamily
-from shuffledp.protocols.family import AT_MOST, DomainParameter, Family
+from shuffledp.protocols.family import AT_MOST, DomainParameter, Family, few_a_user
 from shuffledp.protocols.people.count_bits import RepeatedCountBits
 from shuffledp.protocols.people.count_shares import RepeatedCountShares
 from shuffledp.protocols.people.sum import RepeatedSumPlan
@@ -14,6 +14,7 @@ RepeatedCount: Family[Any] = Family.of(
     RepeatedCountBits,
     RepeatedCountShares,
     domain=(AT_MOST,),
+    few_messages=few_a_user,
 )
 RepeatedSumFamily = DerivedFamily.by(
     RepeatedSumPlan,

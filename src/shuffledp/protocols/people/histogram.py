@@ -96,9 +96,8 @@ class RepeatedHistogram(DerivedPlan):
     @classmethod
     def for_request(cls, request: Request, *, method: str = "auto", **domain: Any) -> Self:
         rows = cls.row_request(request, domain["at_most"])
-        return cls.of_people(
-            cls.summed.choice(rows, method=method, **cls.sum_domain(**domain)).plan, request.common, **domain
-        )
+        chosen = _few(domain["at_most"]).choice(rows, method=method, **cls.sum_domain(**domain))
+        return cls.of_people(chosen.plan, request.common, **domain)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
@@ -283,6 +282,14 @@ class RepeatedHistogram(DerivedPlan):
     views = RoundPlan.views
 
 
+def _few(at_most: int) -> Family[Any]:
+    """The family of histograms, where a user's few messages are shared by all its rows."""
+    whole = RepeatedHistogram.summed.few_messages
+    if whole is None:
+        return RepeatedHistogram.summed
+    return replace(RepeatedHistogram.summed, few_messages=lambda given: max(1, whole(given) // at_most))
+
+
 class RepeatedFamily(Family[RepeatedHistogram]):
     """A histogram of people's rows by every method of the histogram of rows."""
 
@@ -291,12 +298,24 @@ class RepeatedFamily(Family[RepeatedHistogram]):
         self._tried(method)
         kind, given = RepeatedHistogram, self.read_domain(domain)
         rows = kind.row_request(request, given["at_most"])
-        chosen = kind.summed.choice(rows, method=method, **kind.sum_domain(**given))
+        chosen = _few(given["at_most"]).choice(rows, method=method, **kind.sum_domain(**given))
         found = {
             name: kind.of_people(each, request.common, **given) if isinstance(each, Plan) else each
             for name, each in chosen.considered.items()
         }
-        return Choice(found[chosen.plan.method], f"of all rows, {chosen.why}", found)
+        best = found[chosen.plan.method]
+        if method != "auto":
+            return Choice(best, f"{best.method}: as asked", found)
+        plans = [each for each in found.values() if isinstance(each, Plan)]
+        better = sorted((each for each in plans if self.error(each) < 0.98 * self.error(best)), key=self.error)
+        more = None
+        if better:
+            sent = f"up to {better[0].messages_per_user_max:,} messages a user"
+            gain = f"{self.error_name} {self.error(better[0]):.3g} instead of {self.error(best):.3g}"
+            more = f"{better[0].method} would send {sent} for {gain}: set a larger --max-messages"
+        sends = f"{best.messages_per_user_mean:.3g} messages a user"
+        why = f"{best.method}: {self.error_name} {self.error(best):.3g} with {sends} for its {best.at_most} rows"
+        return Choice(best, why if more is None else f"{why}; {more}", found, more)
 
 
 RepeatedHistogramFamily = RepeatedFamily(

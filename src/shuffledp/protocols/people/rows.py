@@ -83,8 +83,8 @@ def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike, *, bits:
     >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"], bits=RandomBits.seeded(1)).tolist()
     [2, 1]
     """
-    if domain.at_most is None:
+    if domain.most_rows is None:
         raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
-    kept = kept_rows(owners, domain.at_most, bits=bits)
+    kept = kept_rows(owners, domain.most_rows, bits=bits)
     # All rows are checked, also those that do not count: which ones do is a matter of chance.
     return kept.gathered(domain, domain.row.check_values(domain.row.encode(values)))

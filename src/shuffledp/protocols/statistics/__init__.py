@@ -32,7 +32,12 @@ _WEIGHT = DomainParameter(
     meaning="the largest weight that a user may have.",
 )
 
-MeanFamily = DerivedFamily.by(Mean, "The mean of everybody's number, each between --low and --high.", *_RANGE)
+MeanFamily = DerivedFamily.by(
+    Mean,
+    "The mean of everybody's number, each between --low and --high.",
+    *_RANGE,
+    variants={"groups": "shuffledp.protocols.grouped.families:GroupedMeanFamily"},
+)
 MomentsFamily = DerivedFamily.by(
     Moments, "The mean and the variance of everybody's number, each between --low and --high.", *_RANGE
 )

@@ -250,7 +250,12 @@ class LaplaceShares(SharesSum):
 
     @staticmethod
     def calibrated(
-        request: Request, ratio: float, highest: int, mixing: Callable[[int, int, float], int], exact: str
+        request: Request,
+        ratio: float,
+        highest: int,
+        mixing: Callable[[int, int, float], int],
+        exact: str,
+        coordinates: int = 1,
     ) -> dict[str, Any]:
         """The fields of a plan whose honest users' noise has this ratio, the shares mixing them to within delta.
 
@@ -260,11 +265,12 @@ class LaplaceShares(SharesSum):
             highest: the most steps of a user.
             mixing: shares from honest users, modulus and distance.
             exact: the method whose noise is drawn exactly.
+            coordinates: how many numbers everybody sends.
         """
         users, privacy, honest = request.users, request.privacy, request.honest
-        deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM)
+        deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM / coordinates)
         modulus_bits = modulus_bits_for(users * highest + 2 * deviation + 1)
-        left = privacy.delta - LaplaceNoise(ratio).sampling_delta(users, honest, 1, privacy.epsilon)
+        left = privacy.delta - LaplaceNoise(ratio).sampling_delta(users, honest, coordinates, privacy.epsilon)
         if left <= 0:
             raise InfeasibleError(
                 "delta",
@@ -272,7 +278,7 @@ class LaplaceShares(SharesSum):
                 "is smaller than what sampling tables round off",
                 f"choose a larger delta, a smaller epsilon, or the method {exact}, whose noise is drawn exactly",
             )
-        distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon))
+        distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon)) / coordinates
         return {
             "ratio": ratio,
             "shares": mixing(honest, 1 << modulus_bits, distance),

@@ -16,6 +16,7 @@ from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, opera
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import HOP, READ, Tokens
+from shuffledp.tables.reading import is_installed
 
 _AFTER = Query("after", "Only later times.", 0, 0, 10**12)
 _LIMIT = Query("limit", "At most so many.", 1000, 1, 100_000)
@@ -64,7 +65,8 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         task = self.server.tasks[request.path_params["task_id"]]
         after, most = whole_query(request, _AFTER), whole_query(request, _LIMIT)
         releases = await asyncio.to_thread(self.server.history, task.id, after, most)
-        if ARROW in request.headers.get("accept", ""):
+        # Arrow needs an extra; where that is not installed the same comes as JSON, and says so.
+        if ARROW in request.headers.get("accept", "") and is_installed("pyarrow"):
             return Response(await asyncio.to_thread(_as_arrow, releases), media_type=ARROW)
         return JSONResponse({"task_id": task.id, "releases": releases})
 

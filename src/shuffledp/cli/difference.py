@@ -1,0 +1,104 @@
+"""`shuffledp difference`: how far apart two groups are, as in an A/B test, in one command."""
+
+from typing import Annotated, Any
+
+import typer
+
+from shuffledp.cli import options
+from shuffledp.cli.answering import answered
+from shuffledp.cli.asked import Asked
+from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.errors import ParameterError
+
+_DOMAIN = ("groups", "other_group", "low", "high")
+
+
+@options.takes_plan("grouped-rate", domain=_DOMAIN, without=("users", "noise", "constants"))
+def difference(
+    asked: Asked,
+    file: options.File,
+    column: options.Column = None,
+    between: Annotated[
+        str | None, typer.Option(help="Two of the groups, the second less the first; the first two.", metavar="A,B")
+    ] = None,
+    clip: options.Clip = False,
+    out: options.Out = None,
+    picture: options.Picture = None,
+    csv: options.Csv = None,
+    fast: options.Fast = False,
+    with_truth: options.WithTruth = False,
+    seed: options.Seed = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """The difference of two groups' rates, or means with --low and --high: an A/B test in which groups are private."""
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    pair: list[str] = []
+
+    def check_pair(made: Any) -> None:
+        """Refuse groups that there are not before anybody is asked."""
+        pair.extend(_compared(between, made.group_names))
+
+    answer = answered(
+        *(asked, file, column),
+        clip=clip,
+        fast=fast,
+        seed=seed,
+        with_truth=with_truth,
+        view=check_pair,
+        shown=not as_json,
+    )
+    plan: Any = answer.plan
+    names, (first, second) = plan.group_names, pair
+    found, truth, presented = plan.difference(answer.estimate, first, second), answer.truth, answer.presented
+    apart = None if truth is None else float(truth[names.index(second)] - truth[names.index(first)])
+    document = answer.document(
+        {
+            "first": first,
+            "second": second,
+            "difference": found.estimate.value,
+            "standard_error": found.estimate.standard_error,
+            "bound": found.estimate.bound,
+            "people": list(found.people),
+            "population": list(found.population),
+            "confidence": found.confidence,
+            "differs": found.differs,
+            "truth": apart,
+            **presented.figures,
+            **kept.named,
+        }
+    )
+    kept.write(document, presented)
+    if as_json:
+        print_json(document)
+        return
+    sure = f"with {found.confidence:.0%} confidence"
+    verdict = "yes: 0 lies outside" if found.differs else "cannot be told: 0 lies in"
+    told = [
+        (f"{second} less {first}", f"{found.estimate.value:+.4g}"),
+        ("for these people", f"{_interval(found.people)} {sure}: only the noise is open"),
+        ("for the population", f"{_interval(found.population)} {sure}: noise, and people are a random sample of it"),
+        ("do they differ", f"{verdict} the population's interval"),
+        ("proved", f"for these people it is off by at most {found.estimate.bound:.4g}, whatever their data"),
+        *([] if apart is None else [("in truth", f"{apart:+.4g} for these people")]),
+    ]
+    rows = answer.facts(*kept.facts, told=told)
+    show(*presented.listings, facts(f"{second} less {first}, by {plan.method}", rows))
+    keep = answer.other(f"plan {plan.protocol}", "-o plan.json")
+    next_steps([("why it is private", answer.other("explain")), ("keep the plan", keep)])
+
+
+def _compared(between: str | None, names: tuple[str, ...]) -> tuple[str, str]:
+    """The two groups that are compared: those named, or the first two of the list."""
+    if between is None:
+        return names[0], names[1]
+    from shuffledp.protocols.domains.categories import split_names
+
+    pair = split_names(between, "between")
+    if len(pair) != 2 or pair[0] == pair[1] or not set(pair) <= set(names):
+        raise ParameterError("between", between, f"must be two of {', '.join(names)}", "write --between A,B")
+    return pair[0], pair[1]
+
+
+def _interval(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:+.4g} to {ends[1]:+.4g}"

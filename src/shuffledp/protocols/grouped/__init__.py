@@ -1,0 +1,1 @@
+"""Counts, sums, means and histograms by group: everybody reports over all groups in one batch."""

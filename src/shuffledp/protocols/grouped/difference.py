@@ -1,0 +1,117 @@
+"""The difference of two groups, as in an A/B test: of the people who reported, and of those they are a sample of."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from shuffledp.errors import ParameterError
+from shuffledp.estimates import Estimate
+from shuffledp.protocols.grouped.estimates import GroupsEstimate, parts_at_the_high_end
+
+CONFIDENCE = 0.95
+# Two-sided 95% points, in standard deviations: of a normal law, and of a Laplace law, the heaviest tail of the noise.
+_NORMAL = 1.959964
+_LAPLACE = math.log(20) / math.sqrt(2)
+# Added to each end of a group, as Agresti and Caffo do: a rate of 0 or 1 in a small sample is not taken for certain.
+_ADDED = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The mean, or rate, of one group less that of another.
+
+    Attributes:
+        first: the group that is compared with, A.
+        second: the group that is compared, B: the difference is B less A.
+        estimate: the difference; its bound is proved, for the people who reported and whatever their data, and is
+            wide: all numbers of both groups may be off at once.
+        people: an interval for the people who reported: only the noise is open.
+        population: an interval for everybody of whom those who reported are independent draws: noise and sampling.
+        confidence: of each of the two intervals.
+    """
+
+    first: str
+    second: str
+    estimate: Estimate
+    people: tuple[float, float]
+    population: tuple[float, float]
+    confidence: float = CONFIDENCE
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval of the population leaves 0 out."""
+        lower, upper = self.population
+        return lower > 0 or upper < 0
+
+    def __str__(self) -> str:
+        (low, high), (least, most) = self.people, self.population
+        shown = f"{self.second} less {self.first}: {self.estimate.value:+.4g}"
+        told = f"{low:+.4g} to {high:+.4g} for these people, {least:+.4g} to {most:+.4g} for the population"
+        return f"{shown} ({told}; {self.confidence:.0%} each)"
+
+
+def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float = 0.0, high: float = 1.0) -> Difference:
+    """The mean of the second group less that of the first, with two intervals.
+
+    Let p be the part at the high end among n people of a group, and e the error of an end (`ends_error`).
+
+    For these people: noise at the high end counts (1 - p)/n, at the low end p/n, so that the difference has a standard
+    error of at most the root of the sum, over both groups, of e^2 (p^2 + (1 - p)^2) / n^2; the interval takes the 95%
+    point of a Laplace law, the heaviest tail that the noise has.
+
+    For the population: a value in [low, high] has a variance of at most p (1 - p) times the squared range, equal for
+    bits; deviations of both kinds are counted with their own 95% points, and one more person is counted at either end
+    of each group.
+
+    Both are approximations, measured by simulation; the estimate's bound is proved: all ends are within theirs at
+    once, so that each mean lies in its interval.
+
+    Args:
+        estimate: means or rates of groups.
+        first: the group that is compared with.
+        second: the group that is compared.
+        low: the smallest value of a person.
+        high: the largest value of a person.
+
+    Raises:
+        ParameterError: a group is not one of the estimate's, or both are the same.
+    """
+    for name, group in (("first", first), ("second", second)):
+        if group not in estimate.names:
+            raise ParameterError(name, group, f"must be one of {', '.join(estimate.names)}", "name two groups")
+    if first == second:
+        raise ParameterError("second", second, "must be another group than the first", "name two groups")
+    places = [estimate.names.index(group) for group in (first, second)]
+    ends, width, bound = np.array([estimate.ends[place] for place in places]), high - low, estimate.ends_bound
+    part, least, most = parts_at_the_high_end(ends[:, 0], ends[:, 1], bound)
+    proved = width * float(least[1] - most[0]), width * float(most[1] - least[0])
+    value = width * float(part[1] - part[0])
+    counted = np.maximum(ends, 0.0) + _ADDED
+    sizes = counted.sum(axis=1)
+    rates = counted[:, 1] / sizes
+    noise = float(np.sum(estimate.ends_error**2 * (rates**2 + (1 - rates) ** 2) / sizes**2))
+    sampling = float(np.sum(rates * (1 - rates) / sizes))
+    people = population = -width, width
+    # A group that may be empty says nothing.
+    if float(ends.sum(axis=1).min()) > 2 * bound:
+        people = _around(value, width * _LAPLACE * math.sqrt(noise), width)
+        reach = width * math.sqrt(_NORMAL**2 * sampling + _LAPLACE**2 * noise)
+        population = _around(width * float(rates[1] - rates[0]), reach, width)
+    return Difference(
+        first=first,
+        second=second,
+        estimate=Estimate(
+            value=value,
+            standard_error=width * math.sqrt(noise),
+            bound=max(value - proved[0], proved[1] - value),
+            **{note: getattr(estimate, note) for note in ("confidence", "dropped", "clipped", "simulated")},
+        ),
+        people=people,
+        population=population,
+    )
+
+
+def _around(middle: float, reach: float, width: float) -> tuple[float, float]:
+    """The interval of this reach around a difference, which is never larger than the range's width."""
+    return max(-width, middle - reach), min(width, middle + reach)

@@ -1,0 +1,120 @@
+"""Numbers by group, and the difference of two: --by, --groups and `difference`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shuffledp import cli
+
+TARGET = ["--epsilon", "4", "--delta", "1e-6"]
+BY = ["--by", "variant", "--groups", "A,B"]
+
+
+@pytest.fixture
+def asked(capsys: Any) -> Any:
+    def call(*words: object, code: int = 0) -> Any:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([str(word) for word in (*words, "--json")])
+        out, err = capsys.readouterr()
+        assert int(ended.value.code or 0) == code and err == "", (out, err)
+        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
+
+    return call
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Path:
+    """600 people: a quarter of A clicked and three quarters of B, who spent twice as much."""
+    generator = np.random.default_rng(1)
+    lines = ["variant,clicked,spent,city"]
+    for person in range(600):
+        is_b = person % 2
+        clicked = int(generator.random() < 0.25 + 0.5 * is_b)
+        lines.append(f"{'AB'[is_b]},{clicked},{2 + 2 * is_b}.5,{['Oslo', 'Rome'][clicked]}")
+    path = tmp_path / "trial.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_difference_of_rates(asked: Any, trial: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "rates.png"
+    words = ("difference", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys")
+    found = asked(*words, "--seed", 1, "--with-truth", "-o", picture)
+    assert found["protocol"] == "grouped-rate" and (found["first"], found["second"]) == ("A", "B")
+    assert abs(found["difference"] - found["truth"]) <= found["bound"]
+    for inner, outer in (("people", "population"),):
+        assert found[outer][0] < found[inner][0] < found[inner][1] < found[outer][1]
+    assert found["differs"] is True and [row["group"] for row in found["by_group"]] == ["A", "B"]
+    assert picture.stat().st_size > 1000
+    turned = asked(*words, "--seed", 1, "--between", "B,A")
+    assert turned["difference"] == pytest.approx(-found["difference"]) and turned["truth"] is None
+
+
+def test_a_difference_of_means(asked: Any, trial: Path) -> None:
+    found = asked(
+        "difference", trial, "--column", "spent", "--low", 0, "--high", 10, *BY, *TARGET, "--fast", "--with-truth"
+    )
+    assert found["protocol"] == "grouped-mean" and found["truth"] == pytest.approx(2.0)
+    assert abs(found["difference"] - 2.0) <= found["bound"]
+
+
+def test_the_difference_in_words(capsys: Any, trial: Path) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([*map(str, ("difference", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys"))])
+    out = " ".join(capsys.readouterr().out.split())
+    for words in ("for these people", "for the population", "do they differ", "explain grouped-rate"):
+        assert words in out
+
+
+def test_numbers_by_group(asked: Any, trial: Path) -> None:
+    count = asked("simulate", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys", "--seed", 1)
+    assert count["protocol"] == "grouped-count" and len(count["estimate"]) == 2
+    for protocol in ("bounded-sum", "mean"):
+        words = ("--protocol", protocol, "--low", 0, "--high", 10, "--column", "spent", "--fast")
+        assert len(asked("simulate", trial, *words, *BY, *TARGET)["by_group"]) == 2
+    found = asked(
+        "histogram", trial, "--column", "city", "--domain", "Oslo,Rome", *BY, *TARGET, "--method", "decoys", "--seed", 1
+    )
+    assert [row["category"] for row in found["histogram"]] == ["A: Oslo", "A: Rome", "B: Oslo", "B: Rome"]
+    assert sum(row["estimate"] for row in found["histogram"]) == pytest.approx(600)
+
+
+def test_a_plan_s_file_knows_the_groups(asked: Any, trial: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    made = asked("plan", "binary-sum", "--users", 600, *TARGET, "--groups", "A,B", "--method", "decoys", "-o", plan)
+    assert made["protocol"] == "grouped-count"
+    again = asked("simulate", trial, "--plan", plan, "--column", "clicked", "--by", "variant")
+    assert again["fingerprint"] == made["fingerprint"]
+
+
+def test_people_of_no_group(asked: Any, trial: Path) -> None:
+    words = ("simulate", trial, "--column", "clicked", "--by", "variant", *TARGET, "--method", "decoys")
+    found = asked(*words, "--groups", "A,C", "--other-group", "rest", "--seed", 1)
+    assert [row["group"] for row in found["by_group"]] == ["A", "C", "rest"]
+    assert asked(*words, "--groups", "A,C", code=2)["error"]["parameter"] == "by"
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        (["--by", "variant"], "groups"),
+        (["--groups", "A,B"], "by"),
+        (["--by", "nothing", "--groups", "A,B"], "column"),
+        (["--by", "variant", "--groups", "A"], "groups"),
+        (["--by", "variant", "--groups", "A,A"], "groups"),
+        (["--by", "variant", "--other-group", "x"], "groups"),
+        (["--by", "variant", "--groups", "A,B", "--user", "city", "--at-most", "2"], "groups"),
+    ],
+)
+def test_what_is_missing_is_asked_for(asked: Any, trial: Path, words: list[str], parameter: str) -> None:
+    found = asked("simulate", trial, "--column", "clicked", *words, *TARGET, "--method", "decoys", code=2)
+    assert found["error"]["parameter"] == parameter
+
+
+@pytest.mark.parametrize("between", ["A", "A,A", "A,Z", ",", "A,B,A"])
+def test_two_groups_are_compared(asked: Any, trial: Path, between: str) -> None:
+    words = ("difference", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys", "--between", between)
+    assert asked(*words, code=2)["error"]["parameter"] == "between"
