@@ -56,6 +56,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/running_counts.py
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/convex.py
+	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
 
 pictures: setup  ## draw the pictures in docs again

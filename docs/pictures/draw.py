@@ -13,10 +13,20 @@ USERS = [30, 60, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000, 300_0
 
 
 def main() -> None:
+    draw_cities()
     draw_counts()
     draw_sums()
     draw_running()
     draw_bandits()
+
+
+def draw_cities() -> None:
+    """The README's histogram, by its own command."""
+    folder = Path(__file__).parent
+    options = ["--domain", "Berlin,Köln,München,Ulm", "--other", "elsewhere", "--epsilon", "1", "--delta", "1e-6"]
+    file, picture = str(folder.parent / "tutorial" / "people.csv"), str(folder / "cities.png")
+    command = [sys.executable, "-m", "shuffledp", "histogram", file, "--column", "city", *options, "-o", picture]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def draw_sums() -> None:

@@ -358,6 +358,7 @@ def bad_words(service: Running, folder: Path) -> list[tuple[list[object], str]]:
     to, at = service.to_shuffler("coins"), service.to_analyzer("coins")
     (folder / "short").write_text("abc")
     (folder / "bad.csv").write_text("x\n1\n2\n")
+    (folder / "gaps.csv").write_text("x\n1\n\n")
     other = ["--task", service.tasks["coins"], "--token-file", service.keys / "enrol.token"]
     return [
         (["report", *to], "value"),
@@ -367,6 +368,11 @@ def bad_words(service: Running, folder: Path) -> list[tuple[list[object], str]]:
         (["report", "1", "--column", "x", *to], "column"),
         (["report", "--file", "missing.csv", "--column", "x", *to], "file"),
         (["report", "--file", folder / "bad.csv", *to], "values"),
+        (["report", "--file", folder / "gaps.csv", *to], "column"),
+        (["report", "--file", folder / "gaps.csv", "--missing", "default=2", *to], "missing"),
+        (["report", "--file", folder / "gaps.csv", "--missing", "other", *to], "missing"),
+        (["report", "1", "--missing", "default=0", *to], "missing"),
+        (["report", "1", "--delimiter", ";", *to], "delimiter"),
         (["report", "1", *other, "--shuffler", "nowhere"], "shuffler"),
         (["report", "1", *to, "--patience", "-1"], "patience"),
         (["report", "1", *to[:-1], folder / "short"], "token_file"),

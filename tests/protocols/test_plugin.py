@@ -378,9 +378,61 @@ class Renamed(OneCoin):
     method: ClassVar[str] = "renamed"
 
 
+class Chameleon(Coins):
+    """Its method is said by each plan: a name of its own for the catalogue, another's in its fingerprint."""
+
+    method = property(lambda self: "coins")  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changeable(Coins):
+    method: str = "changeable"  # type: ignore[misc]
+
+
+class Automatic(Coins):
+    method: ClassVar[str] = "auto"
+
+
+class Spaced(Coins):
+    method: ClassVar[str] = "Two Words"
+
+
+class Forger(Coins):
+    method: ClassVar[str] = "forger"
+    fingerprint = property(lambda self: "0" * 64)  # type: ignore[assignment]
+
+
+class Unproved(Coins):
+    method: ClassVar[str] = "unproved"
+
+    def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return ()
+
+
+def _family(**more: Any) -> Any:
+    """A family that is made, and refused, when it is joined."""
+    given = {"name": "votes", "summary": "How many vote yes.", "methods": {"one-coin": OneCoin}} | more
+    return lambda: Family(**given)
+
+
 @pytest.mark.parametrize(
     ("newcomer", "said"),
     [
+        (Chameleon, "must have a text of its class as its method"),
+        (Changeable, "must have a text of its class as its method"),
+        (Automatic, "method must be small letters, digits and hyphens, and not auto, got auto"),
+        (Spaced, "method must be small letters, digits and hyphens, and not auto, got Two Words"),
+        (Forger, "must have the fingerprint that every plan has"),
+        (_family(name=17), "protocol must be small letters, .* got int"),
+        (_family(name="auto"), "protocol must be small letters, .* got auto"),
+        (_family(methods={"auto": OneCoin}), "method must be small letters, .* got auto"),
+        (_family(methods={1: OneCoin}), "method must be small letters, .* got int"),
+        (_family(methods=[OneCoin]), "methods must be classes of plans by their names, got list"),
+        (_family(methods={"one-coin": Chameleon}), "must have a text of its class as its method"),
+        (_family(domain=("yes",)), "domain must be a tuple of DomainParameters, got yes"),
+        (_family(domain=DomainParameter("two words")), "domain must be a tuple of DomainParameters"),
+        (_family(domain=(DomainParameter("users"),)), "must not be what every plan is asked for, got users"),
+        (_family(domain=(DomainParameter("epsilon"),)), "must not be what every plan is asked for, got epsilon"),
         (Unfinished, "must have the member"),
         (Nameless, "must say its method"),
         (Astray, "protocol must be one of .*, got elsewhere"),
@@ -397,9 +449,14 @@ class Renamed(OneCoin):
 def test_what_breaks_the_contract_is_refused_in_a_sentence_and_nothing_changes(newcomer: Any, said: str) -> None:
     before = {name: PROTOCOLS[name] for name in PROTOCOLS}
     with pytest.raises(ParameterError, match=said) as refused:
-        PROTOCOLS.join(newcomer)
+        PROTOCOLS.join(newcomer() if isinstance(newcomer, types.FunctionType) else newcomer)
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
     assert {name: PROTOCOLS[name] for name in PROTOCOLS} == before
+
+
+def test_a_plan_without_a_term_of_delta_proves_nothing() -> None:
+    with pytest.raises(ParameterError, match="delta_terms must have a term of delta or more"):
+        Unproved.plan(users=500, privacy=TARGET)
 
 
 def test_a_family_cannot_join_twice_nor_leave_twice(votes) -> None:

@@ -1,5 +1,6 @@
 """The command `shuffledp`: one file a command; this one is the door, with the exit codes."""
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -12,6 +13,10 @@ DONE, BUG, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 2 bad input, 3 a claim refuted, 1 a bug, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # A screen that lacks a letter of somebody's name shows its number instead of failing.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(words)
     except KeyboardInterrupt:

@@ -219,7 +219,7 @@ class Asked:
             way_out = f"make a plan for as many users as the file has {what}"
             raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
         if self.reading is not None and named is None and reads != "words":
-            check_public_number(self.reading.missing, plan)
+            check_public_number(self.reading.missing, plan.domain)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row
         groups = read_groups(file, self.whose.get("by"), plan.domain, self.reading)
@@ -260,11 +260,7 @@ class Asked:
     @property
     def said_of_files(self) -> list[tuple[str, str]]:
         """The options that say how a file is read, each with its value."""
-        if self.reading is None:
-            return []
-        reading = self.reading
-        told = {"delimiter": reading.delimiter, "sql": reading.sql, "missing": reading.missing.rule}
-        return [(name, value) for name, value in told.items() if value is not None]
+        return [] if self.reading is None else list(self.reading.said.items())
 
     def _known(self) -> dict[str, Any]:
         """What is said about the users' values; the dimension may be left to a file."""

@@ -197,11 +197,11 @@ def check_public(missing: Missing, named: Categories | None, *, words: bool) -> 
             raise ParameterError("missing", missing.typed, "must name a public value of the domain", way_out)
 
 
-def check_public_number(missing: Missing, plan: Any) -> None:
-    """Refuse a public number that the plan's people could not have, whoever needs it."""
+def check_public_number(missing: Missing, domain: Domain) -> None:
+    """Refuse a public number that no person could have, whoever needs it."""
     if missing.rule != "default":
         return
-    one = plan.domain.row
+    one = domain.row
     public = [missing.number] * one.columns
     try:
         one.check_values(one.encode([public] if one.is_row else public))
@@ -215,6 +215,12 @@ def read_own_values(
 ) -> Any:
     """The values of a file as people have them: who sends them encodes them."""
     named = domain.named
+    if reading is not None:
+        if named is not None:
+            with_missing(named, reading, grows=False)
+        check_public(reading.missing, named, words=domain.reads == "words")
+        if named is None and domain.reads != "words":
+            check_public_number(reading.missing, domain)
     if named is None or named.reads == "numbers" or columns is not None:
         words = domain.reads == "words"
         return read_values(file, column, columns, named=None, in_rows=domain.is_row, words=words, reading=reading)

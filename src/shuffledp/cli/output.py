@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -52,6 +53,22 @@ def fail(message: str, parameter: str | None = None, value: Any = None, *, as_js
         typer.echo(f"shuffledp: {message}", err=True)
 
 
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str, *, but: str = "") -> str:
+    r"""A text with whatever would move the cursor, colour the screen or turn its letters round written as its number.
+
+    Args:
+        text: somebody's own words, in any script.
+        but: characters that stay as they are.
+
+    >>> visible("東京\x1b[31m")
+    '東京\\x1b[31m'
+    """
+    return _UNSEEN.sub(lambda found: found[0] if found[0] in but else ascii(found[0])[1:-1], text)
+
+
 def facts(title: str, rows: Iterable[tuple[str, Any]]) -> Table:
     """A table of names and values; where a value is None there is nothing to say."""
     found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=False, title_style="bold")
@@ -59,7 +76,7 @@ def facts(title: str, rows: Iterable[tuple[str, Any]]) -> Table:
     found.add_column(overflow="fold")
     for name, value in rows:
         if value is not None:
-            found.add_row(name, str(value))
+            found.add_row(name, visible(str(value), but="\n"))
     return found
 
 
@@ -121,7 +138,7 @@ def _rendered(listing: "Listing") -> Table:
     for row in listing.rows:
         if row.apart:
             found.add_section()
-        found.add_row(*row.cells, style=row.style)
+        found.add_row(*map(visible, row.cells), style=row.style)
     return found
 
 

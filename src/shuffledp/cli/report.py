@@ -58,9 +58,9 @@ def report(
         raise ParameterError("value", value, "and --file must not both be given", "leave one out")
     if value is None and file is None and outbox is None:
         raise ParameterError("value", None, "or --file must be given", "pass a value, - for standard input, or a file")
-    if file is None and (column or columns):
-        name = "column" if column else "columns"
-        raise ParameterError(name, column or columns, "is a file's", "add --file")
+    for name, said in {"column": column, "columns": columns, **reading.said}.items():
+        if file is None and said is not None:
+            raise ParameterError(name, said, "is a file's", "add --file")
     if not patience >= 0:
         raise ParameterError("patience", patience, "must be >= 0", "60 is the default")
     task = Task.load(task_file)

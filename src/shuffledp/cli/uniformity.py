@@ -39,7 +39,8 @@ def uniformity(
     if users_needed == (file is not None):
         way_out = "name a file, or ask for the users"
         raise ParameterError("file", file, "or --users-needed must be given, one of them", way_out)
-    for name, value in (("column", column), ("seed", seed), ("with_truth", with_truth or None)):
+    said = (("column", column), ("seed", seed), ("with_truth", with_truth or None), *asked.said_of_files)
+    for name, value in said:
         if users_needed and value is not None:
             raise ParameterError(name, value, "is for a file's data", "leave it out, or --users-needed")
     drawn = "cannot be drawn: the answer is a verdict"

@@ -8,7 +8,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import read_json
-from shuffledp.protocols.family import Family
+from shuffledp.protocols.family import Family, check_name
 from shuffledp.protocols.plan import SCHEMA, Plan
 from shuffledp.protocols.request import Request
 
@@ -169,10 +169,16 @@ def _check_method(method: Any, protocol: Any, name: Any) -> None:
     for member in ("protocol", "method", "theory_page"):
         if not getattr(method, member, None):
             raise ParameterError("protocol", shown, f"must say its {member}", "see Plan's contract")
+    # Names that a plan could change, and a fingerprint of its own, would let two plans claim one fingerprint.
+    for member in ("protocol", "method"):
+        if not isinstance(getattr(method, member), str) or member in {field.name for field in fields(method)}:
+            raise ParameterError("protocol", shown, f"must have a text of its class as its {member}", "see Plan")
+        check_name(member, getattr(method, member))
+    if method.fingerprint is not Plan.fingerprint:
+        raise ParameterError("protocol", shown, "must have the fingerprint that every plan has", "do not override it")
     if method.protocol != protocol:
         raise ParameterError("protocol", method.protocol, f"must be {protocol}, its family's", "name it so")
-    # A statistic's method is that of each plan's sum, and no text of the class.
-    if isinstance(method.method, str) and method.method != name:
+    if method.method != name:
         raise ParameterError("method", method.method, f"must be {name}, as its family calls it", "name it so")
 
 

@@ -1,7 +1,8 @@
 """Families of methods that answer one question, and which of them is the best for given limits."""
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
@@ -16,7 +17,19 @@ from shuffledp.protocols.request import Request
 
 P = TypeVar("P", bound=Plan, covariant=True)
 
+_NAME = re.compile("[a-z][a-z0-9-]*")
+# What every plan is asked for, by the names that a domain's parameter cannot have.
+_ASKED = {"method", "epsilon", "delta", *(each.name for each in fields(Request))}
+
 __all__ = ["CATEGORIES", "Choice", "DomainParameter", "Family", "few_a_user", "standard_error", "worst_number"]
+
+
+def check_name(what: str, name: Any) -> None:
+    """Refuse a name of a family or of a method that documents, fingerprints and commands cannot tell apart."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "auto":
+        shown = name if isinstance(name, str) else type(name).__name__
+        problem = "must be small letters, digits and hyphens, and not auto"
+        raise ParameterError(what, shown, problem, "choose another name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +116,26 @@ class Family(Generic[P]):
     variants: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check()
         # What `help` and a notebook's question mark show of a family is its own, not that of all families.
         object.__setattr__(self, "__doc__", self._help())
+
+    def _check(self) -> None:
+        """Refuse what is no family: names that cannot be told apart, methods without names, parameters of no kind."""
+        check_name("protocol", self.name)
+        methods: Any = self.methods
+        if not isinstance(methods, Mapping):
+            raise ParameterError(
+                "methods", type(methods).__name__, "must be classes of plans by their names", "use Family.of"
+            )
+        for name in methods:
+            check_name("method", name)
+        for parameter in self.domain if isinstance(self.domain, tuple) else (self.domain,):
+            if not isinstance(parameter, DomainParameter) or not str(parameter.name).isidentifier():
+                raise ParameterError("domain", parameter, "must be a tuple of DomainParameters", "name each one")
+            if parameter.name in _ASKED:
+                problem = "must not be what every plan is asked for"
+                raise ParameterError("domain", parameter.name, problem, "choose another name")
 
     def _help(self) -> str:
         own = [(parameter.name, parameter.meaning or parameter.problem, parameter.way_out) for parameter in self.domain]

@@ -43,7 +43,10 @@ class Plan(DescribedPlan):
         Common.__post_init__(self)
         self._check_domain()
         self._check_noise()
-        proved = self.guarantee().delta
+        guarantee = self.guarantee()
+        if not guarantee.terms:  # a sum of nothing is 0, and no proof
+            raise ParameterError("delta_terms", "none", "must have a term of delta or more", "see Plan's contract")
+        proved = guarantee.delta
         if not proved <= self.privacy.delta:  # what is no number proves nothing
             raise InfeasibleError(
                 "noise",

@@ -15,7 +15,7 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.states import State, inner, whole
+from shuffledp.protocols.states import RESTORE, State, inner, whole
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -76,6 +76,19 @@ class RoundPlan(Plan):
     def merge(self, tallies: Iterable[Tally]) -> Tally:
         """One tally of all pieces of a batch: any way to cut the batch gives the same bits."""
         return Tally.merge(tallies)
+
+    def check_tally(self, tally: Tally) -> None:
+        """Refuse a tally that is none of a whole batch of this plan: it may come from another machine.
+
+        Raises:
+            BatchError: of too few reports.
+            ParameterError: of too many, or of other counts than this plan's.
+        """
+        own = self.tally(Batch(np.empty(0, dtype=np.uint64), 0)).counts
+        if (tally.counts.shape, tally.counts.dtype.kind) != (own.shape, own.dtype.kind):
+            found, wanted = (f"{each.dtype} of shape {each.shape}" for each in (tally.counts, own))
+            raise ParameterError("tally", found, f"must be {wanted}, as this plan counts", RESTORE)
+        self.check_reports(tally.reports)
 
     def analyze(self, batch: Batch) -> Any:
         """The estimate from a whole permuted batch."""
@@ -208,12 +221,16 @@ class OneRound(PlanLearner[RoundState]):
         if not 0 <= left <= self.plan.users or (state.tally is None) != (left > 0):
             problem = f"must be one of 0..{self.plan.users}, with a tally at the end and not before"
             raise ParameterError("users", state.users, problem, "restore the state from a copy")
+        if state.tally is not None:
+            self.plan.check_tally(state.tally)
         return Cohort(left, (OpenBatch(1, 0, WholeRound(self.plan), state.users),)) if left else None
 
     def tell(self, state: RoundState, users: int, closed: Mapping[int, Tally]) -> RoundState:
         time = state.users + users
         if time > self.plan.users or (time == self.plan.users) != (1 in closed):
             raise ParameterError("users", users, f"must be the {self.plan.users} of the batch", "tell it once, full")
+        if 1 in closed:
+            self.plan.check_tally(closed[1])
         return replace(state, users=time, tally=closed.get(1))
 
     def estimate(self, state: RoundState, *, simulated: bool = False) -> AnyEstimate | None:

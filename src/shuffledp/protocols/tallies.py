@@ -1,13 +1,16 @@
 """What is left of a batch's messages: whole numbers that add up, however the batch was cut into pieces."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.states import RESTORE, is_whole
+
+_NUMBERS = ("reports", "messages", "malformed")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,14 +36,17 @@ class Tally:
 
     @classmethod
     def merge(cls, tallies: "Iterable[Tally]") -> Self:
-        """One tally of all pieces."""
+        """One tally of all pieces.
+
+        Raises:
+            ParameterError: there is none, or they are of different plans, which have another shape or signs.
+        """
         parts = list(tallies)
-        if not parts or len({part.counts.shape for part in parts}) != 1:
+        if len({(part.counts.shape, part.counts.dtype.kind) for part in parts}) != 1:
             raise ParameterError("tallies", len(parts), "must be of one plan, and at least one", "tally every piece")
-        return cls(
-            np.sum([part.counts for part in parts], axis=0, dtype=parts[0].counts.dtype),
-            *(sum(getattr(part, name) for part in parts) for name in ("reports", "messages", "malformed")),
-        )
+        # Integers of one kind: nothing goes through floats, which hold whole numbers up to 2^53 only.
+        counts = np.sum([part.counts for part in parts], axis=0, dtype=parts[0].counts.dtype)
+        return cls(counts, *(sum(getattr(part, name) for part in parts) for name in _NUMBERS))
 
     def document(self) -> dict[str, Any]:
         """The tally as JSON."""
@@ -53,7 +59,35 @@ class Tally:
         }
 
     @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """The tally that a JSON document describes."""
-        counts = np.array(document["counts"], dtype=np.uint64 if document["unsigned"] else np.int64)
-        return cls(counts, document["reports"], document["messages"], document["malformed"])
+    def from_document(cls, document: Any) -> Self:
+        """The tally that a JSON document describes; whether it is one of a certain plan, the plan says.
+
+        Args:
+            document: what `document` wrote, perhaps on another machine.
+
+        Raises:
+            DataError: a field is missing or is no whole number, or one that no count can be.
+        """
+        if not isinstance(document, Mapping):
+            raise DataError("tally", type(document).__name__, "must be an object", RESTORE)
+        for name in _NUMBERS:
+            number: Any = document.get(name)
+            if not is_whole(number) or not 0 <= number < 1 << 63:
+                raise DataError(f"tally.{name}", number, "must be a whole number >= 0", RESTORE)
+        unsigned = document.get("unsigned")
+        if not isinstance(unsigned, bool):
+            raise DataError("tally.unsigned", unsigned, "must be true or false", RESTORE)
+        counts = _counts(document.get("counts"), np.uint64 if unsigned else np.int64)
+        return cls(counts, *(int(document[name]) for name in _NUMBERS))
+
+
+def _counts(given: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """Lists of whole numbers as an array of this kind, exactly."""
+    limits = np.iinfo(kind)
+    counts = np.array(given if isinstance(given, list) else [], dtype=object)
+    # Lists of different lengths stay lists in the array.
+    bad = next((each for each in counts.flat if type(each) is not int or not limits.min <= each <= limits.max), None)
+    if not counts.size or bad is not None:
+        problem = f"must be lists of whole numbers in {limits.min}..{limits.max}"
+        raise DataError("tally.counts", type(given).__name__ if bad is None else bad, problem, RESTORE)
+    return counts.astype(kind)

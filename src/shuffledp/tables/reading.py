@@ -43,15 +43,19 @@ class Reading:
             object.__setattr__(self, "delimiter", parse_delimiter(self.delimiter))
 
     @property
-    def options(self) -> str:
-        """The options of the command line that read a table in this way; empty where all is left to the file."""
-        tab = {"\t": r"\t"}
+    def said(self) -> dict[str, str]:
+        """What is not left to the file, by the names of its options, as it is typed."""
         typed = {
-            "delimiter": self.delimiter and tab.get(self.delimiter, self.delimiter),
+            "delimiter": r"\t" if self.delimiter == "\t" else self.delimiter,
             "sql": self.sql,
             "missing": self.missing.rule and self.missing.typed,
         }
-        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in typed.items() if value is not None)
+        return {name: value for name, value in typed.items() if value is not None}
+
+    @property
+    def options(self) -> str:
+        """The options of the command line that read a table in this way; empty where all is left to the file."""
+        return " ".join(f"--{name} {shlex.quote(value)}" for name, value in self.said.items())
 
     def open(self, path: Path) -> OpenTable:
         """Open a table; - is standard input, which holds CSV.

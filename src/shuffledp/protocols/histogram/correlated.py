@@ -136,10 +136,10 @@ class HistogramCorrelated(HistogramPlan):
         return replace(best)  # asks the accountant
 
     @classmethod
-    def least_error(cls, request: Request, *, categories: AnyCategories, **domain: Any) -> float:
+    def least_error(cls, request: Request, **domain: Any) -> float:
         # Whatever goes to the flood, the noise has the rest of epsilon; more users than are counted on add more.
         ratio = pure_ratio((1 - min(_FLOOD_PARTS)) * request.privacy.epsilon / 2)
-        bins = as_categories(categories).size
+        bins = as_categories(domain["categories"]).size
         return largest_deviation(DiscreteLaplace(ratio), bins, independent=True)
 
     @property

@@ -1,0 +1,78 @@
+"""Every shell command of the README and of the tutorial runs as it stands there."""
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from shuffledp import cli
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial"
+
+
+def in_readme() -> list[str]:
+    """Commands are indented by four blanks."""
+    return re.findall(r"^    (shuffledp .*?)(?:\s+#.*)?$", (ROOT / "README.md").read_text("utf-8"), re.M)
+
+
+def in_tutorial() -> list[str]:
+    return re.findall(r"^\$ (.+)$", (TUTORIAL / "first-count.md").read_text("utf-8"), re.M)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
+    """Runs a command as it is typed, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(command: str) -> str:
+        program, *words = shlex.split(command)
+        assert program == "shuffledp"
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        return out
+
+    return call
+
+
+def test_the_readme_shows_two_commands_that_run(tmp_path: Path, run: Callable[[str], str]) -> None:
+    commands = in_readme()
+    assert len(commands) == 2
+    (tmp_path / "docs" / "tutorial").mkdir(parents=True)
+    shutil.copy(TUTORIAL / "people.csv", tmp_path / "docs" / "tutorial")
+    said = run(commands[0])
+    assert "München" in said and (tmp_path / "cities.png").stat().st_size > 10_000
+    # The other is run, with its servers, by tests/e2e/test_live.py.
+    assert commands[1].startswith("shuffledp demo --folder ")
+
+
+def test_the_tutorials_commands_run_one_after_another(tmp_path: Path, run: Callable[[str], str]) -> None:
+    shutil.copy(TUTORIAL / "people.csv", tmp_path)
+    said = {command: run(command) for command in in_tutorial()}
+    assert len(said) == 5
+    assert all(text.strip() for text in said.values())
+    assert (tmp_path / "cities.svg").exists() and (tmp_path / "ages.pdf").exists()
+
+
+def test_the_sample_file_is_what_its_script_makes() -> None:
+    spec = spec_from_file_location("make_people", TUTORIAL / "make_people.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.people() == (TUTORIAL / "people.csv").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/compare.md", "docs/tutorial/first-count.md"])
+def test_links_lead_somewhere_and_nobody_is_promised_that_nobody_is_trusted(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (ROOT / page).parent.joinpath(link).exists(), link
+    assert not re.search(r"nobody (is )?trusted|trusted with nothing|nobody sees any", text)
+    if page == "README.md":
+        assert "do not collude" in text and "honest_fraction" in text
