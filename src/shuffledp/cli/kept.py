@@ -154,5 +154,5 @@ def check_new(option: str, path: Path, reads: Iterable[Path | str | None] = ()) 
         # People's own data stays as it is.
         if read is not None and is_same_file(path, Path(read)):
             raise ParameterError(
-                option, str(path), "must be another file than those that are read, the data's own", "name another"
+                option, str(path), "must be another file than the data's own file or one that is read", "name another"
             )
