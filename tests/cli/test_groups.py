@@ -118,3 +118,12 @@ def test_what_is_missing_is_asked_for(asked: Any, trial: Path, words: list[str],
 def test_two_groups_are_compared(asked: Any, trial: Path, between: str) -> None:
     words = ("difference", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys", "--between", between)
     assert asked(*words, code=2)["error"]["parameter"] == "between"
+
+
+def test_a_row_without_a_group_is_told_the_way_out(asked: Any, tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text("variant,clicked\n" + "A,1\n,0\nB,1\n" * 100)
+    words = ("simulate", path, "--column", "clicked", *BY, *TARGET, "--method", "decoys")
+    refused = asked(*words, code=2)["error"]
+    assert refused["parameter"] == "by" and "--other-group" in refused["message"]
+    assert asked(*words, "--other-group", "rest")["by_group"][2]["group"] == "rest"

@@ -119,6 +119,21 @@ def test_one_step_is_group_privacy_read_backwards(epsilon: float, steps: int) ->
     assert 1e-6 * (1 - 1e-9) < again <= 1e-6
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
+def test_steps_are_a_geometric_sum(epsilon: float, steps: int) -> None:
+    assert steps_factor(epsilon, steps) == pytest.approx(sum(math.exp(k * epsilon / steps) for k in range(steps)))
+
+
+def test_every_term_is_counted_for_all_rows() -> None:
+    """A method with a cut-off and tables beside its noise: each term is charged as often as the noise's."""
+    plan = RepeatedHistogramFamily.plan(users=200, privacy=Privacy(4, 1e-4), **HISTOGRAM, method="correlated")
+    once, every = plan.sum_plan.delta_terms(4 / 3, 600), plan.delta_terms(4.0, 200)
+    assert [term.name for term in once] == [term.name for term in every] and len(once) > 1
+    for row, person in zip(once, every, strict=True):
+        assert person.value == pytest.approx(steps_factor(4.0, 3) * row.value)
+
+
 @pytest.mark.parametrize(
     ("family", "domain", "method"),
     [

@@ -19,8 +19,10 @@ MOST_GROUPS = 10_000
 
 def as_groups(given: Any) -> Names:
     """The groups meant: a list of names, or a domain of names."""
-    groups = as_categories(list(given)) if isinstance(given, list | tuple) else given
-    groups = as_categories(groups)
+    try:
+        groups = as_categories(list(given) if isinstance(given, list | tuple) else given)
+    except ParameterError as wrong:
+        raise ParameterError("groups", wrong.value, wrong.problem, wrong.way_out) from None
     if not isinstance(groups, Names):
         raise ParameterError("groups", given, "must be a list of names", "write --groups a,b,c")
     if groups.size > MOST_GROUPS:
