@@ -54,4 +54,4 @@ def test_tables_say_whom_one_trusts(capsys: pytest.CaptureFixture[str]) -> None:
     target = ["--users", "300", "--epsilon", "1", "--delta", "1e-6"]
     for words in (["binary-sum"], ["histogram", "--categories", "3"], ["ranges", "--domain", "0:9"]):
         out = re.sub(r"\s+", " ", said(capsys, "simulate", "--synthetic", "--protocol", *words, *target)[1])
-        assert "two, not to collude" in out and "The two are the shuffler and the analyzer" in out
+        assert "two, kept apart" in out and "The two are the shuffler and the analyzer" in out

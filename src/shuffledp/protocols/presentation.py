@@ -15,11 +15,11 @@ from shuffledp.protocols.domains.domain import Categories
 Emphasis = Literal["", "dim", "bold"]
 _BAR = 16
 
-CURATOR = "one, who sees all"
-APART = "two, not to collude"
-ALONE = "one's own device"
+CURATOR = "one, with all"
+APART = "two, kept apart"
+ALONE = "one's device"
 """Whom one trusts in the three models, in the words of every table."""
-TRUST = "The two are the shuffler and the analyzer; and enough of the users must follow the protocol."
+TRUST = "The two are the shuffler and the analyzer, which must not collude; and enough users must follow the protocol."
 """What stands below a table that says so."""
 
 
