@@ -164,7 +164,7 @@ def test_errors_of_combined_bins_cover_decoys() -> None:
     """Decoys in one bin are missing in the others: the error of a rate counts that."""
     plan: Any = GroupedRateFamily.plan(users=200, privacy=Privacy(2, 1e-3), groups=["A", "B"], method="decoys")
     people, bits = np.tile([0, 1, 2, 3], 50), RandomBits.seeded(9)
-    runs = [plan.sample_estimate(people, bits=bits) for _ in range(3000)]
+    runs = [plan.sample_estimate(people, bits=bits) for _ in range(1500)]
     spread = np.std([each.ends[0][1] - each.ends[0][0] for each in runs])
     claimed = runs[0].ends_error * math.sqrt(2)
     alone = plan.sum_plan.standard_error * math.sqrt(2)
