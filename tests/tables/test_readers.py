@@ -89,6 +89,10 @@ FILES = [
     "x\ty\n1\t2\n",
     "x|y\n1|2\n",
     "x,y\n1,2\n" + "1,2\n" * 3_000 + "1,2,3\n",
+    'x,y\n1,"a\n2,b\n3,c\n',
+    'x,y\n"1,a\n2,b\n',
+    'x,y\n1,5" disk\n2,b\n',
+    'x,y\n1,"a"\n2,"b',
     b"x,y\n1,\xff\n",
     b"x,y\n\xff,1\n",
     b"\xe9,x\n1,2\n",
@@ -141,6 +145,14 @@ def test_every_cell_means_the_same(tmp_path: Path, ask: str) -> None:
 def test_every_file_reads_the_same(tmp_path: Path, content: str | bytes, ask: str) -> None:
     one, another = (told(reader, content, tmp_path, ask) for reader in READERS.values())
     assert one == another
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_a_quote_that_is_never_closed_swallows_nobody_in_silence(tmp_path: Path, reader: Any) -> None:
+    refused = told(reader, 'x,y\n1,"a\n' + "2,b\n" * 50, tmp_path, "numbers")
+    assert refused[0] is DataError and "look for a quote that is not closed" in refused[1]
+    # A quote inside a cell is a letter like any other.
+    assert told(reader, 'x,y\n1,5" disk\n2,b\n', tmp_path, "numbers")[2] == ["1", "2"]
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)

@@ -71,6 +71,7 @@ def count(
                 "bound": estimates.bound,
                 "confidence": estimates.confidence,
                 "batches": batches,
+                "uncounted": estimates.uncounted,
                 "truth": truth and truth.at_the_end,
                 "largest_error": truth and truth.largest_error,
                 "rows": int(times.size) if out is not None else 0,
@@ -96,6 +97,7 @@ def count(
         ("asked", question(plan)),
         *plan.facts(),
         (f"{total} at the end", at_the_end),
+        ("not counted", _not_counted(estimates)),
         *_by_name(plan, last),
         ("at every time", f"off by at most {estimates.bound:g}{unit}, all {estimates.users:,} times at once"),
         (f"true {total}", truth and _truth_in_words(truth, unit)),
@@ -111,6 +113,13 @@ def count(
             ("your own data", f"count YOUR.csv {own_columns(plan)} {same} --out estimates.csv"),
         ]
     )
+
+
+def _not_counted(estimates: Any) -> str | None:
+    """Who is in no batch that filled, where the plan does not say so itself: fewer may have come than it is for."""
+    if estimates.uncounted == estimates.plan.uncounted:
+        return None
+    return f"{estimates.uncounted:,} users since the last full batch, who count by the rate before them"
 
 
 def _by_name(plan: Any, last: Any) -> list[tuple[str, str]]:
@@ -146,7 +155,7 @@ def _draw(
     from shuffledp.simulation.running_truth import estimates_at
 
     domain = plan.domain
-    ends = plan.schedule.ends_by_level[-1] * plan.slot_users
+    ends = plan.schedule.users_by(plan.schedule.ends_by_level[-1])
     title = f"{plan.title}: {plan.shufflers_used} shufflers, epsilon {plan.privacy.epsilon:g}"
     if domain.coordinates > MOST_LINES:
         title += f" (the {MOST_LINES} largest of {domain.coordinates:,})"

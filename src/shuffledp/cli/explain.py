@@ -26,6 +26,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
                 "delta_proved": guarantee.delta,
                 "collusions": [asdict(each) for each in collusions],
                 "lying_client": plan.lying_client,
+                "unchecked_claims": list(plan.unchecked_claims),
                 "fingerprint": plan.fingerprint,
             }
         )
@@ -46,6 +47,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
         ("pair", guarantee.pair.describe()),
         ("why it dominates", guarantee.dominates_because),
         ("proof", guarantee.theory_page),
+        *(("claimed by its maker", claim) for claim in plan.unchecked_claims),
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
     show(facts(title, rows), terms, who, f"One lying client {plan.lying_client}.")

@@ -35,6 +35,8 @@ class DescribedPlan(Common, ABC):
     """The name of the noise in the plan's document."""
     also_saved: ClassVar[tuple[str, ...]] = ()
     """Derived numbers that the document's noise names, too, and fields that come among or after them."""
+    later_numbers: ClassVar[tuple[str, ...]] = ()
+    """Derived numbers of the document that documents of earlier versions may lack."""
     is_labelled: ClassVar[bool] = False
     """Whether messages carry labels beside their payloads."""
     is_unbiased: ClassVar[bool] = True
@@ -47,6 +49,8 @@ class DescribedPlan(Common, ABC):
     """Whether a limit of messages changes what is planned: fewer of them for a larger error."""
     can_be_voided: ClassVar[bool] = False
     """Whether one client that lies, or one lost message, makes a batch say nothing."""
+    uncounted: ClassVar[int] = 0
+    """How many users are in no batch that fills when everybody has reported."""
     lists_methods: ClassVar[bool] = False
     """Whether a plan is shown beside all other methods of its family."""
     file_command: ClassVar[str] = "simulate"
@@ -155,12 +159,26 @@ class DescribedPlan(Common, ABC):
         """Why the live service refuses a plan that can be spoiled, as a clause after its method's name."""
         return f"must not let one client spoil it for everybody ({' '.join(self.warnings).rstrip('.')})"
 
+    @property
+    def unchecked_claims(self) -> tuple[str, ...]:
+        """What whoever made the plan says of it and its file cannot show, a sentence each."""
+        return ()
+
     # --- words -------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def question(self) -> str:
         """What is asked, in words."""
+
+    @property
+    def in_the_end(self) -> str:
+        """Who is counted when everybody has reported, in words."""
+        if self.uncounted == 0:
+            return f"all {self.users:,} are counted"
+        return (
+            f"the last {self.uncounted:,} of {self.users:,} are in no batch that fills, and count by the others' rate"
+        )
 
     @property
     def title(self) -> str:
@@ -178,7 +196,7 @@ class DescribedPlan(Common, ABC):
         most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
         size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
         if mean == most:
-            return f"{most:,} messages {size}"
+            return f"1 message of {bits} {'bit' if bits == 1 else 'bits'}" if most == 1 else f"{most:,} messages {size}"
         return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
 
     @property

@@ -16,7 +16,7 @@ from shuffledp.tables.missing import Missing
 from shuffledp.tables.table import OpenTable
 
 STANDARD_INPUT = Path("-")
-_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
+_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npy")
 _DATABASE = ".duckdb"
 
 
