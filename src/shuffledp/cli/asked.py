@@ -117,9 +117,10 @@ class Asked:
     @cached_property
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
-        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in, with_missing
+        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
         from shuffledp.cli.people import asked_groups
         from shuffledp.protocols.domains.categories import as_categories
+        from shuffledp.protocols.domains.public_values import with_missing
 
         known = names_of_options(self.family)
         for name, value in self.typed.items():
@@ -134,7 +135,9 @@ class Asked:
             asked = asked_categories(*(found.pop(name, None) for name in _TYPED_AS["categories"]))
             categories = asked if self.categories is None else self.categories
             if categories is not None:
-                found["categories"] = categories if self.reading is None else with_missing(categories, self.reading)
+                found["categories"] = categories
+                if self.reading is not None and self.reading.missing.rule == "other":
+                    found["categories"] = with_missing(as_categories(categories), self.reading.missing)
             elif any(each.name == "categories" and each.way_out for each in self.family.domain):
                 way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
                 raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
@@ -181,9 +184,10 @@ class Asked:
             clip: whether values outside the domain are brought into it.
             bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
-        from shuffledp.cli.domains import check_public, check_public_number, read_values, refuse_data, with_missing
+        from shuffledp.cli.domains import read_values, refuse_data
         from shuffledp.cli.people import Rows, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
+        from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
 
         known: dict[str, Any] = {}
         reads: str
@@ -191,7 +195,7 @@ class Asked:
             domain = self.loaded.domain.row
             named, in_rows, reads = domain.named, domain.is_row, domain.reads
             if named is not None and self.reading is not None:
-                with_missing(named, self.reading, grows=False)
+                with_missing(named, self.reading.missing, grows=False)
         else:
             check_groups(self.whose.get("by"), known="groups" in self.typed)
             refuse_data(self.typed.get("domain"), file)
