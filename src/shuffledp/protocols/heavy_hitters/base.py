@@ -45,6 +45,7 @@ class StringSearch(InteractivePlan):
     """
 
     protocol: ClassVar[str] = "heavy-hitters"
+    file_command: ClassVar[str] = "heavy-hitters"
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
     law: ClassVar[str] = "histograms"
     is_unbiased: ClassVar[bool] = False
@@ -247,6 +248,10 @@ class StringSearch(InteractivePlan):
             view: not used: all strings that were found are shown.
         """
         return present_found(estimate, truth)
+
+    @property
+    def options(self) -> str:
+        return f"{self.domain.options} --top {self.top}"
 
     @property
     def domain(self) -> UnlistedStrings:
