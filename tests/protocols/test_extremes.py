@@ -96,6 +96,8 @@ def test_the_curve_of_others_who_all_have_a_zero_is_rounded_down(honest: int, li
     assert 0 < pair.delta_below(epsilon) <= pair.delta_for(0, epsilon) <= pair.delta(epsilon)
     assert pair.delta_below(epsilon) >= pair.delta_for(0, epsilon) * (1 - 1e-6)
     assert pair.meets(epsilon, pair.delta(epsilon)) and not pair.meets(epsilon, 0.9 * pair.delta(epsilon))
+    # One input is not enough: what the search over all of them may have missed is added.
+    assert not pair.meets(epsilon, pair.delta_for(0, epsilon) * (1 + 1e-4))
 
 
 @pytest.mark.parametrize("thrown", [(10_000, 0.427, 0.01, 430, 0.01, 5e-5), (20_000, 0.3, 0.02, 60_000, 0.002, 1e-3)])
