@@ -63,6 +63,7 @@ class HeavyHitters(InteractivePlan):
     """
 
     protocol: ClassVar[str] = "heavy-hitters"
+    file_command: ClassVar[str] = "heavy-hitters"
     method: ClassVar[str] = "prefixes"
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
     law: ClassVar[str] = "histograms"
@@ -317,6 +318,10 @@ class HeavyHitters(InteractivePlan):
             view: not used: all strings that were found are shown.
         """
         return present_found(estimate, truth)
+
+    @property
+    def options(self) -> str:
+        return f"{self.domain.options} --top {self.top}"
 
     @property
     def domain(self) -> UnlistedStrings:
