@@ -32,6 +32,7 @@ def draw_bars(
     truth: ArrayLike | None = None,
     in_order: bool = False,
     column: str | None = None,
+    measures: str = "users",
 ) -> None:
     """Draw every category's estimate and how far it may be off, and the truth if it is given.
 
@@ -49,10 +50,11 @@ def draw_bars(
         truth: the true counts, where they may be shown.
         in_order: whether the categories have an order of their own.
         column: what the categories are values of, written beside them.
+        measures: what the estimates are: users, or a rate, a sum or a mean of a group.
     """
     check_drawing(path)
     with lettering(path, [*names, title, column or ""]) as letters:
-        _draw(path, names, estimates, bound, confidence, title, truth, in_order, column, letters)
+        _draw(path, names, estimates, bound, confidence, title, truth, in_order, column, measures, letters)
 
 
 def _draw(
@@ -65,6 +67,7 @@ def _draw(
     truth: ArrayLike | None,
     in_order: bool,
     column: str | None,
+    measures: str,
     letters: Letters,
 ) -> None:
     from matplotlib.patches import Patch
@@ -73,7 +76,7 @@ def _draw(
     true = None if truth is None else np.asarray(truth, dtype=np.float64)
     label = f"± {bound:,.4g}, {confidence:.0%} for all at once"
     if in_order and value.size > MOST_BARS:
-        _draw_profile(path, names, value, bound, label, title, true, column, letters)
+        _draw_profile(path, names, value, bound, label, title, true, column, measures, letters)
         return
     order = np.arange(value.size) if in_order else np.argsort(-value, kind="stable")
     if value.size > MOST_BARS:
@@ -92,14 +95,14 @@ def _draw(
         axes.plot(true[order], places, linestyle="none", marker="D", markersize=3.5, color="black", label="truth")
     small = 9 if order.size <= 25 else 8
     axes.set_yticks(places, labels, fontsize=small)
-    axes.set(ylim=(max(order.size, _FEWEST_ROWS) - 0.4, -0.6), xlabel="users", title=letters.written(title))
+    axes.set(ylim=(max(order.size, _FEWEST_ROWS) - 0.4, -0.6), xlabel=measures, title=letters.written(title))
     axes.set_ylabel(letters.word(column))
     notes = [letters.note(labels)]
     if left_out:
         largest = float(np.delete(value, order).max())
         notes.append(f"{left_out:,} more categories are not drawn; the largest of them has {largest:,.4g}")
     axes.axvline(0, color="0.4", linewidth=0.8)
-    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_major_formatter("{x:,.6g}")
     # Below all, where it hides no bar.
     drawn, said = axes.get_legend_handles_labels()
     kinds = [(_COLOUR, "estimate"), (_FAINT, "estimate that may be nothing but noise")]
@@ -127,6 +130,7 @@ def _draw_profile(
     title: str,
     true: Floats | None,
     column: str | None,
+    measures: str,
     letters: Letters,
 ) -> None:
     figure = new_figure(path, width=9)
@@ -153,11 +157,11 @@ def _draw_profile(
     first, *_, right = axes.get_xticklabels()
     first.set_ha("left")
     right.set_ha("right")
-    axes.set(xlim=(-0.5, last + 0.5), ylabel="users", title=letters.written(title))
+    axes.set(xlim=(-0.5, last + 0.5), ylabel=measures, title=letters.written(title))
     axes.set_xlabel(letters.word(column))
     add_notes(figure, [letters.note(labels), *notes])
     axes.axhline(0, color="0.4", linewidth=0.8)
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.6g}")
     tidy(axes, grid=False)
     save_figure(figure, path)
 
