@@ -138,6 +138,7 @@ def present_groups(estimate: GroupsEstimate, what: str, title: str, truth: Any =
             "truth": truth,
             "in_order": True,
             "measures": what,
+            "intervals": (estimate.lower, estimate.upper),
         },
     )
     return Presentation(tuple(facts), (listing,), chart, columns, figures)
