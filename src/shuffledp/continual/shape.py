@@ -26,6 +26,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.request import once
 from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.randomness import RandomBits
@@ -114,7 +115,7 @@ class CountShape(Plan):
 
     # --- the schedule ------------------------------------------------------------------------
 
-    @property
+    @once
     def slot_users(self) -> int:
         """The users of the smallest batch."""
         return slot_users_for(self.users, self.budget, self.shufflers_used)

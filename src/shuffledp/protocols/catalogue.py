@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import DataError, ParameterError, ShuffleDPError
 from shuffledp.files import read_json
 from shuffledp.protocols.family import Family, check_name
 from shuffledp.protocols.plan import SCHEMA, Plan
@@ -59,7 +59,7 @@ _DECIDES = (
     "noise",
     "fingerprint",
 )
-_TOLERANCE = 1e-9
+_TOLERANCE, _HUGE = 1e-9, 1e300
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 
 
@@ -208,6 +208,17 @@ def plan_from_document(document: Any) -> Plan:
     Raises:
         DataError: it is no plan's document, or one of another version, or a number in it was changed.
     """
+    try:
+        return _read_plan(document)
+    except ShuffleDPError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:
+        # Whatever stands in a file that somebody edited: numbers that no float holds, lists where numbers belong.
+        said = f"one with which it cannot be computed ({type(problem).__name__})"
+        raise DataError("plan", said, "must be what Plan.document wrote", _AGAIN) from None
+
+
+def _read_plan(document: Any) -> Plan:
     if not isinstance(document, dict):
         raise DataError("plan", type(document).__name__, "must be a JSON object", _AGAIN)
     if document.get("schema") != SCHEMA:
@@ -219,20 +230,21 @@ def plan_from_document(document: Any) -> Plan:
     decides = {*_DECIDES, *plan.domain_document}
     for key, expected in plan.document().items():
         found = document.get(key)
-        if found != expected if key in decides else not _alike(found, expected):
+        if found != expected and (key in decides or not _alike(found, expected)):
             raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
 
 
 def _alike(found: Any, expected: Any) -> bool:
     """Whether two derived values are the same, numbers up to one part in a billion."""
-    if isinstance(expected, Mapping):
-        return isinstance(found, Mapping) and all(_alike(found.get(key), each) for key, each in expected.items())
+    if isinstance(expected, dict):
+        return isinstance(found, dict) and all(_alike(found.get(key), each) for key, each in expected.items())
     if isinstance(expected, list | tuple):
         same = isinstance(found, list | tuple) and len(found) == len(expected)
         return same and all(map(_alike, found, expected))
     if isinstance(expected, float) and isinstance(found, int | float) and not isinstance(found, bool):
-        return math.isclose(found, expected, rel_tol=_TOLERANCE)
+        # Whole numbers that no float can hold are not near one.
+        return abs(found) < _HUGE and math.isclose(found, expected, rel_tol=_TOLERANCE)
     return bool(found == expected)
 
 

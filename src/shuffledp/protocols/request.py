@@ -1,6 +1,6 @@
 """What is asked of a plan, whatever it counts: how many users, how private, and within which limits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -28,10 +28,21 @@ def check_constants(constants: Any) -> None:
 
 
 class Remembering:
-    """Room for a fingerprint that is computed once; it is no field, so that a changed copy begins without one."""
+    """Room for what is computed once for each plan; it is no field, so that a changed copy begins without it."""
 
-    __slots__ = ("_fingerprint",)
-    _fingerprint: str
+    __slots__ = ("_batch", "_distance_per_batch", "_fingerprint", "_slot_users")
+
+
+def once(compute: Callable[[Any], Any]) -> Any:
+    """A property that is computed once for each plan: plans are frozen. `Remembering` has a slot of its name."""
+    slot = f"_{compute.__name__}"
+
+    def remembered(plan: Any) -> Any:
+        if not hasattr(plan, slot):
+            object.__setattr__(plan, slot, compute(plan))
+        return getattr(plan, slot)
+
+    return property(remembered, doc=compute.__doc__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

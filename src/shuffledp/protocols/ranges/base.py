@@ -87,7 +87,7 @@ class RangesPlan(CountedPlan):
     )
 
     axes: tuple[Axis, ...] = domain(read=as_axes, write=lambda axes: [axis.document() for axis in axes])
-    branching: tuple[int, ...] = domain(read=tuple)
+    branching: tuple[int, ...] = domain("[2, inf)", read=tuple)
     coins: tuple[int, ...] = noise(f"[1, {LARGEST_COINS}]")
     probabilities: tuple[float, ...] = noise("(0, 1]")
 
