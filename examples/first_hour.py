@@ -77,7 +77,7 @@ def main() -> None:
     shell("plan binary-sum --users 4000 --epsilon 1 --delta 1e-6 -o plan.json")
 
     job("2. How many clicked? People without a value report 0, as they have not.")
-    shell(f"simulate people.csv --column clicked --missing default=0 {TARGET}")
+    shell(f"sum people.csv --column clicked --missing default=0 {TARGET}")
 
     job("3. The same in Python, in one line.")
     clicked = [None if each is None else int(each) for each in frame["clicked"]]
@@ -110,7 +110,7 @@ def main() -> None:
     print(f"a city of {cities.plan.surely_found:,.0f} people or more is found in 95% of runs")
 
     job("9. People come several times: how many visits ended in buying, if three visits of everybody count?")
-    shell(f"simulate visits.csv --column bought --user person --at-most 3 {TARGET}")
+    shell(f"sum visits.csv --column bought --user person --at-most 3 {TARGET}")
 
     job("10. Did variant B get more clicks than A? Which variant somebody saw stays private, too.")
     shell(f"difference people.csv --column clicked --missing default=0 --by variant --groups A,B {TARGET}")
