@@ -47,10 +47,12 @@ check: setup  ## ruff, mypy --strict, import-linter, doctests
 	$(BIN)/pytest --numprocesses auto --dist worksteal src README.md docs
 
 bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
+	$(BIN)/python benchmarks/first_hour.py
 	$(BIN)/python benchmarks/foundation.py
 	$(BIN)/python benchmarks/binary_sums.py
 	$(BIN)/python benchmarks/sums.py
 	$(BIN)/python benchmarks/histograms.py
+	$(BIN)/python benchmarks/people.py
 	$(BIN)/python benchmarks/distribution_tests.py
 	$(BIN)/python benchmarks/ranges.py
 	$(BIN)/python benchmarks/running_counts.py

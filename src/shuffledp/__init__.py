@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shuffledp.answers import count as count
+    from shuffledp.answers import difference as difference
     from shuffledp.answers import heavy_hitters as heavy_hitters
     from shuffledp.answers import histogram as histogram
     from shuffledp.answers import mean as mean
@@ -58,7 +59,7 @@ _HOMES = {
     "BoundedSum": "shuffledp.protocols.bounded_sum",
     "Counter": "shuffledp.continual.counter",
     "Estimate": "shuffledp.estimates",
-    "HeavyHitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
+    "HeavyHitters": "shuffledp.protocols.heavy_hitters",
     "Histogram": "shuffledp.protocols.histogram",
     "Mean": "shuffledp.protocols.statistics:MeanFamily",
     "Moments": "shuffledp.protocols.statistics:MomentsFamily",
@@ -75,6 +76,7 @@ _HOMES = {
     "VectorEstimate": "shuffledp.estimates",
     "VectorSum": "shuffledp.protocols.vector_sum",
     "count": "shuffledp.answers",
+    "difference": "shuffledp.answers",
     "heavy_hitters": "shuffledp.answers",
     "histogram": "shuffledp.answers",
     "load_plan": "shuffledp.protocols.catalogue",

@@ -116,7 +116,7 @@ def test_simulate_reads_every_kind_of_file(run, data, tmp_path, kind: str, fast:
     plan = str(tmp_path / "plan.json")
     assert run(*PLAN, "-o", plan)[0] == 0
     column = [] if kind == "npy" else ["--column", "x"]
-    code, out, err = run("simulate", "--plan", plan, data[kind], *column, *fast, "--json")
+    code, out, err = run("simulate", "--plan", plan, data[kind], *column, *fast, "--with-truth", "--json")
     document = json.loads(out)
     assert code == 0 and err == "" and document["truth"] == 250 and not document["simulated"]
     assert abs(document["estimate"] - 250) < 40
@@ -218,7 +218,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run, words: list[str], parame
         ("z\n1\n0\n", "column"),
         ("x\n1\n2\n0\n", "2 in row 2"),
         ("x\n1\n\n0\n", "--missing"),
-        ("x\n0.5\n1\n0\n", "dtype"),
+        ("x\n0.5\n1\n0\n", "0.5 in row 1"),
         ("x\nyes\nno\nno\n", "yes"),
         ("x\n1\n0\n", "rows must be the plan's 3 users, got 2"),
     ],

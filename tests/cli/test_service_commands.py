@@ -103,6 +103,7 @@ def test_keys(run, asked, tmp_path: Path) -> None:
 
 
 TASK_KEYS = {
+    "uncounted", "cost", "cost_warnings",
     "schema", "task_id", "protocol", "method", "question", "users", "epsilon", "delta", "honest_fraction",
     "fingerprint", "public_key", "routing", "longest_report_bytes", "who_sees_what", "collusions", "lying_client",
     "warnings",
@@ -114,7 +115,11 @@ def test_a_task_of_any_plan(run, asked, plans, keys: Path, tmp_path: Path, kind:
     file = tmp_path / "task.json"
     made = asked("task", "create", "--plan", plans[kind], "--keys", keys, "-o", file)
     shown = asked("task", "show", file)
+    measured = made.pop("measured")
     assert shown.keys() == TASK_KEYS and made == shown | {"out": str(file), "ledger": None}
+    cost = shown["cost"]
+    assert cost["report_bytes_max"] == shown["longest_report_bytes"] and shown["cost_warnings"] == []
+    assert measured["device_seconds"] == pytest.approx(measured["seal_seconds"] * cost["messages"])
     assert shown["task_id"] == Task.load(file).id and shown["warnings"] == []
     assert shown["collusions"][0]["parties"] == "analyzer alone"
     code, out, _ = run("task", "show", file)
@@ -123,6 +128,29 @@ def test_a_task_of_any_plan(run, asked, plans, keys: Path, tmp_path: Path, kind:
         assert said in out, said
     error = asked("task", "create", "--plan", plans[kind], "--keys", keys, "-o", file, code=2)["error"]
     assert error["parameter"] == "out" and Task.load(file).id == shown["task_id"]
+
+
+def test_the_cost_is_said_before_anything_is_written(run, plans, keys: Path, tmp_path: Path) -> None:
+    """Also where nothing is written, as the budget is spent: the cost stands above the refusal."""
+    create = ["task", "create", "--plan", plans["counter"], "--keys", keys, "-o", tmp_path / "task.json"]
+    opened = ["ledger", "open", tmp_path / "ledger.json", "--population", "people"]
+    assert run(*opened, "--epsilon", "0.001", "--delta", "1e-9")[0] == 0
+    code, out, err = run(*create, "--ledger", tmp_path / "ledger.json")
+    assert code == 2 and "budget must have" in err and not (tmp_path / "task.json").exists()
+    for said in ("What it will cost", "a report", "all reports", "devices' CPU", "a shuffler stores"):
+        assert said in out, said
+    code, out, _ = run(*create)
+    assert code == 0 and out.index("What it will cost") < out.index("A task")
+
+
+def test_a_large_report_is_warned_of(run, asked, keys: Path, tmp_path: Path) -> None:
+    words = ["--protocol", "histogram", "--users", 1000, "--categories", 50, "--epsilon", 1, "--delta", 1e-6]
+    words += ["--method", "correlated"]
+    create = ["task", "create", *words, "--keys", keys, "-o"]
+    [warning] = asked(*create, tmp_path / "a.json")["cost_warnings"]
+    assert "16,000" in warning
+    code, out, _ = run(*create, tmp_path / "b.json")
+    assert code == 0 and "Warning: A report has up to" in out and "16,000" in out
 
 
 def test_two_tasks_of_one_plan_are_different(asked, plans, keys: Path, tmp_path: Path) -> None:

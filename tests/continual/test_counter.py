@@ -42,12 +42,12 @@ def test_messages_and_law_agree(family: str, honest_fraction: float) -> None:
 def test_errors_have_the_deviation_that_is_claimed(family: str) -> None:
     counter = small(family)
     plan = counter.plan
-    end = (plan.schedule.slots - 1) * plan.slot_users
-    time = min(end, plan.users // plan.slot_users * plan.slot_users)
+    slot, _ = plan.schedule.place_of(plan.users)
+    time = int(plan.schedule.users_by(slot))
     errors = [
         counter.run(np.ones(400, dtype=bool), bits=b).at(time).value - time for b in RandomBits.seeded(3).spawn(4000)
     ]
-    expected = float(plan.standard_errors()[time // plan.slot_users])
+    expected = float(plan.standard_errors()[slot])
     assert_mean(errors, 0.0, expected)
     assert_deviation(errors, expected)
 

@@ -119,7 +119,8 @@ def test_fewer_honest_users_leave_less(case: str) -> None:
 def test_messages_and_law_agree(case: str) -> None:
     counter = Counter(plan_of(case))
     values = data_for(counter.plan.domain)
-    time = 400 // counter.plan.slot_users * counter.plan.slot_users
+    schedule = counter.plan.schedule
+    time = int(schedule.users_by(schedule.place_of(400)[0]))
     seen = {
         fast: np.array([np.ravel(counter.run(values, bits=b, fast=fast).at(time).value)[0] for b in streams])
         for fast, streams in ((True, RandomBits.seeded(1).spawn(150)), (False, RandomBits.seeded(2).spawn(150)))
@@ -134,8 +135,8 @@ def test_errors_are_as_claimed(case: str) -> None:
     domain = counter.plan.domain
     values = data_for(domain)
     truth = true_sums(domain, values)
-    slot = 400 // counter.plan.slot_users
-    time = slot * counter.plan.slot_users
+    slot, _ = counter.plan.schedule.place_of(400)
+    time = int(counter.plan.schedule.users_by(slot))
     runs = [counter.run(values, bits=b) for b in RandomBits.seeded(3).spawn(1500)]
     errors = np.array([run.at(time).value for run in runs]) - truth[time - 1]
     claimed = counter.plan.standard_error_of(slot)
@@ -265,7 +266,7 @@ def test_vectors_of_one_number() -> None:
 def test_times_of_many_coordinates() -> None:
     counter = Counter(plan_of("vectors skellam"))
     estimates = counter.run(data_for(counter.plan.domain), bits=RandomBits.seeded(4))
-    assert estimates.times.tolist() == [i * counter.plan.slot_users for i in range(len(estimates.prefixes))]
+    assert estimates.times.tolist() == [counter.plan.schedule.users_by(i) for i in range(len(estimates.prefixes))]
 
 
 def test_hostile_states_plans_and_labels_are_refused_in_words() -> None:

@@ -252,7 +252,7 @@ def test_messages_and_law_agree(family: str) -> None:
     )
     values = np.arange(200) % 3 == 0
     first = int(counter.plan.second_opinions.places[0])
-    times = [first * counter.plan.slot_users, 101, 200]
+    times = [int(counter.plan.schedule.users_by(first)), 101, 200]
     seen = {
         fast: np.array(
             [[run.at(t).value for t in times] for run in (counter.run(values, bits=b, fast=fast) for b in streams)]

@@ -160,7 +160,7 @@ def full_batches(task: Task) -> Iterator[str]:
     every = {batch.batch_id for position in range(routing.users) for batch in routing.batches_of(position)}
     for batch_id in every:
         place = routing.find(batch_id)
-        if place is not None and place[2] * routing.slot_users <= routing.users:
+        if place is not None and int(routing.schedule.users_by(place[2])) <= routing.users:
             yield batch_id
 
 
@@ -193,14 +193,15 @@ def check(folder: Path, task: Task, crowds: list[Crowd]) -> None:
         (batch_id, str(ones[batch_id] - half(task, batch_id)), 0, 0, None) for batch_id in expected
     )
     releases = rows(folder / "analyzer.db", "SELECT time FROM releases", task)
-    slots = task.routing.users // task.routing.slot_users
-    assert sorted(releases) == [((slot + 1) * task.routing.slot_users,) for slot in range(slots)]
+    schedule = task.routing.schedule
+    slots, _ = schedule.place_of(task.routing.users)
+    assert sorted(releases) == [(int(schedule.users_by(slot + 1)),) for slot in range(slots)]
 
 
 def half(task: Task, batch_id: str) -> int:
     place, plan = task.routing.find(batch_id), task.plan
     assert place is not None and isinstance(plan, CounterPlan)
-    mechanism: Any = plan.mechanism((place[2] - place[1]) * plan.slot_users)
+    mechanism: Any = plan.mechanism(plan.schedule.batch_users(place[1], place[2]))
     return int(mechanism.coins) // 2
 
 

@@ -1,13 +1,17 @@
 """Worker processes that are killed, and servers that are killed under them."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 
-from shuffledp.service.analyzer.opening import Opener
+import pytest
+
+from shuffledp.service.analyzer.opening import ClosedError, Opener
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.wire import MESSAGE_BYTES
 
@@ -58,3 +62,33 @@ def is_there(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_the_key_is_handed_over_once_and_not_with_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What travels to the workers with a part is the binding and the ciphertexts."""
+    key = PrivateKey.generate()
+    sent: list[bytes] = []
+    with closing(Opener(key, processes=1)) as opener:
+        submit = opener._pool.submit
+        monkeypatch.setattr(opener._pool, "submit", lambda *work: sent.append(pickle.dumps(work)) or submit(*work))
+        assert opener.open(batch(key, 3), "t", "1.0.1").payloads.size == 3
+    assert sent and not any(key.raw in each for each in sent)
+
+
+def test_a_batch_that_is_being_opened_is_left_when_it_closes() -> None:
+    opener = Opener(PrivateKey.generate(), processes=1)
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            opener.open(bytes(77 * 200_000), "t", "1.0.1")
+        except BaseException as ended:
+            failed.append(ended)
+
+    opening = threading.Thread(target=work)
+    opening.start()
+    time.sleep(0.5)
+    begun = time.monotonic()
+    opener.close()
+    opening.join(10)
+    assert isinstance(failed[0], ClosedError) and time.monotonic() - begun < 5

@@ -303,6 +303,37 @@ COUNTERS = [
     Case("counter/unbounded/refused", "unbounded", {"first_users": 100, "shufflers": 1, "epsilon": 1, "delta": 1e-6}),
 ]
 
+# --- people with several rows, and groups ---------------------------------------------------------
+
+_ROWS, _GROUPS = {"at_most": 3}, {"groups": ["a", "b", "c"]}
+_SOME: tuple[Ask, ...] = (
+    _asked(1000, 1, 1e-6),
+    _asked(60, 4, 1e-4, honest_fraction=0.85),
+    _asked(1000, 1, 1e-6, constants="paper"),
+    _asked(1000, 1, 1e-6, max_messages=2),
+)
+
+PEOPLE = [
+    *_method("repeated-count", "bits", _ROWS, _SOME),
+    *_method("repeated-count", "shares", _ROWS, _SOME),
+    *_method("repeated-sum", "bits", {**_ROWS, **_WIDE}, _SOME),
+    *_method("repeated-sum", "shares", {**_ROWS, **_WIDE}, _SOME),
+    *_method("repeated-histogram", "decoys", {**_ROWS, **_NAMES}, _SOME),
+    *_method("repeated-histogram", "zsum", {**_ROWS, **_INTEGERS}, _SOME),
+    *_auto("repeated-count", {"at_most": 0}, _SOME[:1], "none"),
+    *_auto("repeated-histogram", _NAMES, _SOME[:1], "no limit"),
+    *_method("grouped-count", "decoys", _GROUPS, _SOME),
+    *_method("grouped-rate", "decoys", _GROUPS, _SOME),
+    *_method("grouped-sum", "shares", {**_GROUPS, **_WIDE}, _SOME),
+    *_method("grouped-mean", "shares", {**_GROUPS, **_WIDE}, _SOME),
+    *_method("grouped-histogram", "decoys", {**_GROUPS, **_NAMES}, _SOME),
+    *_auto("grouped-count", {"groups": ["a"]}, _SOME[:1], "one"),
+    *(
+        _counter(f"{noise}/users=500", _counted(500, 2, noise=noise, domain={"kind": "counts", "at_most": 3}), "run")
+        for noise in _FAMILIES
+    ),
+]
+
 # --- what is made of several ---------------------------------------------------------------------
 
 _TEST = {"users": 2000, "epsilon": 1, "delta": 1e-6, "categories": 20, "distance": 0.25}
@@ -499,6 +530,7 @@ GROUPS: dict[str, list[Case]] = {
     "histogram": HISTOGRAM,
     "ranges": RANGES,
     "distinct-elements": DISTINCT_ELEMENTS,
+    "people": PEOPLE,
     "counters": COUNTERS,
     "others": OTHERS,
     "tasks": TASKS,

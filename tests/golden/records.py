@@ -27,6 +27,7 @@ from shuffledp.continual.certified import certify
 from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.heavy_hitters import HeavyHitters
 from shuffledp.protocols.ledger_entries import entry_of
@@ -148,7 +149,24 @@ def values_for(plan: Any) -> Any:
     if plan.protocol == "ranges":
         codes = [(i * i + 3 * i + place) % axis.size for place, axis in enumerate(plan.axes)]
         return codes[0] if len(codes) == 1 else np.stack(codes, axis=1)
+    if plan.domain.most_rows is not None:
+        sizes = i % (plan.domain.most_rows + 1)
+        owners = np.repeat(i, sizes)
+        place = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return plan.domain.gathered(_plain_rows(plan, owners + place), owners, place, plan.users)
+    if plan.domain.group_list is not None:
+        return plan.domain.with_groups(i % plan.domain.group_list.size, _plain_rows(plan, i))
     return (i * i + 3 * i) % min(plan.bins, 17)
+
+
+def _plain_rows(plan: Any, i: Any) -> Any:
+    """A value a row, of the domain of a plan's rows."""
+    row = plan.domain.row
+    if row.named is not None:
+        return (i * i + 3 * i) % min(row.named.size, 17)
+    if hasattr(row, "low"):
+        return row.low + (row.high - row.low) * ((i * 37) % 101) / 100
+    return ((i * 7) % 10 < 3).astype(np.uint8)
 
 
 def vectors(users: int, dimension: int, radius: float) -> Any:
@@ -236,6 +254,8 @@ def counter_plan(ask: Record) -> CounterPlan:
     if kind == "categories":
         made = OneHot.of(domain["named"]) if "named" in domain else OneHot(domain["count"])
         return CounterPlan.plan(domain=made, **asked)
+    if kind == "counts":
+        return CounterPlan.plan(domain=RowCounts(domain["at_most"]), **asked)
     plan = CounterPlan.plan(**asked)
     return certify(plan, runs=ask["certify"], seed=SEED) if "certify" in ask else plan
 
@@ -247,6 +267,8 @@ def counter_values(plan: CounterPlan) -> Any:
         return (i * 7) % 10 < 3
     if kind == "reals":
         return ((i * 37) % 101) / 100
+    if kind == "counts":
+        return (i * i + 3 * i) % (plan.domain.at_most + 1)
     if kind == "vectors":
         return vectors(plan.users, plan.domain.dimension, plan.domain.radius)
     return (i * i + 3 * i) % plan.domain.coordinates
@@ -315,7 +337,7 @@ def _heavy_hitters(case: Case) -> Record:
     asked = _with_privacy(case.ask)
     if "alphabet" in asked:
         asked["alphabet"] = asked["alphabet"].encode()
-    search = HeavyHitters.plan(**asked)
+    search = HeavyHitters.plan(method="prefixes", **asked)
     people = ["ab", "abc", "ca", "b"]
     strings = [people[(place * place + place) % 4] if place % 5 else "ab" for place in range(search.users)]
     states: list[Record] = []

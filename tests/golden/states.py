@@ -1,7 +1,7 @@
 """Saved states: some of a run's documents, each with the one after it, and the steps that lead from one to the next."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,8 @@ def _some(users: int, i: int) -> int:
 def _counter(ask: Record) -> Machine:
     from .records import counter_plan
 
-    counter = Counter(counter_plan(ask))
+    # As in version 0.1.0, whose states these are.
+    counter = Counter(replace(counter_plan(ask), counts_everybody=False))
 
     def step(state: CounterState, i: int) -> CounterState | None:
         if state.users == counter.plan.users:

@@ -302,7 +302,7 @@ def _outcome(future: "Future[Any]") -> tuple[Any, RefusedError | None]:
 
 def _can_fill(task: Task, batch: SeatInBatch) -> bool:
     place = task.routing.find(batch.batch_id)
-    return place is not None and place[2] * task.routing.slot_users <= task.routing.users
+    return place is not None and int(task.routing.schedule.users_by(place[2])) <= task.routing.users
 
 
 def _delete(store: SqliteStore[Any], task_id: str) -> None:

@@ -206,5 +206,5 @@ def _seat(report: TrackedReport, batch_id: str) -> int:
 def _half(task: Task, batch_id: str) -> int:
     place = task.routing.find(batch_id)
     assert place is not None
-    mechanism: Any = task.plan.mechanism((place[2] - place[1]) * task.routing.slot_users)
+    mechanism: Any = task.plan.mechanism(task.routing.schedule.batch_users(place[1], place[2]))
     return int(mechanism.coins) // 2

@@ -1,4 +1,4 @@
-"""Whatever somebody writes into a plan's file: the same plan, or one sentence; never another error or a weaker promise."""
+"""Whatever is written into a plan's file: the same plan or one sentence, never another error or a weaker promise."""
 
 import copy
 import json

@@ -10,12 +10,11 @@ from shuffledp.errors import BrokenBatchError
 from shuffledp.messages import Batch
 
 TARGET, USERS = Privacy(1, 1e-6), 200
+SIZES = {"buckets": 500, "hadamard": 500}
 
 
 def _histogram(method: str) -> Any:
-    return Histogram.plan(
-        users=USERS, privacy=TARGET, categories=500 if method in ("buckets", "hadamard") else 6, method=method
-    )
+    return Histogram.plan(users=USERS, privacy=TARGET, categories=SIZES.get(method, 6), method=method)
 
 
 PLANS = {

@@ -128,6 +128,10 @@ def test_an_answer_that_is_no_number_is_published(
     assert release["estimate"]["rejected"] is True
     table = client.get(f"/v1/tasks/{task.id}/history", headers={"Accept": ARROW}).content
     assert pa.ipc.open_stream(io.BytesIO(table)).read_all().to_pylist() == [release]
+    # Where pyarrow is not installed the same comes as JSON.
+    monkeypatch.setattr("shuffledp.service.analyzer.app.is_installed", lambda package: False)
+    plain = client.get(f"/v1/tasks/{task.id}/history", headers={"Accept": ARROW})
+    assert plain.headers["content-type"] == "application/json" and plain.json()["releases"] == [release]
 
 
 @pytest.mark.parametrize("name", ["binary coins", "binary rr", "binary poisson-bits", "bounded bits", "vector bits"])

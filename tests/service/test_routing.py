@@ -14,7 +14,8 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import OneHot
-from shuffledp.schedules.combinatorial import slots
+from shuffledp.protocols.learner import OpenBatch
+from shuffledp.schedules.combinatorial import slots, whole_slots
 from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
@@ -31,11 +32,14 @@ COUNTERS: list[dict[str, Any]] = [
 
 @st.composite
 def routings(draw: st.DrawFn) -> Routing:
-    """Any small schedule with any counts of messages."""
+    """Any small schedule with any counts of messages, its last slot open or ending with the last user."""
     budget, shufflers, slot_users = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
-    every_slot = draw(st.booleans())
+    every_slot, counts_everybody = draw(st.booleans()), draw(st.booleans())
     users = draw(st.integers(1, min(60, slots(budget, shufflers) * slot_users)))
+    if counts_everybody:
+        slot_users = whole_slots(budget, shufflers, users).users
     shape = {"users": users, "budget": budget, "shufflers": shufflers, "slot_users": slot_users}
+    shape["counts_everybody"] = counts_everybody
     try:
         Routing(**shape, every_slot=every_slot, messages={0: 1})
     except DataError as refused:
@@ -53,6 +57,16 @@ BOTH = [
 ]
 
 
+def _end_of(plan: CounterPlan, batch: OpenBatch) -> int:
+    """The slot that a batch ends with: where so many users have come."""
+    users = sum(plan.schedule.batch_users(slot, slot + 1) for slot in range(batch.first_slot)) + batch.mechanism.users
+    end = 0
+    while users > 0:
+        users -= plan.schedule.batch_users(end, end + 1)
+        end += 1
+    return end
+
+
 @pytest.mark.parametrize(
     ("asked", "estimator"), BOTH, ids=lambda part: str(part.get("users", "")) if isinstance(part, dict) else part
 )
@@ -67,7 +81,7 @@ def test_routing_is_what_the_counter_asks(asked: dict[str, Any], estimator: str)
                 SeatInBatch(
                     level=batch.level,
                     batch_id=batch_id(
-                        batch.level, batch.first_slot, batch.first_slot + batch.mechanism.users // plan.slot_users
+                        batch.level, batch.first_slot, batch.first_slot + -(-batch.mechanism.users // plan.slot_users)
                     ),
                     size=batch.mechanism.users,
                     seat=batch.first_seat + user,
@@ -100,7 +114,7 @@ def test_every_positions_batches_are_consistent(routing: Routing) -> None:
         assert [seat.seat for seat in seats] == list(range(len(seats))) and len(seats) <= seats[0].size
         place = routing.find(name)
         assert place is not None and batch_id(*place) == name
-        assert (place[2] - place[1]) * routing.slot_users == seats[0].size
+        assert routing.schedule.batch_users(place[1], place[2]) == seats[0].size
         assert routing.batch_bytes(seats[0].size) == seats[0].size * seats[0].messages * CIPHERTEXT_BYTES
 
 
@@ -136,6 +150,7 @@ def test_the_shuffler_is_told_nothing_else(make_task: Callable[..., Any]) -> Non
     assert task_id == task.id and routing == task.routing
     assert set(routing.document()) == {
         "version", "users", "budget", "shufflers", "slot_users", "every_slot", "messages", "ciphertext_bytes",
+        "counts_everybody",
     }  # fmt: skip
 
 

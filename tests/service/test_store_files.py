@@ -126,7 +126,7 @@ def test_an_estimate_waits_for_all_of_its_batches(
     task = make_task("running count")
     plan, reading = task.plan, Reading(analyzer_store, task)
     closing: dict[int, set[str]] = {}
-    for position in range(0, plan.users, plan.slot_users):
+    for position in plan.schedule.users_by(np.arange(plan.schedule.place_of(plan.users - 1)[0] + 1)).tolist():
         for batch in task.routing.batches_of(position):
             end = task.routing.find(batch.batch_id)[2]
             closing.setdefault(end, set()).add(batch.batch_id)
@@ -142,7 +142,7 @@ def test_an_estimate_waits_for_all_of_its_batches(
         assert reading.read(name, ones(0)) == []
     reading.deliver(last)
     [release] = reading.read(last, ones(0))
-    assert release.time == end * plan.slot_users and reading.progress().releases == published + 1
+    assert release.time == plan.schedule.users_by(end) and reading.progress().releases == published + 1
 
 
 def test_a_batch_that_says_nothing_is_in_the_bound(

@@ -115,7 +115,7 @@ def test_refuses_an_unknown_suffix(tmp_path: Path, name: str) -> None:
     path = save(tmp_path / name, "x\n1\n")
     error = refuse(path, parameter="file")
     assert error.value == str(path)
-    assert ".csv, .csv.gz, .parquet or .npy" in str(error)
+    assert ".csv, .csv.gz, .tsv, .tsv.gz, .parquet or .npy" in str(error)
 
 
 def test_lists_at_most_ten_columns(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ class TestNamedColumns:
 
 def test_refuses_an_unknown_suffix(tmp_path: Path) -> None:
     error = refuse(save(tmp_path / "data.npz", "x\n1\n"), parameter="file")
-    assert ".csv, .csv.gz, .parquet or .npy" in str(error)
+    assert ".csv, .csv.gz, .tsv, .tsv.gz, .parquet or .npy" in str(error)
 
 
 def test_does_not_load_pyarrow_before_a_table_is_read() -> None:

@@ -1,11 +1,15 @@
 """Two readers of CSV, by pyarrow and by the standard library, with the same columns and the same refusals."""
 
+import csv
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shuffledp.errors import DataError
 from shuffledp.tables.arrow_table import ArrowCsv
@@ -89,6 +93,10 @@ FILES = [
     "x\ty\n1\t2\n",
     "x|y\n1|2\n",
     "x,y\n1,2\n" + "1,2\n" * 3_000 + "1,2,3\n",
+    'x,y\n1,"a\n2,b\n3,c\n',
+    'x,y\n"1,a\n2,b\n',
+    'x,y\n1,5" disk\n2,b\n',
+    'x,y\n1,"a"\n2,"b',
     b"x,y\n1,\xff\n",
     b"x,y\n\xff,1\n",
     b"\xe9,x\n1,2\n",
@@ -141,6 +149,34 @@ def test_every_cell_means_the_same(tmp_path: Path, ask: str) -> None:
 def test_every_file_reads_the_same(tmp_path: Path, content: str | bytes, ask: str) -> None:
     one, another = (told(reader, content, tmp_path, ask) for reader in READERS.values())
     assert one == another
+
+
+CELL = st.text("a1.-é東😀,;|\t\"' \n\r\\#\u2028\x85\ufeff\x1b", max_size=6) | st.sampled_from(
+    ["", "NA", "two\r\nlines"]
+)
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8), delimiter=st.sampled_from(",;\t|"))
+def test_what_is_written_by_the_rules_comes_back_exactly(tmp_path_factory, rows, delimiter: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter).writerows([("x", "y"), *rows])
+    file = tmp_path_factory.getbasetemp() / "written.csv"
+    file.write_bytes(text.getvalue().encode())
+    source = CsvSource(str(file), file.name, file, delimiter=delimiter)
+    for reader in READERS.values():
+        for place, name in enumerate(("x", "y")):
+            texts = reader(source).words(name)
+            found = ["" if row < 0 else str(texts.distinct[row]) for row in texts.where.tolist()]
+            assert found == [row[place] for row in rows], reader
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_a_quote_that_is_never_closed_swallows_nobody_in_silence(tmp_path: Path, reader: Any) -> None:
+    refused = told(reader, 'x,y\n1,"a\n' + "2,b\n" * 50, tmp_path, "numbers")
+    assert refused[0] is DataError and "look for a quote that is not closed" in refused[1]
+    # A quote inside a cell is a letter like any other.
+    assert told(reader, 'x,y\n1,5" disk\n2,b\n', tmp_path, "numbers")[2] == ["1", "2"]
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)

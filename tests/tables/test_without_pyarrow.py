@@ -16,6 +16,8 @@ LARGEST_MEGABYTES = 310
 CHILD = """
 import contextlib, io, json, sys
 sys.modules["pyarrow"] = None
+import shuffledp, shuffledp.service.analyzer.app, shuffledp.service.client
+assert shuffledp.count([1.0, None] * 20, epsilon=1, delta=1e-3, method="coins", missing="default=0").plan.users == 40
 from shuffledp.cli import main
 
 told = []

@@ -11,6 +11,17 @@ things out: in a deployment the reports come from people's own devices, by the s
 """
 
 from shuffledp.answers.distributions import heavy_hitters, histogram, quantiles, running_count
+from shuffledp.answers.groups import difference
 from shuffledp.answers.numbers import count, mean, total, variance
 
-__all__ = ["count", "heavy_hitters", "histogram", "mean", "quantiles", "running_count", "total", "variance"]
+__all__ = [
+    "count",
+    "difference",
+    "heavy_hitters",
+    "histogram",
+    "mean",
+    "quantiles",
+    "running_count",
+    "total",
+    "variance",
+]

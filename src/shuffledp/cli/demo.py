@@ -153,7 +153,7 @@ def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: floa
     asked: dict[str, Any] = {"shufflers": shufflers, "privacy": Privacy(epsilon, delta), "method": "coins"}
     for more in range(200):
         plan = PROTOCOLS["counter"].plan(users=users + more, **asked)
-        if plan.users % plan.layout.slot_users == 0:
+        if plan.uncounted == 0:
             break
     task = Task.create(plan, load_public_key(run / "keys"), bits=bits)
     task.save(run / "task.json")

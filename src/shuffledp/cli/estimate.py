@@ -68,21 +68,34 @@ def _history(calls: Any, path: str) -> list[dict[str, Any]]:
 def _tell(task: "Task", newest: dict[str, Any]) -> None:
     plan, dropped, void = task.plan, newest.get("dropped"), newest.get("void")
     rows: list[tuple[str, str | None]] = [("task", task.id[:12]), ("asked", plan.question)]
+    opening = newest.get("opening")
+    under_way = None if opening is None else f"opening batch {opening['batch']:,} of {opening['of']:,}"
     if newest.get("estimate") is None:
-        rows.append(("estimate", "none yet: no batch is full. A batch is never released before it is."))
+        empty = "no batch is full. A batch is never released before it is."
+        rows.append(("estimate", f"none yet: {under_way or empty}"))
     else:
         presented = _presented(plan, newest)
         show(*presented.listings)
         # What has names or ranks is shown above; of a single number there is nothing but this.
         said = [("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")]
-        rows += [("users so far", f"{newest['time']:,}"), *(presented.facts if presented.listings else said)]
+        rows += [("counted", _counted(plan, newest["time"])), *(presented.facts if presented.listings else said)]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("batches read", f"{newest.get('released_batches', 0):,}"),
+        ("under way", None if newest.get("estimate") is None else under_way),
         ("dropped", f"{dropped:,} malformed messages; the estimate is of the others" if dropped else None),
         ("void", f"{void:,} batches were spoiled and count for nothing" if void else None),
     ]
     show(facts("The estimate", rows))
+
+
+def _counted(plan: "Plan", time: int) -> str:
+    """How many are in the estimate, and how many never will be."""
+    words = f"the first {time:,} of {plan.users:,} users"
+    if plan.uncounted == 0:
+        return words if time < plan.users else f"all {plan.users:,} users"
+    left = f"the last {plan.uncounted:,} are in no batch that fills"
+    return f"{words}; {left}" if time < plan.users - plan.uncounted else f"{words}, all that will be: {left}"
 
 
 def _presented(plan: "Plan", newest: dict[str, Any]) -> "Presentation":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
 from shuffledp.cli.output import collusions_listed, facts, heading, print_json, show, table
+from shuffledp.cli.progress import working
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 @options.takes_plan()
 def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
-    guarantee, collusions = plan.guarantee(), plan.collusions()
+    with working("asking the accountant", shown=not as_json):
+        guarantee, collusions = plan.guarantee(), plan.collusions()
     if as_json:
         print_json(
             {
@@ -26,6 +28,8 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
                 "delta_proved": guarantee.delta,
                 "collusions": [asdict(each) for each in collusions],
                 "lying_client": plan.lying_client,
+                "neighbours": {"kind": plan.privacy.neighbours, "in_words": _neighbours(plan)},
+                "unchecked_claims": list(plan.unchecked_claims),
                 "fingerprint": plan.fingerprint,
             }
         )
@@ -43,9 +47,22 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     )
     rows = [
         ("claim", claim),
+        *(("warning", caution) for caution in plan.cautions),
+        ("neighbours", _neighbours(plan)),
         ("pair", guarantee.pair.describe()),
         ("why it dominates", guarantee.dominates_because),
         ("proof", guarantee.theory_page),
+        *(("claimed by its maker", claim) for claim in plan.unchecked_claims),
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
     show(facts(title, rows), terms, who, f"One lying client {plan.lying_client}.")
+
+
+def _neighbours(plan: "Plan") -> str:
+    """What the promise means to whoever is used to people that are added or removed."""
+    stronger = plan.privacy.added_or_removed
+    return (
+        "one value replaced, the number of users being public: in OpenDP's terms a change-one distance of 1, or a "
+        "symmetric distance of 2 between tables of equal size. It follows from a promise of epsilon "
+        f"{stronger.epsilon:.4g} and delta {stronger.delta:.2g} for one person added or removed, as replacing is both"
+    )

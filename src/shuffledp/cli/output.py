@@ -169,18 +169,6 @@ def draw(presented: "Presentation", picture: Path, column: str | None = None) ->
     drawn(picture, **presented.chart.data, column=column)
 
 
-def check_files(**files: Path | None) -> None:
-    """Refuse names from which no format can be told, before any work is done: those of pictures, and of tables."""
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.tables.written import check_table_path
-
-    for option, path in files.items():
-        if path is not None and option == "picture":
-            check_picture_path(path)
-        elif path is not None:
-            check_table_path(path, option)
-
-
 def write_plan(plan: "Plan", file: Path | None) -> None:
     """Write a plan to its file, whole or not at all, if there is one."""
     from shuffledp.tables.whole import write_text_whole
@@ -200,7 +188,7 @@ def is_same_file(one: Path, another: Path) -> bool:
 def heading(plan: "Plan", *without: str) -> dict[str, Any]:
     """How every document about a plan begins, but for the keys that are left out."""
     named = {name: getattr(plan, name) for name in ("protocol", "method", "users")}
-    target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta}
+    target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta, "warnings": list(plan.cautions)}
     return {name: value for name, value in {"schema": 1, **named, **target}.items() if name not in without}
 
 
@@ -235,9 +223,8 @@ SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
 
 
 def question(plan: "Plan") -> str:
-    """The question in words."""
-    privacy = plan.privacy
-    return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    """The question in words, with a warning where the promise is weak."""
+    return "\n".join([f"{plan.question}, {plan.privacy}", *(f"Warning: {caution}" for caution in plan.cautions)])
 
 
 def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:
@@ -245,6 +232,8 @@ def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:
     import shutil
 
     steps = [(what, arguments) for what, arguments in suggested if arguments is not None]
+    if not steps:
+        return
     typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
     program = "shuffledp" if shutil.which("shuffledp") == typed else typed
     width = max(len(what) for what, _ in steps)

@@ -122,7 +122,7 @@ def read_groups(file: Path, column: str | None, domain: "Domain", reading: "Read
     try:
         return read_codes(file, column, groups, own)
     except DataError as outside:
-        if outside.parameter != "values":
+        if outside.parameter != "values" and "value in every row" not in outside.problem:
             raise
         problem = f"of {file.name} must be one of the {groups.size} groups"
         way_out = "add it to --groups, or name a group for all others (--other-group NAME)"

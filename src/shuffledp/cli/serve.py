@@ -8,7 +8,7 @@ import typer
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    import uvicorn
+    from shuffledp.service.serving import Server
 
 serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.", no_args_is_help=True)
 
@@ -80,7 +80,7 @@ def serve_all(
 
 def _shuffler(
     store: str, keys: Path, analyzer: str, tasks: list[Path] | None, address: Any, lease_seconds: float
-) -> "uvicorn.Server":
+) -> "Server":
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
@@ -96,7 +96,7 @@ def _shuffler(
     return uvicorn_server(shuffler_app(server, tokens), address)
 
 
-def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) -> "uvicorn.Server":
+def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) -> "Server":
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
@@ -119,22 +119,13 @@ def _text(path: Path) -> str:
         raise ParameterError("task", path, "must be a task's file", "create it with `shuffledp task create`") from None
 
 
-def _run(servers: list["uvicorn.Server"], where: list[tuple[str, str]]) -> None:
+def _run(servers: list["Server"], where: list[tuple[str, str]]) -> None:
     """Serve until one of them is told to stop; then all do."""
-    import asyncio
-
+    from shuffledp.service.serving import run_until_told
     from shuffledp.service.telemetry import log_to_stderr
 
     log_to_stderr()
     for role, url in where:
         typer.echo(f"{role} on {url}", err=True)
     typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
-
-    async def all_of_them() -> None:
-        running = [asyncio.ensure_future(server.serve()) for server in servers]
-        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        for server in servers:
-            server.should_exit = True
-        await asyncio.gather(*running)
-
-    asyncio.run(all_of_them())
+    run_until_told(servers, lambda words: typer.echo(words, err=True))

@@ -18,6 +18,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.accounting.ledger import Entry
     from shuffledp.protocols.plan import Plan
+    from shuffledp.service.cost import MeasuredCost, TaskCost
     from shuffledp.service.task import Task
 
 task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to servers: create, show, send.")
@@ -45,6 +46,7 @@ def create(
     from shuffledp.accounting.ledger import Ledger
     from shuffledp.files import settle_name, whole_file
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.cost import MeasuredCost, TaskCost
     from shuffledp.service.keys import load_public_key
     from shuffledp.service.task import Task
 
@@ -53,13 +55,19 @@ def create(
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
     made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded)
     budget = None if ledger is None else Ledger.load(ledger)
+    cost = TaskCost.of(made.routing)
+    measured = MeasuredCost.of(cost)
+    if not as_json:
+        # Before anything is written or spent: there is still time to plan otherwise.
+        show(facts("What it will cost", _cost_in_words(made, cost, measured)))
+        show(*(f"Warning: {warning}" for warning in cost.warnings))
     with whole_file(out) as file:
         file.write(made.text.encode() + b"\n")
         if budget is not None:
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(_entry(made))
     settle_name(out)
-    _report(made, as_json=as_json, more={"out": out, "ledger": ledger})
+    _report(made, as_json=as_json, more={"out": out, "ledger": ledger}, measured=measured.document())
 
 
 @task_app.command("show")
@@ -127,12 +135,42 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
     ]
 
 
-def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
+def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> list[tuple[str, str]]:
+    from shuffledp.service.cost import LARGE_REPORT_BYTES
+
+    users, speed = task.routing.users, f"at {1e3 * measured.seal_seconds:.2g} ms a message, measured on this machine"
+    large = f", more than {LARGE_REPORT_BYTES:,}" if cost.report_bytes_max > LARGE_REPORT_BYTES else ""
+    messages = f"at most {cost.report_messages_max:,} messages, {cost.report_bytes_max:,} bytes{large}"
+    return [
+        ("a report", f"{messages}; {cost.report_bytes_mean:,.0f} bytes on average"),
+        ("all reports", f"{_bytes(cost.upload_bytes)} from {users:,} devices"),
+        (
+            "devices' CPU",
+            f"{measured.device_seconds_a_report:.2g} s a report, {measured.device_seconds:,.2g} s in all, {speed}",
+        ),
+        ("the analyzer's CPU", f"{measured.analyzer_seconds:,.2g} s to open all messages, at this machine's speed"),
+        ("a shuffler stores", f"at most {_bytes(cost.shuffler_bytes_max)} at a time"),
+        ("the analyzer stores", f"{_bytes(cost.largest_batch_bytes)} for each full batch until it is read"),
+    ]
+
+
+def _bytes(count: int) -> str:
+    """A number of bytes in a unit that people read."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.3g} {unit}"
+    return f"{count} bytes"
+
+
+def _report(task: "Task", *, as_json: bool, more: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
     plan, routing = task.plan, task.routing
     collusions = plan.collusions()
     sizes = sorted(routing.messages)
     who = _who_sees_what(task)
     if as_json:
+        from shuffledp.service.cost import TaskCost
+
+        cost = TaskCost.of(routing)
         print_json(
             {
                 **heading(plan),
@@ -143,10 +181,14 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
                 "public_key": task.public_key.text,
                 "routing": routing.document(),
                 "longest_report_bytes": routing.longest_report_bytes,
+                "uncounted": plan.uncounted,
                 "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
                 "collusions": collusions_of(plan),
                 "lying_client": plan.lying_client,
-                "warnings": list(task.warnings),
+                "warnings": [*plan.cautions, *task.warnings],
+                "cost": cost.document(),
+                "cost_warnings": list(cost.warnings),
+                **({} if measured is None else {"measured": measured}),
                 **more,
             }
         )
@@ -162,6 +204,7 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}"),
         ("counted on", f"{plan.honest_fraction:.0%} of the users of every batch follow the protocol"),
         ("batches", f"{batches}; each user is in {levels}"),
+        ("once all have come", plan.in_the_end),
         ("a report", f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone"),
         ("encrypted to", task.public_key.text),
         ("one lying client", plan.lying_client),
@@ -170,7 +213,7 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any]) -> None:
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
     without_papers = (replace(each, paper_epsilon=None) for each in collusions[1:])
     listed = collusions_listed("Who sees what", without_papers, seen)
-    show(facts("A task", rows), listed, *(f"Warning: {warning}" for warning in task.warnings))
+    show(facts("A task", rows), listed, *(f"Warning: {each}" for each in (*plan.cautions, *task.warnings)))
     if more:
         out = more["out"]
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)

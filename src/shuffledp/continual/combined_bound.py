@@ -70,6 +70,8 @@ class CombinedLaws:
     shufflers: int
     variances: Floats  # (level, left), from 1 on
     unions: tuple[_Measure, ...]  # by budget, from 0 on
+    batch: _Measure
+    tops: tuple[_Measure, ...]  # of the top level's batches by what is left, from 1 on
 
     def bound(self, budget: int, failure: float) -> int:
         """The least a that no prefix passes but for this probability."""
@@ -84,6 +86,12 @@ class CombinedLaws:
             raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")
         return int(enough[0])
 
+    def prefix_quantile(self, budget: int, before: int, failure: float) -> int:
+        """The least a that one prefix, of the top level's first batches and one more, passes with this probability."""
+        law = _prefix(self, budget, before)
+        outside = np.append(np.cumsum(2 * law.masses[: law.reach])[::-1], 0.0) * (1 - _RELATIVE * law.reach) - law.doubt
+        return int(np.argmax(outside <= failure))
+
     def largest_variance(self, budget: int) -> float:
         """Of the prefix that varies most."""
         worst = np.zeros(budget + 1)
@@ -91,6 +99,15 @@ class CombinedLaws:
             for left in range(1, budget + 1):
                 worst[left] = max(worst[left], row[left - 1] + worst[left - 1])
         return float(worst[budget])
+
+
+@lru_cache(maxsize=16)
+def _prefix(laws: CombinedLaws, budget: int, before: int) -> _Measure:
+    """The law of a prefix that is made of the top level's first batches and one of level 1."""
+    law = laws.batch
+    for left in range(budget, budget - before, -1):
+        law = _sum(law, laws.tops[left - 1])
+    return law
 
 
 def is_quick(noise: IntegerLaw, budget: int, shufflers: int) -> bool:
@@ -140,7 +157,7 @@ def _combined_laws(noise: IntegerLaw, most: int, shufflers: int) -> CombinedLaws
     # Nine digits, which every machine agrees on: plans are compared by the numbers in their files.
     combined = [[float(f"{law.variance:.9g}") for law in row] for row in rows[1:]]
     variances = np.array([[noise.variance] * most, *combined])
-    return CombinedLaws(shufflers, variances, tuple(unions))
+    return CombinedLaws(shufflers, variances, tuple(unions), batch, tuple(rows[-1]))
 
 
 def _batch_noise(noise: IntegerLaw) -> _Measure:

@@ -96,13 +96,13 @@ class Counter(PlanLearner[CounterState]):
     def ask(self, state: CounterState) -> Cohort:
         """The users until something closes, at most, and the batches that they join."""
         self._check_state(state)
-        plan = self.plan
-        slot, seat = divmod(state.users, plan.slot_users)
-        users = min(plan.slot_users - seat, plan.users - state.users)
+        plan, schedule = self.plan, self.plan.schedule
+        slot, _ = schedule.place_of(state.users)
+        users = min(int(schedule.users_by(slot + 1)), plan.users) - state.users
         batches = []
         for level, first, end in self._joined(slot):
-            size = (end - first) * plan.slot_users
-            batches.append(OpenBatch(level, first, plan.mechanism(size), (slot - first) * plan.slot_users + seat))
+            mechanism = plan.mechanism(schedule.batch_users(first, end))
+            batches.append(OpenBatch(level, first, mechanism, state.users - int(schedule.users_by(first))))
         return Cohort(users, tuple(batches))
 
     def tell(self, state: CounterState, users: int, closed: Mapping[int, Total]) -> CounterState:
@@ -119,7 +119,7 @@ class Counter(PlanLearner[CounterState]):
         if not all(map(self._fits, closed.values())):
             raise ParameterError("closed", dict(closed), "must be whole sums", "tell what the mechanism analyzed")
         prefixes = dict(state.prefixes)
-        slot = time // self.plan.slot_users
+        slot, _ = self.plan.schedule.place_of(time)
         # Where two close, the lower one is the second opinion on the other.
         for level in sorted(closed):
             new = prefixes[due[level].first_slot] + closed[level]
@@ -132,9 +132,9 @@ class Counter(PlanLearner[CounterState]):
         )
 
     def estimate(self, state: CounterState, *, simulated: bool = False) -> AnyEstimate:
-        """The sum over the users so far: completed batches, and the domain's middle for the users since."""
+        """The sum over the users so far: completed batches, and the rate of these for the users since."""
         self._check_state(state)
-        slot, since = divmod(state.users, self.plan.slot_users)
+        slot, since = self.plan.schedule.place_of(state.users)
         return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
 
     def told_document(self, told: Total) -> Any:
@@ -163,7 +163,7 @@ class Counter(PlanLearner[CounterState]):
         state.belongs_to(self.fingerprint, "plan")
         if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
             raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
-        needed = self._needed(state.users // self.plan.slot_users)
+        needed = self._needed(self.plan.schedule.place_of(state.users)[0])
         if (
             set(state.prefixes) != needed
             or np.any(state.prefixes.get(0, 0))
@@ -194,25 +194,29 @@ class Counter(PlanLearner[CounterState]):
         """Estimates after every user: by the noise's own law, or with every message made, shuffled and read."""
         array = self.check_values(values)
         plan = self.plan
-        closed = len(array) // plan.slot_users
+        closed, _ = plan.schedule.place_of(len(array))
         if fast:
-            is_count = isinstance(plan.domain, Bits)
-            truth = _count_slots(array, plan.slot_users, closed) if is_count else self._slot_sums(array, closed, bits)
-            prefixes = self._noisy_prefixes(truth, bits)
+            prefixes = self._noisy_prefixes(self._slot_sums(array, closed, bits), bits)
         else:
             prefixes = self._by_messages(array, bits, progress)
         return RunningEstimates(plan, len(array), prefixes[: closed + 1], simulated=not bits.is_secure)
 
     def _slot_sums(self, array: NDArray[Any], closed: int, bits: RandomBits) -> NDArray[np.int64]:
-        """Each full slot's sum in steps, some slots at a time."""
-        plan = self.plan
-        together = max(1, _AT_A_TIME // (plan.slot_users * plan.domain.coordinates))
+        """Each full slot's sum in steps, some slots at a time; first come those that have a user less."""
+        plan, schedule = self.plan, self.plan.schedule
+        short = min(closed, schedule.short)
         parts = [np.zeros((0, *np.shape(self._nothing)), dtype=np.int64)]
-        for first in range(0, closed, together):
-            count = min(together, closed - first)
-            block = array[first * plan.slot_users : (first + count) * plan.slot_users]
-            steps = plan.domain.to_steps(block, bits=bits)
-            parts.append(steps.reshape(count, plan.slot_users, *steps.shape[1:]).sum(axis=1))
+        for begin, end, size in ((0, short, plan.slot_users - 1), (short, closed, plan.slot_users)):
+            is_count = isinstance(plan.domain, Bits)
+            together = max(1, end - begin if is_count else _AT_A_TIME // (plan.slot_users * plan.domain.coordinates))
+            for first in range(begin, end, together):
+                start = int(schedule.users_by(first))
+                block = array[start : start + min(together, end - first) * size]
+                if is_count:
+                    parts.append(_count_slots(block, size))
+                    continue
+                steps = plan.domain.to_steps(block, bits=bits)
+                parts.append(steps.reshape(-1, size, *steps.shape[1:]).sum(axis=1))
         return np.concatenate(parts)
 
     def _noisy_prefixes(self, slot_sums: NDArray[np.int64], bits: RandomBits) -> NDArray[np.int64]:
@@ -229,18 +233,18 @@ class Counter(PlanLearner[CounterState]):
             # Rounded once: all of a user's batches get the same steps.
             return self.plan.domain.to_steps(array[first : first + users], bits=clients)
 
-        prefixes = np.zeros((len(array) // self.plan.slot_users + 1, *np.shape(self._nothing)), dtype=np.int64)
-        shufflers = self.plan.shufflers_used
+        schedule, shufflers = self.plan.schedule, self.plan.shufflers_used
+        prefixes = np.zeros((schedule.place_of(len(array))[0] + 1, *np.shape(self._nothing)), dtype=np.int64)
         for state in ask_and_tell(self, shufflers, steps, len(array), bits=bits, progress=progress):
-            slot, since = divmod(state.users, self.plan.slot_users)
+            slot, since = schedule.place_of(state.users)
             if since == 0:
                 prefixes[slot] = state.prefixes[slot]
         return prefixes
 
 
-def _count_slots(array: NDArray[np.uint8], slot_users: int, closed: int) -> NDArray[np.int64]:
-    """How many ones each full slot has."""
-    whole = array[: closed * slot_users].reshape(closed, slot_users)
+def _count_slots(array: NDArray[np.uint8], slot_users: int) -> NDArray[np.int64]:
+    """How many ones each slot of so many users has."""
+    whole = array.reshape(-1, slot_users)
     if slot_users < 256:
         return np.asarray(np.add.reduce(whole, axis=1, dtype=np.uint8), dtype=np.int64)
     return np.asarray(np.add.reduce(whole, axis=1, dtype=np.int64))

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunningEstimates:
-    """prefixes[i] estimates the first i slots, in steps; between them every user adds the domain's middle.
+    """prefixes[i] estimates the first i slots, in steps; between them users count by the rate so far, see `since_then`.
 
     `bound` holds for every time at once with probability `confidence`.
     """
@@ -42,14 +42,24 @@ class RunningEstimates:
     @property
     def times(self) -> NDArray[np.int64]:
         """When slots closed, from 0 on: the times at which something new is known."""
-        return np.arange(len(self.prefixes), dtype=np.int64) * self.plan.slot_users
+        return np.asarray(self.plan.schedule.users_by(np.arange(len(self.prefixes), dtype=np.int64)))
+
+    @property
+    def uncounted(self) -> int:
+        """The users who came since the last release: they count by the rate before them."""
+        return int(self.plan.schedule.place_of(self.users)[1])
 
     def at(self, time: int) -> AnyEstimate:
         """The estimate after so many users."""
         if not 0 <= time <= self.users:
             raise ParameterError("time", time, f"must lie in 0..{self.users}", "ask for a time that has come")
-        slot, since = divmod(time, self.plan.slot_users)
+        slot, since = self.plan.schedule.place_of(time)
         return estimate_of(self.plan, slot, self.prefixes[slot], since, simulated=self.simulated)
+
+    def at_times(self, times: NDArray[np.int64]) -> Floats:
+        """The estimates after so many users, in the values' own unit, a row a time."""
+        slots, since = self.plan.schedule.place_of(times)
+        return _values(self.plan, times - since, self.prefixes[slots], since)
 
     @property
     def last(self) -> AnyEstimate:
@@ -87,20 +97,46 @@ class RunningEstimates:
 
     def every(self) -> Floats:
         """The estimates after 1, 2, ... users."""
-        times = np.arange(1, self.users + 1)
-        slots, since = np.divmod(times, self.plan.slot_users)
-        steps, domain = self.prefixes[slots], self.plan.domain
-        known = (times - since) * domain.origin + since * domain.middle
-        return np.asarray(domain.step * steps + (known if steps.ndim == 1 else known[:, np.newaxis]))
+        return self.at_times(np.arange(1, self.users + 1))
+
+
+def since_then(plan: PrivateCount, before: NDArray[Any], sums: Floats, since: NDArray[Any]) -> Floats:
+    """What the users since the last release count as: the rate before them, as far as the bound allows.
+
+    With u users since and at most m - 1, the middle for each is off by u reach at most, and the bound has room for
+    (m - 1) reach: so the rate may move it by (m - 1 - u) reach either way, whoever the users are. Proof:
+    docs/theory/running-sums.md.
+
+    Args:
+        plan: whose slots and values they are.
+        before: users who are counted.
+        sums: what is known of them.
+        since: users who are not.
+    """
+    domain = plan.domain
+    rates = np.where(before > 0, sums / np.maximum(before, 1), domain.middle) - domain.middle
+    room = domain.reach * (plan.slot_users - 1 - since)
+    moved = np.clip(since * np.clip(rates, -domain.reach, domain.reach), -room, room)
+    return np.asarray(since * domain.middle + moved)
+
+
+def _values(plan: PrivateCount, before: Any, steps: Any, since: Any) -> Floats:
+    """Estimates made of prefixes' steps and the users since; of several coordinates a row each."""
+    domain = plan.domain
+    before, since, found = np.asarray(before), np.asarray(since), np.asarray(steps, dtype=np.float64)
+    if found.ndim > before.ndim:
+        before, since = before[..., np.newaxis], since[..., np.newaxis]
+    sums = domain.step * found + before * domain.origin
+    return np.asarray(sums + since_then(plan, before, sums, since))
 
 
 def estimate_of(plan: PrivateCount, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
     """The estimate made of a prefix's steps and the users since."""
-    domain = plan.domain
-    known = slot * plan.slot_users * domain.origin + since * domain.middle
-    value = domain.step * np.asarray(steps, dtype=np.float64) + known
+    before = int(plan.schedule.users_by(slot))
+    value = _values(plan, before, steps, since)
     answer: dict[str, Any] = {
-        "standard_error": plan.standard_error_of(slot),
+        # The rate before the users since carries the prefix's noise, too.
+        "standard_error": plan.standard_error_of(slot) * (1 + since / before if before else 1.0),
         "bound": plan.error_bound,
         "confidence": plan.confidence,
         "simulated": simulated,

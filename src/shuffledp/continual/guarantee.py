@@ -41,32 +41,40 @@ class PrivateCount(CountShape):
     def messages_per_user_max(self) -> int:
         """Messages that a user sends at most, to all shufflers together."""
         # In a batch with `left` of the budget, a user's batch of the next level has at most as much left.
-        most = dict.fromkeys(range(self.budget + 1), 0)
-        for level in range(1, self.shufflers_used + 1):
+        # Batches of level 1 are a slot each, whatever is left.
+        slot = max(mechanism.messages_max for mechanism in self._mechanisms_of(1, self.budget))
+        most = {0: 0, **dict.fromkeys(range(1, self.budget + 1), slot)}
+        for level in range(2, self.shufflers_used + 1):
             best, here = 0, {0: 0}
             for left in range(1, self.budget + 1):
-                best = max(best, self._mechanism_of(level, left).messages_max + most[left])
+                sent = max(mechanism.messages_max for mechanism in self._mechanisms_of(level, left))
+                best = max(best, sent + most[left])
                 here[left] = best
             most = here
         return most[self.budget]
 
     @property
     def messages_per_user_mean(self) -> float:
-        """Messages that a user sends on average, to all shufflers together."""
+        """Messages that a user sends on average, to all shufflers together, over the whole schedule."""
         batches = batch_counts(self.budget, self.shufflers_used)
         everywhere = slots(self.budget, self.shufflers_used)
         if self.estimator == "combined":
             # Every slot but the last is a batch of level 1.
             batches[0] = {self.budget: everywhere - 1}
         sent = sum(
-            count * slots(left, level - 1) * self._mechanism_of(level, left).messages_mean
+            count * slots(left, level - 1) * self._mechanisms_of(level, left)[0].messages_mean
             for level, counts in enumerate(batches, 1)
             for left, count in counts.items()
         )
         return sent / everywhere
 
-    def _mechanism_of(self, level: int, left: int) -> SumBatch:
-        return self.mechanism(slots(left, level - 1) * self.slot_users)
+    def _mechanisms_of(self, level: int, left: int) -> list[SumBatch]:
+        """Of batches over whole slots, and of those over slots with a user less, where there are any."""
+        most = slots(left, level - 1) * self.slot_users
+        if not self._short_slots:
+            return [self.mechanism(most)]
+        least = slots(left, level - 1) * (self.slot_users - 1)
+        return [self.mechanism(size) for size in self.batch_sizes[level] if least <= size <= most]
 
     @property
     def bits_per_message(self) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.kinds import domain_from
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
-from shuffledp.protocols.fields import Constants
+from shuffledp.protocols.fields import Constants, alike
 from shuffledp.protocols.plan import SCHEMA
 from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.sums.noise import FAMILIES
@@ -37,14 +37,15 @@ class CounterPlan(PrivateCount):
     """A running sum, estimated after every user: of bits (a count), of numbers in [0, 1], of vectors or categories.
 
     `shufflers` work concurrently, and `shufflers_used` of them are worth their part of epsilon. Time is cut
-    into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and for every user since the middle
-    of the domain, one half for a bit.
-    With the estimator "combined", two batches that close together are weighed against each other.
+    into slots of `slot_users`; every estimate is a sum of at most `budget` batches, and the users since count by the
+    rate before them as far as the bound allows. With the estimator "combined", two batches that close together are
+    weighed against each other. With `counts_everybody` the last batch ends with the last user.
 
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
 
     file_command: ClassVar[str] = "count"
+    later_numbers: ClassVar[tuple[str, ...]] = ("uncounted",)
 
     def _check_noise(self) -> None:
         self._check_shape()
@@ -124,7 +125,7 @@ class CounterPlan(PrivateCount):
     @classmethod
     def for_request(cls, request: CountRequest) -> Self:  # type: ignore[override]
         """The plan with the smallest proved bound over the whole horizon that keeps to the request."""
-        plan, domain = cls.of(request, best_layout(request)), request.domain
+        plan, domain = cls.of(request, best_layout(request))._closed_if_free(request.max_messages), request.domain
         middling = request.users * domain.reach
         if plan.error_bound >= middling:
             raise InfeasibleError(
@@ -154,6 +155,21 @@ class CounterPlan(PrivateCount):
             estimator=layout.estimator,
         )
 
+    def _closed_if_free(self, max_messages: int | None) -> Self:
+        """The plan whose last batch ends with the last user, where its bound is no larger; else this one.
+
+        Batches of slots with a user less may need a message more: not where that is more than may be sent.
+        """
+        try:
+            closed = replace(self, counts_everybody=True)
+            is_free = closed.slot_users <= self.slot_users and closed.error_bound <= self.error_bound
+            # Slots of one user or two: one less is too few to mix shares.
+            closed.mechanism(max(1, closed.slot_users - 1))
+        except ParameterError:
+            return self
+        is_short = max_messages is None or closed.messages_per_user_max <= max_messages
+        return closed if is_free and is_short else self
+
     # --- values and batches ------------------------------------------------------------------
 
     def true_value(self, values: ArrayLike) -> Any:
@@ -171,8 +187,15 @@ class CounterPlan(PrivateCount):
             shufflers=self.shufflers_used,
             slot_users=self.slot_users,
             every_slot=self.estimator == "combined",
-            messages={size: self.mechanism(size).messages_max for size in self.all_sizes},
+            messages={size: self.mechanism(size).messages_max for size in self._sizes_of_batches},
+            counts_everybody=self.counts_everybody,
         )
+
+    @property
+    def _sizes_of_batches(self) -> set[int]:
+        """The sizes that batches have when everybody comes."""
+        by_level = self.schedule.sizes_with(every_slot=self.estimator == "combined")
+        return {size for sizes in by_level for size in sizes}
 
     def check_reports(self, reports: int) -> None:
         """Any number of users up to the plan's may have come."""
@@ -206,7 +229,7 @@ class CounterPlan(PrivateCount):
         domain = self.domain
         used = "" if self.shufflers_used == self.shufflers else f" of {self.shufflers}: more would only split epsilon"
         largest = max(sizes[0] for sizes in self.batch_sizes.values())
-        proof = "proved" if self.certified_noise_bound is None else "certified by 10,000 runs of the noise"
+        proof = "proved" if self.certified_noise_bound is None else "certified by runs of the noise, as its maker says"
         rows = [
             ("shufflers used", f"{self.shufflers_used}{used}"),
             (
@@ -222,6 +245,7 @@ class CounterPlan(PrivateCount):
             *rows,
             ("noise of a batch", f"{self.batch_noise.law(self.surplus)}{' steps' if domain.rounds else ''}{self.unit}"),
             ("each user sends", self.sends),
+            ("once all have come", self.in_the_end),
             (
                 "error",
                 f"at most {self.error_bound:g}{self.unit} at all times, with {self.confidence:.0%} confidence "
@@ -241,7 +265,8 @@ class CounterPlan(PrivateCount):
             if level == 1 and self.estimator == "combined":
                 ends = np.arange(1, self.schedule.slots)
                 firsts = ends - 1
-            users = zip((firsts * self.slot_users).tolist(), (ends * self.slot_users).tolist(), strict=True)
+            edges = (self.schedule.users_by(slots).tolist() for slots in (firsts, ends))
+            users = zip(*edges, strict=True)
             found[level] = list(users)
         return found
 
@@ -251,8 +276,8 @@ class CounterPlan(PrivateCount):
         rows = [
             ("trusted curator, the strongest known", reference["central_error_bound"]),
             (f"this plan, {self.shufflers_used} shufflers", self.error_bound),
-            ("the best uniform tree, exact accounting", reference["uniform_tree_error_bound"]),
-            ("one shuffler", reference["sequential_error_bound"]),
+            (f"the best uniform tree, {self.method}", reference["uniform_tree_error_bound"]),
+            (f"one shuffler, {self.method}", reference["sequential_error_bound"]),
             ("the paper's algorithm and constants", reference["paper_error_bound"]),
             ("local model, no shuffler", reference["local_error_bound"]),
         ]
@@ -307,6 +332,8 @@ class CounterPlan(PrivateCount):
             "certified_noise_bound": self.certified_noise_bound,
             "domain": self.domain.document(),
             "estimator": self.estimator,
+            # Plans of version 0.1.0 left the last slot open, and do not say so.
+            **({"counts_everybody": True} if self.counts_everybody else {}),
         }
 
     def document(self) -> dict[str, Any]:
@@ -321,6 +348,7 @@ class CounterPlan(PrivateCount):
             "messages_per_user_mean": self.messages_per_user_mean,
             "messages_per_user_max": self.messages_per_user_max,
             "bits_per_message": self.bits_per_message,
+            "uncounted": self.uncounted,
             "fingerprint": self.fingerprint,
         }
 
@@ -341,10 +369,15 @@ class CounterPlan(PrivateCount):
                 privacy=Privacy(document["epsilon"], document["delta"]),
                 batch_noise=kind(**parameters),
                 domain=domain_from(document["domain"]),
+                counts_everybody=document.get("counts_everybody", False),
             )
         except (KeyError, TypeError) as missing:
             raise DataError("plan", str(missing), "must have all its fields", again) from None
+        decides = plan._decides()
         for key, value in plan.document().items():
-            if document.get(key) != value:
-                raise DataError(f"plan.{key}", document.get(key), f"must be {value} in this plan", again)
+            found = document.get(key)
+            if key in cls.later_numbers and key not in document:
+                continue
+            if found != value if key in decides else not alike(found, value):
+                raise DataError(f"plan.{key}", found, f"must be {value} in this plan", again)
         return plan

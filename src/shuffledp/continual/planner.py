@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from scipy import special
@@ -52,13 +53,39 @@ def slot_users_for(users: int, budget: int, shufflers: int) -> int:
     return -(-(users + 1) // slots(budget, shufflers))
 
 
-def batch_sizes(slot_users: int, budget: int, shufflers: int) -> dict[int, tuple[int, ...]]:
-    """The sizes that batches of each level have, largest first."""
-    above = {
-        level: tuple(slots(left, level - 1) * slot_users for left in range(budget, 0, -1))
-        for level in range(2, shufflers + 1)
-    }
-    return {1: (slot_users,), **above}
+@lru_cache(maxsize=16)
+def batch_sizes(slot_users: int, budget: int, shufflers: int, short: int = 0) -> dict[int, tuple[int, ...]]:
+    """The sizes that batches of each level have, largest first.
+
+    Args:
+        slot_users: users of a slot.
+        budget: batches that an estimate is made of at most.
+        shufflers: levels.
+        short: so many slots, the first ones, have a user less.
+    """
+    found = {}
+    for level in range(1, shufflers + 1):
+        lefts = range(budget, 0, -1) if level > 1 else [budget]
+        spans = [slots(left, level - 1) for left in lefts]
+        sizes = {span * slot_users for span in spans}
+        if short:
+            # Of whole slots, of short ones, and of some of each, where they meet.
+            sizes |= {span * (slot_users - 1) for span in spans if span <= short}
+            sizes |= _sizes_where_slots_meet(slot_users, budget, shufflers, short, level)
+        found[level] = tuple(sorted(sizes, reverse=True))
+    return found
+
+
+def _sizes_where_slots_meet(slot_users: int, budget: int, shufflers: int, short: int, level: int) -> set[int]:
+    """The size of the level's batch that holds both short and whole slots, if there is one."""
+    first, left = 0, budget
+    for top in range(shufflers, level - 1, -1):
+        # The batch of this level in which the slots meet, inside that of the level above.
+        while left > 0 and (span := slots(left, top - 1)) <= short - first:
+            first, left = first + span, left - 1
+        if left == 0 or first == short:
+            return set()
+    return {span * slot_users - (short - first)}
 
 
 def largest_surplus(noise: BatchNoise, sizes: Iterable[int], honest_fraction: float) -> float:

@@ -1,24 +1,27 @@
-"""What others would achieve: the paper's own, the best uniform tree, a trusted curator, one shuffler, none."""
+"""What a private running sum is compared with: others' bounds over the same horizon, at the same privacy."""
 
+from dataclasses import replace
+
+from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.continual.guarantee import PrivateCount
-from shuffledp.continual.noise import calibrate
 from shuffledp.continual.planner import best_layout
-from shuffledp.continual.request import CountRequest
+from shuffledp.continual.request import ROUNDING_FAILURE, CountRequest, noise_failure
 from shuffledp.continual.uniform_tree import best_uniform_tree
+from shuffledp.continual.views import UserView
 from shuffledp.errors import InfeasibleError
-from shuffledp.protocols.domains.summed import BITS, OneHot, Vectors
+from shuffledp.protocols.domains.summed import Bits, OneHot, SummedDomain, Vectors
 from shuffledp.references.continual.local_counter import local_error_bound
 from shuffledp.references.continual.paper_tree import paper_tree_error_bound
 from shuffledp.references.continual.square_root import best_curator_bound
 
 
 def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
-    """Bounds over the same horizon, with the same confidence, at the same privacy.
+    """Bounds over the same horizon, with the same confidence, at the same privacy, of the same values.
 
-    Of numbers in [0, 1] they are those of bits, which are such numbers; of people with up to m rows, m times those. Of
-    vectors and categories there is the curator's, for all coordinates at once; one shuffler's for categories only, as
-    it is slow to find for vectors; the paper gives no constants, and neither the tree nor the local model is computed:
-    None.
+    The tree and the one shuffler have the plan's kind of noise and count on the same part of the users; the curator is
+    trusted, so it takes the best that is known. None stands for what is not computed: of vectors all but the curator's;
+    of categories the tree, the paper and the local model; of numbers and of several rows the paper, which has no
+    constants for them; and the tree where coins are dealt out to users who are not all counted on.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.continual.plan import CounterPlan
@@ -26,26 +29,62 @@ def counter_reference(plan: PrivateCount) -> dict[str, float | None]:
     >>> round(reference["paper_error_bound"]), round(reference["central_error_bound"], 1)
     (3666, 102.7)
     """
-    users, privacy, confidence = plan.users, plan.privacy, plan.confidence
-    paper = tree = local = None
-    if not isinstance(plan.domain, Vectors | OneHot):
-        paper = paper_tree_error_bound(users, plan.shufflers, privacy, confidence)
-        tree = best_uniform_tree(
-            users, plan.shufflers, lambda levels: calibrate("laplace", levels, privacy).law(), confidence
-        ).bound
-        local = local_error_bound(users, privacy, confidence)
-        paper, tree, local = (plan.domain.diameter * bound for bound in (paper, tree, local))
+    users, privacy, confidence, domain = plan.users, plan.privacy, plan.confidence, plan.domain
+    is_bit = isinstance(domain, Bits)
+    local = None
+    if not isinstance(domain, Vectors | OneHot):
+        local = domain.diameter * local_error_bound(users, privacy, confidence, numbers=not is_bit)
     return {
-        "paper_error_bound": paper,
-        "uniform_tree_error_bound": tree,
+        "paper_error_bound": paper_tree_error_bound(users, plan.shufflers, privacy, confidence) if is_bit else None,
+        "uniform_tree_error_bound": _uniform_tree(plan),
         "central_error_bound": _central(plan),
-        "sequential_error_bound": None if isinstance(plan.domain, Vectors) else _sequential(plan),
+        "sequential_error_bound": None if isinstance(domain, Vectors) else _best(_asked(plan, shufflers=1)),
         "local_error_bound": local,
     }
 
 
+def _asked(plan: PrivateCount, *, shufflers: int) -> CountRequest:
+    """The plan's own question, with its kind of noise, to so many shufflers."""
+    return CountRequest(
+        users=plan.users,
+        shufflers=shufflers,
+        privacy=plan.privacy,
+        honest_fraction=plan.honest_fraction,
+        confidence=plan.confidence,
+        domain=plan.domain,
+        noise=plan.batch_noise.family,
+    )
+
+
+def _best(asked: CountRequest) -> float | None:
+    """The smallest bound that is proved for this question; None where there is no private answer."""
+    try:
+        noise_and_rest = best_layout(asked).bound
+    except InfeasibleError:
+        return None
+    return noise_and_rest + _rounding(asked.domain, asked.users, asked.confidence)
+
+
+def _rounding(domain: SummedDomain, users: int, confidence: float) -> float:
+    return domain.rounding_bound(users, ROUNDING_FAILURE * (1 - confidence))
+
+
+def _uniform_tree(plan: PrivateCount) -> float | None:
+    """The best tree whose batches of a level are all of one size, with the plan's kind of noise."""
+    domain, noise = plan.domain, plan.batch_noise
+    if isinstance(domain, Vectors | OneHot) or (noise.is_exact and plan.honest_fraction < 1):
+        return None
+
+    def law(levels: int) -> IntegerLaw:
+        return UserView.of(domain, levels, plan.privacy).calibrate(noise.family, plan.privacy).law(plan.surplus)
+
+    failure = noise_failure(domain, plan.confidence)
+    tree = best_uniform_tree(plan.users, plan.shufflers, law, 1 - failure, domain.reach / domain.step)
+    return domain.step * tree.bound + _rounding(domain, plan.users, plan.confidence)
+
+
 def _central(plan: PrivateCount) -> float:
-    """The square root's; for a few thousand users the plan's, which a curator may run, too."""
+    """The square root's; for a few thousand users what a curator makes of the shufflers' own schedule is better."""
     domain = plan.domain
     curator = best_curator_bound(
         plan.users,
@@ -55,21 +94,13 @@ def _central(plan: PrivateCount) -> float:
         coordinates=domain.coordinates,
         reach=domain.reach,
     )
-    return min(curator, plan.error_bound)
-
-
-def _sequential(plan: PrivateCount) -> float | None:
-    domain = BITS if plan.domain.rounds else plan.domain
-    try:
-        return best_layout(
-            CountRequest(
-                users=plan.users,
-                shufflers=1,
-                privacy=plan.privacy,
-                confidence=plan.confidence,
-                domain=domain,
-                estimator="completed",
-            )
-        ).bound
-    except InfeasibleError:
-        return None
+    found = [curator, plan.error_bound]
+    if plan.batch_noise.is_exact or plan.honest_fraction < 1:
+        # A curator draws all the noise itself, of any kind.
+        alone = (
+            None
+            if isinstance(domain, Vectors)
+            else _best(replace(_asked(plan, shufflers=plan.shufflers), noise="auto", honest_fraction=1.0))
+        )
+        found += [] if alone is None else [alone]
+    return min(found)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
+from shuffledp.continual.least_bound import least_combined_bound, least_completed_bound
 from shuffledp.continual.planner import batch_sizes, largest_surplus, slot_users_for
 from shuffledp.continual.request import (
     ROUNDING_FAILURE,
@@ -30,21 +31,28 @@ from shuffledp.protocols.request import once
 from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.randomness import RandomBits
-from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
+from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule, slots, whole_slots
 from shuffledp.schedules.prefixes import PrefixSchedule
 
-_schedule = lru_cache(maxsize=4)(combinatorial_schedule)
+
+@lru_cache(maxsize=4)
+def _schedule(budget: int, shufflers: int, users: int, counts_everybody: bool) -> PrefixSchedule:
+    if counts_everybody:
+        return ending_schedule(budget, shufflers, users)
+    return combinatorial_schedule(budget, shufflers, slot_users_for(users, budget, shufflers))
 
 
 @lru_cache(maxsize=4)
-def _opinions(budget: int, shufflers: int, slot_users: int) -> SecondOpinions:
-    return SecondOpinions.of(_schedule(budget, shufflers, slot_users), budget, shufflers)
+def _opinions(budget: int, shufflers: int, users: int, counts_everybody: bool) -> SecondOpinions:
+    return SecondOpinions.of(_schedule(budget, shufflers, users, counts_everybody), budget, shufflers)
 
 
 @lru_cache(maxsize=4)
-def _combined_variances(noise: BatchNoise, budget: int, shufflers: int, slot_users: int) -> NDArray[np.float64]:
+def _combined_variances(
+    noise: BatchNoise, budget: int, shufflers: int, users: int, counts_everybody: bool
+) -> NDArray[np.float64]:
     """Of every prefix's noise."""
-    opinions = _opinions(budget, shufflers, slot_users)
+    opinions = _opinions(budget, shufflers, users, counts_everybody)
     variances = combined_laws(noise.law(), budget, shufflers).variances
     return np.asarray(opinions.schedule.prefix_sums(opinions.by_batch(variances)))
 
@@ -54,7 +62,7 @@ class CountShape(Plan):
     """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say.
 
     `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
-    level 2 or more closes.
+    level 2 or more closes. With `counts_everybody` the last slot ends with the last user.
     """
 
     protocol: ClassVar[str] = "counter"
@@ -67,6 +75,7 @@ class CountShape(Plan):
     certified_noise_bound: int | None = None
     estimator: Estimator = "completed"
     domain: SummedDomain = BITS
+    counts_everybody: bool = False
 
     def _check_shape(self) -> None:
         check_shufflers(self.shufflers)
@@ -77,6 +86,10 @@ class CountShape(Plan):
             )
         if not is_whole(self.budget) or self.budget < 1 or slots(self.budget, self.shufflers_used) > 1 << 31:
             raise ParameterError("budget", self.budget, "must be >= 1 and give few slots", "make the plan again")
+        if not isinstance(self.counts_everybody, bool):
+            raise ParameterError(
+                "counts_everybody", self.counts_everybody, "must be true or false", "make the plan again"
+            )
         check_estimator(self.estimator)
         if self.estimator == "combined" and not (
             self.shufflers_used >= 2
@@ -94,10 +107,11 @@ class CountShape(Plan):
             raise ParameterError(
                 "certified_noise_bound", certified, "is for counts of bits only", "take the proved bound"
             )
-        if certified is not None and not 0 <= certified <= self.proved_noise_bound:
-            raise ParameterError(
-                "certified_noise_bound", certified, f"must lie in 0..{self.proved_noise_bound}", "certify it again"
+        if certified is not None and not self.least_noise_bound <= certified <= self.proved_noise_bound:
+            problem = (
+                f"must lie in {self.least_noise_bound}..{self.proved_noise_bound}, between what is refuted and proved"
             )
+            raise ParameterError("certified_noise_bound", certified, problem, "certify it again")
 
     @property
     def question(self) -> str:
@@ -118,22 +132,40 @@ class CountShape(Plan):
     @once
     def slot_users(self) -> int:
         """The users of the smallest batch."""
+        if self.counts_everybody:
+            return whole_slots(self.budget, self.shufflers_used, self.users).users
         return slot_users_for(self.users, self.budget, self.shufflers_used)
+
+    @property
+    def _short_slots(self) -> int:
+        """So many slots have a user less."""
+        if not self.counts_everybody:
+            return 0
+        return whole_slots(self.budget, self.shufflers_used, self.users).short
+
+    @property
+    def uncounted(self) -> int:  # type: ignore[override]
+        """The users who are in no batch that fills, once everybody has come: they count by the rate before them."""
+        return 0 if self.counts_everybody else self.users % self.slot_users
+
+    @property
+    def _shape(self) -> tuple[int, int, int, bool]:
+        return self.budget, self.shufflers_used, self.users, self.counts_everybody
 
     @property
     def schedule(self) -> PrefixSchedule:
         """Which batch covers which slots."""
-        return _schedule(self.budget, self.shufflers_used, self.slot_users)
+        return _schedule(*self._shape)
 
     @property
     def second_opinions(self) -> SecondOpinions:
         """Which batches have one, and what it weighs, if the estimator is "combined"."""
-        return _opinions(self.budget, self.shufflers_used, self.slot_users)
+        return _opinions(*self._shape)
 
     @property
     def batch_sizes(self) -> dict[int, tuple[int, ...]]:
-        """The sizes that batches of each level have, largest first."""
-        return batch_sizes(self.slot_users, self.budget, self.shufflers_used)
+        """The sizes that batches of each level may have, largest first."""
+        return batch_sizes(self.slot_users, self.budget, self.shufflers_used, self._short_slots)
 
     @property
     def all_sizes(self) -> set[int]:
@@ -160,6 +192,26 @@ class CountShape(Plan):
             return self._combined_laws.bound(self.budget, failure)
         tails = sum_tails(self.batch_noise.law(self.surplus), self.budget)
         return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), failure)
+
+    @property
+    def least_noise_bound(self) -> int:
+        """What the noise of a single estimate passes too often: no bound over the whole horizon is below."""
+        failure, schedule = noise_failure(self.domain, self.confidence), self.schedule
+        reached, _ = schedule.place_of(self.users)
+        if self.estimator == "combined":
+            return least_combined_bound(self._combined_laws, self.budget, schedule, reached, failure)
+        return least_completed_bound(self.batch_noise, schedule, reached, failure)
+
+    @property
+    def unchecked_claims(self) -> tuple[str, ...]:
+        if self.certified_noise_bound is None:
+            return ()
+        least = self.domain.step * self.least_noise_bound + (self.slot_users - 1) * self.domain.reach
+        return (
+            f"That no estimate is off by more than {self.error_bound:g} was measured by whoever made the plan, by runs "
+            f"of the noise; a file cannot show it. Checked is that it is not below {least:g}, which one estimate "
+            "alone would pass too often; make the plan again with --bound certified to measure it again.",
+        )
 
     @property
     def rounding_bound(self) -> float:
@@ -203,7 +255,7 @@ class CountShape(Plan):
     def _prefix_variances(self, slots: Any) -> Any:
         """Of the noise of this prefix, or of each of these, in steps."""
         if self.estimator == "combined":
-            return _combined_variances(self.batch_noise, self.budget, self.shufflers_used, self.slot_users)[slots]
+            return _combined_variances(self.batch_noise, *self._shape)[slots]
         return self.schedule.depths[slots] * self.batch_noise.law(self.surplus).variance
 
     @property
@@ -239,7 +291,8 @@ def _exact_surplus(plan: CountShape, batches: int) -> list[tuple[Fraction, NDArr
     members = np.arange(batches)
     if plan.honest_fraction == 1:
         return [(Fraction(1), members)]
-    sizes = (members + 1 - plan.schedule.parents[1 : batches + 1]) * plan.slot_users
+    schedule = plan.schedule
+    sizes = schedule.users_by(members + 1) - schedule.users_by(schedule.parents[1 : batches + 1])
     return [
         (plan.batch_noise.surplus(size, honest_users(size, plan.honest_fraction)), np.flatnonzero(sizes == size))
         for size in np.unique(sizes).tolist()

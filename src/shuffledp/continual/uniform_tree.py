@@ -47,11 +47,18 @@ def prefixes_up_to(batches: int, degree: int, shufflers: int) -> int:
 
 
 def best_uniform_tree(
-    users: int, shufflers: int, noise: Callable[[int], IntegerLaw], confidence: float = 0.95
+    users: int, shufflers: int, noise: Callable[[int], IntegerLaw], confidence: float = 0.95, reach: float = 0.5
 ) -> UniformTree:
     """The tree of at most so many levels with the smallest bound; noise(k) is a batch's if a user is in k of them.
 
     Inside a slot half of the users since are added. Reference: [000] Algorithm 3, with nothing of its constants.
+
+    Args:
+        users: how many come.
+        shufflers: levels of the tree at most.
+        noise: the law of a batch's noise, by the levels.
+        confidence: with which the bound holds at all times.
+        reach: how far off a user since the last slot is at most, in the noise's unit, as the bound is.
 
     >>> from shuffledp.accounting.laws import DiscreteLaplace
     >>> best_uniform_tree(1_000_000, 4, lambda k: DiscreteLaplace(math.exp(-1 / k)))
@@ -63,12 +70,13 @@ def best_uniform_tree(
         raise ParameterError("confidence", confidence, "must lie strictly between 0 and 1", "0.95 is a common choice")
     # With more levels than this even the smallest degree has more slots than there are times.
     used = range(1, min(shufflers, users.bit_length()) + 1)
-    guesses = {levels: _guess(users, levels, noise(levels).standard_deviation, 1 - confidence) for levels in used}
+    failure = 1 - confidence
+    guesses = {levels: _guess(users, levels, noise(levels).standard_deviation, failure, reach) for levels in used}
     found: list[UniformTree] = []
     for levels in sorted(used, key=lambda levels: guesses[levels][1]):
         degree, about = guesses[levels]
         if all(about <= _SURE * tree.bound for tree in found):
-            found.append(_best_degree(users, levels, degree, noise(levels), 1 - confidence))
+            found.append(_best_degree(users, levels, degree, noise(levels), failure, reach))
     return min(found, key=lambda tree: tree.bound)
 
 
@@ -84,12 +92,12 @@ def _largest_degree(users: int, levels: int) -> int:
     return degree if slot_users_for(users, degree, levels) == 1 else degree + 1
 
 
-def _guess(users: int, levels: int, deviation: float, failure: float) -> tuple[int, float]:
+def _guess(users: int, levels: int, deviation: float, failure: float, reach: float) -> tuple[int, float]:
     """The degree that would be best if noise were Gaussian, and about what bound it would have."""
     degrees = np.unique(np.ceil(np.geomspace(2, _largest_degree(users, levels), 2000)))
     slots = np.minimum(users + 1, degrees**levels)
     factors = -special.ndtri(failure / 2 / slots)
-    bounds = factors * deviation * np.sqrt(levels * (degrees - 1)) + ((users + 1) / slots - 1) / 2
+    bounds = factors * deviation * np.sqrt(levels * (degrees - 1)) + ((users + 1) / slots - 1) * reach
     at = int(np.argmin(bounds))
     return int(degrees[at]), float(bounds[at])
 
@@ -105,13 +113,13 @@ def _degrees(users: int, levels: int, around: int) -> range:
     return range(low, high + 1, max(1, (high - low) // tried))
 
 
-def _best_degree(users: int, levels: int, around: int, law: IntegerLaw, failure: float) -> UniformTree:
+def _best_degree(users: int, levels: int, around: int, law: IntegerLaw, failure: float, reach: float) -> UniformTree:
     degrees = _degrees(users, levels, around)
 
     def bound(degree: int, tails: SumTails) -> float:
         most = levels * (degree - 1)
         noise = horizon_bound(tails, most, lambda j: prefixes_up_to(j, degree, levels), failure)
-        return noise + (slot_users_for(users, degree, levels) - 1) / 2
+        return noise + (slot_users_for(users, degree, levels) - 1) * reach
 
     # Rough bounds are upper bounds, too; the fine ones of the few best decide.
     tails = sum_tails(law, levels * (degrees[-1] - 1), ROUGH)

@@ -12,6 +12,9 @@ from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import written
 from shuffledp.protocols.notebook import answer_html, plan_html
 from shuffledp.protocols.presentation import (
+    ALONE,
+    APART,
+    CURATOR,
     Listing,
     Presentation,
     View,
@@ -35,6 +38,8 @@ class DescribedPlan(Common, ABC):
     """The name of the noise in the plan's document."""
     also_saved: ClassVar[tuple[str, ...]] = ()
     """Derived numbers that the document's noise names, too, and fields that come among or after them."""
+    later_numbers: ClassVar[tuple[str, ...]] = ()
+    """Derived numbers of the document that documents of earlier versions may lack."""
     is_labelled: ClassVar[bool] = False
     """Whether messages carry labels beside their payloads."""
     is_unbiased: ClassVar[bool] = True
@@ -47,6 +52,8 @@ class DescribedPlan(Common, ABC):
     """Whether a limit of messages changes what is planned: fewer of them for a larger error."""
     can_be_voided: ClassVar[bool] = False
     """Whether one client that lies, or one lost message, makes a batch say nothing."""
+    uncounted: ClassVar[int] = 0
+    """How many users are in no batch that fills when everybody has reported."""
     lists_methods: ClassVar[bool] = False
     """Whether a plan is shown beside all other methods of its family."""
     file_command: ClassVar[str] = "simulate"
@@ -155,6 +162,11 @@ class DescribedPlan(Common, ABC):
         """Why the live service refuses a plan that can be spoiled, as a clause after its method's name."""
         return f"must not let one client spoil it for everybody ({' '.join(self.warnings).rstrip('.')})"
 
+    @property
+    def unchecked_claims(self) -> tuple[str, ...]:
+        """What whoever made the plan says of it and its file cannot show, a sentence each."""
+        return ()
+
     # --- words -------------------------------------------------------------------------------
 
     @property
@@ -163,9 +175,27 @@ class DescribedPlan(Common, ABC):
         """What is asked, in words."""
 
     @property
+    def in_the_end(self) -> str:
+        """Who is counted when everybody has reported, in words."""
+        if self.uncounted == 0:
+            return f"all {self.users:,} are counted"
+        return (
+            f"the last {self.uncounted:,} of {self.users:,} are in no batch that fills, and count by the others' rate"
+        )
+
+    @property
     def title(self) -> str:
         """What is made, in words."""
         return "A private sum"
+
+    @property
+    def trusted(self) -> str:
+        """Who is trusted with what, in words, where values stay on people's own devices."""
+        honest = "all" if self.honest_fraction == 1 else f"{self.honest_fraction:.3g}"
+        return (
+            f"the shuffler, not to tell the analyzer who sent what; {honest} of the people, to follow the protocol; "
+            "the analyzer with no one's value. Here, whoever holds the file sees it all."
+        )
 
     @property
     def unit(self) -> str:
@@ -178,7 +208,7 @@ class DescribedPlan(Common, ABC):
         most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
         size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
         if mean == most:
-            return f"{most:,} messages {size}"
+            return f"1 message of {bits} {'bit' if bits == 1 else 'bits'}" if most == 1 else f"{most:,} messages {size}"
         return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
 
     @property
@@ -220,7 +250,9 @@ class DescribedPlan(Common, ABC):
             return present_numbers(estimate, truth)
         users = self.users if view is None or view.users is None else view.users
         title = f"{self.title} of {users:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
-        return present_categories(named, estimate, users=users, chart_title=title, truth=truth, view=view)
+        return present_categories(
+            named, estimate, users=users, chart_title=self.cautioned(title), truth=truth, view=view
+        )
 
     def off_by(self, estimate: Any, truth: Any) -> float | None:
         """How far an answer is from the truth, in root mean square over its numbers; None where it is no number."""
@@ -235,10 +267,10 @@ class DescribedPlan(Common, ABC):
         if laplace is not None:
             curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
         rows = [
-            *((name, error, "one party sees all") for name, error in curators),
-            (f"this plan ({self.method})", self.standard_error, "nobody sees any"),
+            *((name, error, CURATOR) for name, error in curators),
+            (f"this plan ({self.method})", self.standard_error, APART),
             ("the paper's own constants", reference.get("paper_standard_error"), "as this plan"),
-            ("local model", reference.get("local_standard_error"), "no shuffler"),
+            ("local model", reference.get("local_standard_error"), ALONE),
         ]
         heading = ("who adds it", "standard error")
         return beside_others("Noise beside three references", heading, self.standard_error, rows)

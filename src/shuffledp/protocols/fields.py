@@ -24,6 +24,7 @@ from shuffledp.errors import DataError, InfeasibleError, ParameterError
 
 Constants = Literal["exact", "paper"]
 AGAIN = "make the plan again"
+_TOLERANCE, _HUGE = 1e-9, 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +180,16 @@ def only_exact(constants: Constants) -> None:
     """Refuse the paper's constants where the paper gives none."""
     if constants == "paper":
         raise InfeasibleError("constants", "paper", "are not given for this method", "use exact constants")
+
+
+def alike(found: Any, expected: Any) -> bool:
+    """Whether two derived values are the same, numbers up to one part in a billion."""
+    if isinstance(expected, dict):
+        return isinstance(found, dict) and all(alike(found.get(key), each) for key, each in expected.items())
+    if isinstance(expected, list | tuple):
+        same = isinstance(found, list | tuple) and len(found) == len(expected)
+        return same and all(map(alike, found, expected))
+    if isinstance(expected, float) and isinstance(found, int | float) and not isinstance(found, bool):
+        # Whole numbers that no float can hold are not near one.
+        return abs(found) < _HUGE and math.isclose(found, expected, rel_tol=_TOLERANCE)
+    return bool(found == expected)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.errors import ParameterError
@@ -33,16 +33,20 @@ class Remembering:
     __slots__ = ("_batch", "_distance_per_batch", "_fingerprint", "_slot_users")
 
 
-def once(compute: Callable[[Any], Any]) -> Any:
-    """A property that is computed once for each plan: plans are frozen. `Remembering` has a slot of its name."""
-    slot = f"_{compute.__name__}"
+if TYPE_CHECKING:
+    once = property
+else:
 
-    def remembered(plan: Any) -> Any:
-        if not hasattr(plan, slot):
-            object.__setattr__(plan, slot, compute(plan))
-        return getattr(plan, slot)
+    def once(compute: Callable[[Any], Any]) -> property:
+        """A property that is computed once for each plan: plans are frozen. `Remembering` has a slot of its name."""
+        slot = f"_{compute.__name__}"
 
-    return property(remembered, doc=compute.__doc__)
+        def remembered(plan: Any) -> Any:
+            if not hasattr(plan, slot):
+                object.__setattr__(plan, slot, compute(plan))
+            return getattr(plan, slot)
+
+        return property(remembered, doc=compute.__doc__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,16 @@ class Common(Remembering):
         check_users(self.users)
         check_honest_fraction(self.honest_fraction)
         check_constants(self.constants)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why the promise protects people less than they may expect, a sentence each; see `Privacy.cautions`."""
+        return self.privacy.cautions(self.users)
+
+    def cautioned(self, title: str) -> str:
+        """A picture's title, with a second line where the promise is weak."""
+        brief = self.privacy.brief_caution(self.users)
+        return f"{title}\n{brief}" if brief else title
 
     @property
     def common(self) -> dict[str, Any]:

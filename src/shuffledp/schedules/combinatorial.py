@@ -10,6 +10,7 @@ have an estimate of j batches. A batch that would close together with a larger o
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,48 @@ def batch_counts(budget: int, shufflers: int) -> list[dict[int, int]]:
         levels.append(counts)
         parts = counts
     return levels[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSlots:
+    """Slots that end with the last user.
+
+    Attributes:
+        count: how many there are.
+        users: of a slot.
+        short: so many slots, the first ones, have a user less.
+    """
+
+    count: int
+    users: int
+    short: int
+
+
+def whole_slots(budget: int, shufflers: int, users: int) -> WholeSlots:
+    """The smallest slots with which a batch ends with the last user: all of one size, or some with a user less.
+
+    The schedule's last slot has no batch that ends with it, so there are fewer than it has.
+
+    >>> whole_slots(budget=2, shufflers=2, users=47)
+    WholeSlots(count=5, users=10, short=3)
+    """
+    least = -(-users // (slots(budget, shufflers) - 1))
+    count = -(-users // least)
+    each = -(-users // count)
+    return WholeSlots(count, each, count * each - users)
+
+
+def ending_schedule(budget: int, shufflers: int, users: int) -> PrefixSchedule:
+    """The schedule with this budget whose last batch ends with the last of so many users; later ones are not opened.
+
+    >>> schedule = ending_schedule(budget=2, shufflers=2, users=47)
+    >>> schedule.parents.tolist(), schedule.users_by(np.arange(6)).tolist(), schedule.place_of(47)
+    ([0, 0, 1, 0, 3, 3], [0, 9, 18, 27, 37, 47], (5, 0))
+    """
+    found = whole_slots(budget, shufflers, users)
+    whole = combinatorial_schedule(budget, shufflers, found.users)
+    kept = slice(found.count + 1)
+    return PrefixSchedule(whole.parents[kept], whole.levels[kept], found.users, found.short)
 
 
 def combinatorial_schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:

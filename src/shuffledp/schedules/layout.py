@@ -15,6 +15,7 @@ class BatchLayout:
         slot_users: people in the smallest batch.
         every_slot: whether every slot has a batch of its own, even where a larger one closes with it.
         messages: messages that each report sends to a batch of this size.
+        counts_everybody: whether the last batch ends with the last user; else the last slot is never full.
     """
 
     users: int
@@ -23,6 +24,7 @@ class BatchLayout:
     slot_users: int
     every_slot: bool
     messages: Mapping[int, int]
+    counts_everybody: bool = False
 
     @classmethod
     def single(cls, users: int, messages: int) -> "BatchLayout":

@@ -22,12 +22,14 @@ Whole = NDArray[np.int64]
 class PrefixSchedule:
     """`slots` slots of `slot_users` users each; parents[i] for i = 1..slots-1, and parents[0] = 0.
 
-    The last slot has no batch that ends with it: its users are only in larger ones, or in none.
+    The last slot has no batch that ends with it: its users are only in larger ones, or in none. The first `short` slots
+    have a user less each, so that the last batch can end with any user.
     """
 
     parents: Whole
     levels: Whole
     slot_users: int
+    short: int = 0
 
     def __post_init__(self) -> None:
         times = np.arange(self.parents.size)
@@ -43,6 +45,39 @@ class PrefixSchedule:
     def batches(self) -> int:
         """Batches, one for each slot but the last."""
         return self.slots - 1
+
+    def users_by(self, slots: Any) -> Any:
+        """How many users have come at the end of the first so many slots: of a number, or of an array of them."""
+        return slots * self.slot_users - np.minimum(slots, self.short)
+
+    def place_of(self, times: Any) -> tuple[Any, Any]:
+        """The slots that are over when so many users have come, and how many users came since.
+
+        Args:
+            times: a number of users, or an array of them.
+        """
+        in_short = self.short * (self.slot_users - 1)
+        over, since = np.divmod(times + self.short, self.slot_users)
+        if self.short and np.less(times, in_short).any():
+            ahead = np.less(times, in_short)
+            first, within = np.divmod(times, self.slot_users - 1)
+            over, since = np.where(ahead, first, over), np.where(ahead, within, since)
+        return (over, since) if np.ndim(times) else (int(over), int(since))
+
+    def batch_users(self, first: int, end: int) -> int:
+        """The users of a batch over the slots after `first` up to `end`."""
+        return int(self.users_by(end) - self.users_by(first))
+
+    def sizes_with(self, *, every_slot: bool) -> list[set[int]]:
+        """For every level, lowest first: how many users its batches have.
+
+        Args:
+            every_slot: whether every slot has a batch of level 1 of its own.
+        """
+        sizes = [set((self.users_by(ends) - self.users_by(self.parents[ends])).tolist()) for ends in self.ends_by_level]
+        if every_slot and sizes:
+            sizes[0] |= set(np.diff(self.users_by(np.arange(self.slots))).tolist())
+        return sizes
 
     @cached_property
     def depths(self) -> Whole:

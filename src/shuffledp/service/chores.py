@@ -39,10 +39,14 @@ class Chores:
         """There is something to do."""
         self._wake.set()
 
-    def stop(self) -> None:
-        """Finish what is at hand."""
+    def ask_to_stop(self) -> None:
+        """End as soon as it can, which is not waited for."""
         self._stop.set()
         self._wake.set()
+
+    def stop(self) -> None:
+        """Finish what is at hand."""
+        self.ask_to_stop()
         if self._thread.is_alive():
             self._thread.join()
 

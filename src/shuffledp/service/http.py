@@ -1,6 +1,7 @@
 """What both servers' HTTP sides share: problems, roles, bodies of limited size, and the endpoints of every server."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -154,6 +155,8 @@ class Endpoints(Generic[S]):
 
     def __init__(self, server: S) -> None:
         self.server = server
+        document = openapi_document(server.metrics.role, operations_of(type(self)).values())
+        self._openapi = json.dumps(document, separators=(",", ":")).encode()
 
     @operation("POST /v1/tasks", {201: "It is served now.", 200: "It was served before."}, ADMIN, takes=JSON)
     async def create_task(self, request: Request) -> Response:
@@ -181,7 +184,7 @@ class Endpoints(Generic[S]):
     @operation("GET /openapi.json", {200: "OpenAPI 3.1."})
     async def openapi(self, request: Request) -> Response:
         """This document."""  # noqa: D404
-        return JSONResponse(openapi_document(self.server.metrics.role, operations_of(type(self)).values()))
+        return Response(self._openapi, media_type=JSON)
 
 
 def build_app(endpoints: Endpoints[Any], tokens: Tokens) -> Starlette:
@@ -203,6 +206,7 @@ def build_app(endpoints: Endpoints[Any], tokens: Tokens) -> Starlette:
     app = _Direct(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
     # A redirect would repeat the Host that the request names, and is in no document.
     app.router.redirect_slashes = False
+    app.state.server = server
     app.endpoints = {}
     for each, handler in guarded:
         names = each.path.split("/")

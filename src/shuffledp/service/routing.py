@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.schedules.combinatorial import combinatorial_schedule, slots
+from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule, slots, whole_slots
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.schedules.layout import BatchLayout
 from shuffledp.schedules.prefixes import PrefixSchedule
@@ -43,6 +43,8 @@ class SeatInBatch:
 _OF_BATCH = fields(SeatInBatch)
 # What a document says of the batches beside their messages.
 _SHAPE = ("users", "budget", "shufflers", "slot_users", "every_slot")
+# What documents of earlier tasks do not say, as it is false there.
+_LATER = "counts_everybody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,11 @@ class Routing(BatchLayout):
             )
         if self.users > slots(self.budget, self.shufflers) * self.slot_users:
             raise DataError("routing.users", self.users, "must fit into the schedule's slots", "create the task again")
+        if not isinstance(self.counts_everybody, bool) or (
+            self.counts_everybody and self.slot_users != whole_slots(self.budget, self.shufflers, self.users).users
+        ):
+            problem = "must be true only where the last slot ends with the last user"
+            raise DataError("routing.counts_everybody", self.counts_everybody, problem, "create the task again")
         sizes = {size for sizes in self.sizes_by_level for size in sizes}
         counts_are_whole = all(type(count) is int and count >= 1 for count in self.messages.values())
         if not isinstance(self.every_slot, bool) or set(self.messages) != sizes or not counts_are_whole:
@@ -149,19 +156,14 @@ class Routing(BatchLayout):
     @cached_property
     def schedule(self) -> PrefixSchedule:
         """Which batch covers which slots."""
+        if self.counts_everybody:
+            return ending_schedule(self.budget, self.shufflers, self.users)
         return combinatorial_schedule(self.budget, self.shufflers, self.slot_users)
 
     @cached_property
     def sizes_by_level(self) -> list[set[int]]:
         """The sizes that batches of each level have."""
-        schedule = self.schedule
-        sizes = [
-            {int(size) * self.slot_users for size in set((ends - schedule.parents[ends]).tolist())}
-            for ends in schedule.ends_by_level
-        ]
-        if self.every_slot and sizes:
-            sizes[0].add(self.slot_users)
-        return sizes
+        return self.schedule.sizes_with(every_slot=self.every_slot)
 
     @cached_property
     def slot(self) -> Callable[[int], Slot]:
@@ -171,7 +173,7 @@ class Routing(BatchLayout):
     def _slot(self, number: int) -> Slot:
         batches = []
         for level, first, end in self._joined(number):
-            size, seat = (end - first) * self.slot_users, (number - first) * self.slot_users
+            size, seat = self.schedule.batch_users(first, end), self.schedule.batch_users(first, number)
             batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
         ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
         columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
@@ -181,7 +183,7 @@ class Routing(BatchLayout):
         """The batches of the user who takes this position, lowest level first."""
         if not 0 <= position < self.users:
             raise ParameterError("position", position, f"must lie in 0..{self.users - 1}", "the task is full")
-        number, within = divmod(position, self.slot_users)
+        number, within = self.schedule.place_of(position)
         return tuple(
             SeatInBatch(batch.level, batch.batch_id, batch.size, batch.seat + within, batch.messages)
             for batch in self.slot(number).batches
@@ -189,7 +191,7 @@ class Routing(BatchLayout):
 
     def report_bytes(self, position: int) -> int:
         """How long the report of this position is."""
-        return self.slot(position // self.slot_users).length
+        return self.slot(self.schedule.place_of(position)[0]).length
 
     @cached_property
     def longest_report_bytes(self) -> int:
@@ -216,6 +218,8 @@ class Routing(BatchLayout):
     def document(self) -> dict[str, Any]:
         """The routing as JSON."""
         shape = {name: getattr(self, name) for name in _SHAPE}
+        if self.counts_everybody:
+            shape[_LATER] = True
         messages = {str(size): count for size, count in sorted(self.messages.items())}
         return {"version": VERSION, **shape, "messages": messages, "ciphertext_bytes": CIPHERTEXT_BYTES}
 
@@ -233,7 +237,10 @@ class Routing(BatchLayout):
             messages = {int(size): count for size, count in document["messages"].items()}
             if [str(size) for size in messages] != list(document["messages"]):
                 raise ValueError("messages must be by plain sizes")
-            return cls(**{name: document[name] for name in _SHAPE}, messages=messages)
+            counts_everybody = document.get(_LATER, False)
+            return cls(
+                **{name: document[name] for name in _SHAPE}, messages=messages, counts_everybody=counts_everybody
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
 

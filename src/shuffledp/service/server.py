@@ -33,6 +33,7 @@ class TaskServer(Generic[R, T]):
         self._store = store
         self._chores = Chores(role, chore)
         self.metrics = Metrics(role)
+        self.left: str | None = None
         kept = store.read(lambda records: records.tasks())
         self.tasks = Served({task_id: load(text) for task_id, text in kept.items()})
 
@@ -41,9 +42,22 @@ class TaskServer(Generic[R, T]):
         self._chores.start()
 
     def stop(self) -> None:
-        """Finish the chore at hand and let go of the store."""
+        """End the chore at hand and let go of the store."""
         self._chores.stop()
+        self.left = self.leaves()
         self._store.close()
+
+    def leaves(self) -> str:
+        """What the server would leave on disk if it ended now, in words."""
+        if self.left is not None:
+            return self.left
+        try:
+            return f"the {self.metrics.role} leaves {'; '.join(self._leaves())}"
+        except Exception as failed:
+            return f"the {self.metrics.role} cannot read what it leaves ({type(failed).__name__})"
+
+    def _leaves(self) -> list[str]:
+        raise NotImplementedError
 
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve the task of this text from now on; answers its id and whether it is new."""

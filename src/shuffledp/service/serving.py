@@ -1,5 +1,12 @@
 """Servers as processes: uvicorn on loopback, or on another address with TLS."""
 
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +19,9 @@ from shuffledp.service.addresses import is_loopback
 
 LOOPBACK = "127.0.0.1"
 _MOST_CONNECTIONS = 512
+# A server that is told to stop ends, whatever it does: for so many seconds it waits for requests that are under way,
+# and after so many it ends as if it were killed, which loses nothing that was acknowledged.
+_GRACE_SECONDS, _LAST_SECONDS = 1, 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +49,7 @@ class Address:
         return f"{'http' if self.tls_cert is None else 'https'}://{self.host}:{self.port}"
 
 
-def uvicorn_server(app: Starlette, address: Address, **more: Any) -> uvicorn.Server:
+def uvicorn_server(app: Starlette, address: Address, **more: Any) -> "Server":
     """A server that writes no addresses to any log."""
     config = uvicorn.Config(
         app,
@@ -55,7 +65,65 @@ def uvicorn_server(app: Starlette, address: Address, **more: Any) -> uvicorn.Ser
         proxy_headers=False,
         # A body of 64 MB from each of many connections would be all the memory there is.
         limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
         **more,
     )
-    return uvicorn.Server(config)
+    return Server(config)
+
+
+class Server(uvicorn.Server):
+    """A server that takes signals itself, unless somebody runs several together."""
+
+    is_told = False
+    """Whether somebody else takes signals, and says when to stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals while it serves."""
+        if self.is_told:
+            yield
+            return
+        with super().capture_signals():
+            yield
+
+
+def run_until_told(servers: list[Server], say: Callable[[str], None]) -> None:
+    """Serve until a signal comes or one of them ends; then all end within five seconds, and say what they leave.
+
+    Slow uploads are broken off, a batch that is being opened is left for the next time, and whatever still goes on,
+    such as a next hop that does not answer, is ended with the process: all that was acknowledged is on disk.
+
+    Args:
+        servers: made by `uvicorn_server`.
+        say: told what is left, a line each.
+    """
+    tellers = [server.config.app.state.server for server in servers]  # type: ignore[union-attr]
+
+    def told(*_: Any) -> None:
+        for server in servers:
+            # Told twice, it does not wait for anything.
+            server.force_exit = server.should_exit
+            server.should_exit = True
+        threading.Thread(target=end_in_time, daemon=True).start()
+
+    def end_in_time() -> None:
+        time.sleep(_LAST_SECONDS)
+        for teller in tellers:
+            say(f"stopped in the middle of something: {teller.leaves()}")
+        os._exit(0)
+
+    async def all_of_them() -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, told)
+        running = [asyncio.ensure_future(server.serve()) for server in servers]
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*running)
+
+    for server in servers:
+        server.is_told = True
+    asyncio.run(all_of_them())
+    for teller in tellers:
+        say(f"stopped: {teller.leaves()}")
+    say("nothing that was acknowledged is lost: start it again on the same store to go on")

@@ -19,10 +19,7 @@ def estimates_at(estimates: Any, times: NDArray[np.int64]) -> NDArray[np.float64
     >>> bool(estimates_at(run, np.array([999]))[0] == run.at(999).value)
     True
     """
-    domain = estimates.plan.domain
-    slots, since = np.divmod(times, estimates.plan.slot_users)
-    steps, known = estimates.prefixes[slots], (times - since) * domain.origin + since * domain.middle
-    return np.asarray(domain.step * steps + (known if steps.ndim == 1 else known[:, np.newaxis]))
+    return np.asarray(estimates.at_times(times))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +37,13 @@ class RunningTruth:
         domain = plan.domain
         rows = max(1, _AT_A_TIME // (plan.slot_users * domain.coordinates)) * plan.slot_users
         total = domain.numbers(values[:1]).sum(axis=0) * 0
+        closes = estimates.times
         closing, largest = [total[np.newaxis]], 0.0
         for first in range(0, len(values), rows):
             sums = total + np.cumsum(domain.numbers(values[first : first + rows]), axis=0)
             times = np.arange(first + 1, first + len(sums) + 1)
             largest = max(largest, float(np.abs(estimates_at(estimates, times) - sums).max()))
-            # A copy: a view would keep the whole block.
-            closing.append(sums[plan.slot_users - 1 :: plan.slot_users].copy())
+            # A copy, as an index makes: a view would keep the whole block.
+            closing.append(sums[np.isin(times, closes)])
             total = sums[-1]
         return cls(np.concatenate(closing), total, largest)

@@ -11,6 +11,7 @@ import numpy as np
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_rows, unreadable, wrong_kind
 from shuffledp.tables.csv_source import CsvSource, not_utf8, ragged
+from shuffledp.tables.plain_csv import check_quotes
 from shuffledp.tables.spelling import FALSE, NOTHING, TRUE, first_text
 from shuffledp.tables.table import Numbers, OpenTable
 from shuffledp.tables.words import Texts
@@ -81,7 +82,7 @@ class ParquetTable(_ArrowTable):
             if not _is_numeric(self.kinds[str(name)]):
                 raise wrong_kind(name, self.where, str(self.kinds[str(name)]))
         with self._blaming():
-            return _joined(list(self._batches([str(name) for name in names])), len(names))
+            return _joined(self._batches([str(name) for name in names]), len(names))
 
     def _batches_of_words(self, name: str, kind: Any) -> Iterator[list[Any]]:
         return self._batches([name])
@@ -103,6 +104,9 @@ class ArrowCsv(_ArrowTable):
     def __init__(self, file: CsvSource) -> None:
         self.file, self.source, self.where = file, file.source, file.where
         self.names = []
+        # pyarrow takes a quote that is never closed for the last cell's, which swallows all people behind it.
+        if file.quotes() % 2:
+            check_quotes(file)
         with self._blaming():
             schema = self._open(skip_blank=True).schema
             self.names = list(schema.names)
@@ -119,7 +123,7 @@ class ArrowCsv(_ArrowTable):
         while True:
             types = {name: pa.type_for_alias(kind) for name, kind in widened.items()}
             try:
-                return _joined(list(self._batches(asked, column_types=types)), len(asked))
+                return _joined(self._batches(asked, column_types=types), len(asked))
             except (pa.ArrowException, OSError, UnicodeDecodeError) as broken:
                 misread = _MISREAD.search(str(broken))
                 if misread is None:
@@ -202,12 +206,13 @@ def _is_numeric(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _joined(batches: list[list[Any]], columns: int) -> list[Numbers]:
+def _joined(batches: Iterator[list[Any]], columns: int) -> list[Numbers]:
     """Columns of pyarrow's batches as arrays, and which rows of each have no value."""
-    found = [[numbers_of_cells(batch[place]) for batch in batches] for place in range(columns)]
-    if not batches:
+    pieces = [[numbers_of_cells(cells) for cells in batch] for batch in batches]
+    if not pieces:
         return [(np.zeros(0), np.zeros(0, dtype=np.bool_)) for _ in range(columns)]
-    return [(np.concatenate([v for v, _ in pieces]), np.concatenate([b for _, b in pieces])) for pieces in found]
+    found = (zip(*column, strict=True) for column in zip(*pieces, strict=True))
+    return [(np.concatenate(values), np.concatenate(blank)) for values, blank in found]
 
 
 def numbers_of_cells(cells: Any) -> Numbers:

@@ -6,6 +6,7 @@ import io
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from shuffledp.tables.words import Texts
 
 # As wide as pyarrow allows a row to be.
 _LONGEST_CELL = 1 << 21
+# No text has it: half of a pair of UTF-16 that stands for no byte.
+_END = "\ud800"
 
 
 class PlainCsv(OpenTable):
@@ -77,11 +80,29 @@ class PlainCsv(OpenTable):
             with self.file.open() as stream:
                 # What is not UTF-8 matters only in the columns that are read.
                 text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-                yield _without_blanks(csv.reader(text, delimiter=self.file.delimiter))
+                yield _without_blanks(_closed(csv.reader(chain(text, [_END]), delimiter=self.file.delimiter)))
         except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, OSError) as broken:
             raise unreadable(self.source, "CSV", "look for a quote that is not closed, or write it again") from broken
         finally:
             csv.field_size_limit(limit)
+
+
+def check_quotes(file: CsvSource) -> None:
+    """Refuse a file that ends inside quotes: its last rows, and the people in them, would be part of one cell."""
+    with PlainCsv(file)._rows() as rows:
+        for _ in rows:
+            pass
+
+
+def _closed(rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    """The rows, as long as the line that was added after the last one is a row of its own, and not part of a cell."""
+    before: list[str] | None = None
+    for row in rows:
+        if before is not None:
+            yield before
+        before = row
+    if before != [_END]:
+        raise csv.Error("the file ends inside quotes")
 
 
 def _without_blanks(rows: Any) -> Iterator[list[str]]:

@@ -34,7 +34,7 @@ def test_a_parameter_asks_for_the_family_of_people() -> None:
 @pytest.mark.parametrize("method", ["bits", "shares"])
 def test_counts_keep_every_promise(method: str) -> None:
     plan = RepeatedCount.plan(users=40, privacy=Privacy(2, 1e-4), at_most=3, method=method)
-    check_protocol(plan, [3, 0, 1, 2] * 10, [[4] * 40, [0.5] * 40, [-1] * 40], runs=1000)
+    check_protocol(plan, [3, 0, 1, 2] * 10, [[4] * 40, [0.5] * 40, [-1] * 40], runs=500)
 
 
 def test_sums_keep_every_promise() -> None:
@@ -53,7 +53,7 @@ def test_histograms_keep_every_promise() -> None:
     plan = RepeatedHistogramFamily.plan(users=40, privacy=Privacy(3, 1e-3), **HISTOGRAM, method="decoys")
     values = plan.encode([["a", "b", "a"], [], ["c"], ["b", "b"]] * 10)
     bad = [[[4, 0, 0]] * 40, [[0, 1]] * 40, [0] * 40, [[-1, 0, 0]] * 40]
-    check_protocol(plan, values, bad, runs=1000)
+    check_protocol(plan, values, bad, runs=500)
 
 
 def test_rows_that_nobody_has_are_not_counted() -> None:
@@ -117,6 +117,21 @@ def test_one_step_is_group_privacy_read_backwards(epsilon: float, steps: int) ->
     again = steps_factor(epsilon, steps) * once.delta
     assert once.epsilon == epsilon / steps
     assert 1e-6 * (1 - 1e-9) < again <= 1e-6
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
+def test_steps_are_a_geometric_sum(epsilon: float, steps: int) -> None:
+    assert steps_factor(epsilon, steps) == pytest.approx(sum(math.exp(k * epsilon / steps) for k in range(steps)))
+
+
+def test_every_term_is_counted_for_all_rows() -> None:
+    """A method with a cut-off and tables beside its noise: each term is charged as often as the noise's."""
+    plan = RepeatedHistogramFamily.plan(users=200, privacy=Privacy(4, 1e-4), **HISTOGRAM, method="correlated")
+    once, every = plan.sum_plan.delta_terms(4 / 3, 600), plan.delta_terms(4.0, 200)
+    assert [term.name for term in once] == [term.name for term in every] and len(once) > 1
+    for row, person in zip(once, every, strict=True):
+        assert person.value == pytest.approx(steps_factor(4.0, 3) * row.value)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Difference:
             wide: all numbers of both groups may be off at once.
         people: an interval for the people who reported: only the noise is open.
         population: an interval for everybody of whom those who reported are independent draws: noise and sampling.
+        groups: the numbers of all groups that it was made of.
         confidence: of each of the two intervals.
     """
 
@@ -36,7 +38,16 @@ class Difference:
     estimate: Estimate
     people: tuple[float, float]
     population: tuple[float, float]
+    groups: GroupsEstimate
     confidence: float = CONFIDENCE
+
+    @property
+    def plan(self) -> Any:
+        """The plan that it was made by, where its maker said so."""
+        return self.groups.plan
+
+    def __float__(self) -> float:
+        return float(self.estimate.value)
 
     @property
     def differs(self) -> bool:
@@ -109,6 +120,7 @@ def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float 
         ),
         people=people,
         population=population,
+        groups=estimate,
     )
 
 

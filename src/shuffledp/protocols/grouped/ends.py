@@ -147,3 +147,12 @@ class EndsShares(LaplaceShares):
         """The reports about the first group's two coordinates."""
         steps = self.to_steps(self.check_values(values), bits=bits)[:, :2]
         return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How far each noisy coordinate of the first group is between its two true values, one less the other.
+
+        Beyond either value Laplace noise shows nothing more: its log ratio is flat there. In a fiftieth of the grid.
+        """
+        about = reports.payloads.reshape(trials, -1, 2, self.batch.each).transpose(0, 2, 1, 3)
+        between = np.clip(self.batch.run_sums(about.reshape(trials, 2, -1)), 0, self.grid)
+        return (between @ self.audited_line // max(1, self.grid // 50)).reshape(-1, 1)

@@ -79,11 +79,20 @@ def _estimate(task: Task, release: Release | None, progress: Progress) -> dict[s
         "task_id": task.id,
         **known,
         "users": task.plan.users,
+        "uncounted": task.plan.uncounted,
         "epsilon": task.plan.privacy.epsilon,
         "delta": task.plan.privacy.delta,
         "released_batches": progress.batches_read,
+        "opening": _opening(progress),
         "void_batches": progress.batches_void,
     }
+
+
+def _opening(progress: Progress) -> dict[str, int] | None:
+    """Which batch is being opened, of how many that were delivered; None where all were read."""
+    if progress.batches_read == progress.batches_received:
+        return None
+    return {"batch": progress.batches_read + 1, "of": progress.batches_received}
 
 
 def _as_arrow(releases: list[dict[str, Any]]) -> bytes:

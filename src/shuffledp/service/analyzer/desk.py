@@ -34,7 +34,7 @@ class AnalyzerDesk:
             raise RefusedError(
                 BATCH_UNKNOWN, f"the task's schedule has no batch {batch_id[:40]}: check the task's file."
             )
-        return (place[2] - place[1]) * routing.slot_users
+        return routing.schedule.batch_users(place[1], place[2])
 
     def batch_bytes(self, task_id: str, batch_id: str) -> int:
         """How long a batch of a task must be, or a refusal."""
@@ -87,10 +87,9 @@ class AnalyzerDesk:
             lost = _Lost(stored["dropped"], stored["void"], stored["width"])
         published: list[Release] = []
         while (cohort := learner.ask(state)) is not None:
-            due = {
-                id_of(level, batch.first_slot, batch.first_slot + batch.mechanism.users // routing.slot_users): batch
-                for level, batch in cohort.closing(cohort.users).items()
-            }
+            # All that closes now ends with the slot that is over when the cohort has come.
+            end, _ = routing.schedule.place_of(state.users + cohort.users)
+            due = {id_of(level, batch.first_slot, end): batch for level, batch in cohort.closing(cohort.users).items()}
             totals = records.totals(task_id, list(due))
             if not due or len(totals) < len(due):
                 break

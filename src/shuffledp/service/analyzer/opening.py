@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import threading
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
@@ -11,12 +11,23 @@ from functools import partial
 from shuffledp.service.crypto import PrivateKey, binding, open_all
 from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, unpack_messages
 
+
+class ClosedError(Exception):
+    """A batch was not opened whole, as the server is about to stop."""
+
+
 # Ciphertexts that one process opens at a time: about a tenth of a second.
 _AT_A_TIME = 2000
 
 
-def _begin() -> None:
-    """A worker's first act."""
+_key = b""
+"""The analyzer's private key, in a worker process."""
+
+
+def _begin(private_raw: bytes) -> None:
+    """A worker's first act: it is handed the key once, and not with every part of a batch."""
+    global _key
+    _key = private_raw
     threading.Thread(target=_end_with_the_server, daemon=True).start()
 
 
@@ -35,8 +46,12 @@ def open_chunk(private_raw: bytes, info: bytes, chunk: bytes) -> tuple[bytes, in
     return b"".join(opened), len(sealed) - len(opened)
 
 
+def _open_here(info: bytes, chunk: bytes) -> tuple[bytes, int]:
+    return open_chunk(_key, info, chunk)
+
+
 class Opener:
-    """Worker processes that are given the analyzer's key and parts of a batch.
+    """Worker processes that have the analyzer's key and are given parts of a batch.
 
     >>> key = PrivateKey.generate()
     >>> from contextlib import closing
@@ -49,23 +64,33 @@ class Opener:
     def __init__(self, key: PrivateKey, *, processes: int | None = None) -> None:
         self._key = key
         self._processes = processes or os.cpu_count() or 1
+        self._closed = False
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
         # Not forked: the server has threads.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin)
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin, initargs=(self._key.raw,))
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Stop the workers after the parts at hand, a fraction of a second each; the batch stays unopened."""
+        self._closed = True
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
-        """All messages of a batch."""
+        """All messages of a batch.
+
+        Raises:
+            ClosedError: it was closed before all were opened.
+        """
         info = binding(task_id, batch_id)
         try:
             parts = self._opened(body, info)
-        except BrokenProcessPool:
+        except (CancelledError, RuntimeError) as ended:
+            if self._closed:
+                raise ClosedError from ended
+            if not isinstance(ended, BrokenProcessPool):
+                raise
             # A worker was killed, by the system perhaps when memory was short: once more with new ones.
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = self._start()
@@ -75,7 +100,7 @@ class Opener:
     def _opened(self, body: bytes, info: bytes) -> list[tuple[bytes, int]]:
         step = _AT_A_TIME * CIPHERTEXT_BYTES
         chunks = [body[at : at + step] for at in range(0, len(body), step)]
-        return list(self._pool.map(partial(open_chunk, self._key.raw, info), chunks))
+        return list(self._pool.map(partial(_open_here, info), chunks))
 
 
 def messages_of(parts: list[tuple[bytes, int]]) -> Unpacked:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.desk import AnalyzerDesk
+from shuffledp.service.analyzer.opening import ClosedError
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
@@ -45,10 +46,18 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
         self.released = self.metrics.counter("releases", "Estimates published.")
 
     def stop(self) -> None:
-        """Finish the batch at hand, and let go of what opens batches and of the store."""
-        self._chores.stop()
+        """Leave the batch at hand for the next time, and let go of what opens batches and of the store."""
+        self._chores.ask_to_stop()
         self._opener.close()
-        self._store.close()
+        super().stop()
+
+    def _leaves(self) -> list[str]:
+        found = [self.progress(task_id) for task_id in list(self.tasks)]
+        unread = sum(each.batches_received - each.batches_read for each in found)
+        return [
+            f"{sum(each.batches_read for each in found):,} batches read, {unread:,} that are not",
+            f"{sum(each.releases for each in found):,} estimates released",
+        ]
 
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve a task that is encrypted to this analyzer's key; answers its id and whether it is new."""
@@ -90,7 +99,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
             for task_id, batch_id in unread:
                 if self._chores.is_stopping:
                     return count
-                self._read(task_id, batch_id)
+                try:
+                    self._read(task_id, batch_id)
+                except ClosedError:
+                    log("batch left unread", task=task_id[:12], batch=batch_id)
+                    return count
                 count += 1
         # What was deleted is still in the log: empty it.
         self._store.forget_deleted()

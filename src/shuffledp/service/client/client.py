@@ -309,7 +309,7 @@ class Client:
             return
         routing, lowest = self.task.routing, seat.batches[0]
         _, first, _ = self._find(lowest.batch_id) or (0, routing.users, 0)
-        position = first * routing.slot_users + lowest.seat
+        position = int(routing.schedule.users_by(first)) + lowest.seat
         known = routing.batches_of(position) if lowest.seat >= 0 and position < routing.users else None
         if seat.batches != known:
             words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"

@@ -158,7 +158,7 @@ def _parts(routing: Routing, kept: list[tuple[SentReport, int]]) -> list[BatchPa
     """What the reports have for each batch: in one slot all are cut at the same places."""
     by_slot: dict[int, list[tuple[int, bytes]]] = {}
     for report, position in kept:
-        number, within = divmod(position, routing.slot_users)
+        number, within = routing.schedule.place_of(position)
         by_slot.setdefault(number, []).append((within, report.body))
     parts = []
     for number, some in by_slot.items():

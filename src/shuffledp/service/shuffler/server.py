@@ -20,8 +20,8 @@ from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing, Seat, routing_of_task
 from shuffledp.service.server import TaskServer
-from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk
-from shuffledp.service.store.contract import ShufflerRecords, Store
+from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
+from shuffledp.service.store.contract import Counts, ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
 
@@ -56,13 +56,30 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
     Args:
         store: where everything is kept; closed by `stop`.
         post: how sealed batches reach the next hop.
-        rules: how long leases are, by which clock, and how much may wait: attributes of `ShufflerDesk`.
+        clock: the seconds since the epoch, which leases run by.
+        lease_seconds: how long a seat waits for its report.
+        most_waiting_bytes: new reports are refused while more than this waits to be sent on.
     """
 
-    def __init__(self, store: Store[ShufflerRecords], *, post: Post, **rules: Any) -> None:
+    def __init__(
+        self,
+        store: Store[ShufflerRecords],
+        *,
+        post: Post,
+        clock: Callable[[], float] = time.time,
+        lease_seconds: float = LEASE_SECONDS,
+        most_waiting_bytes: int = MOST_WAITING_BYTES,
+    ) -> None:
         super().__init__("shuffler", store, lambda text: Routing.from_document(json.loads(text)), self._seal_and_send)
         self._post = post
-        self.desk = ShufflerDesk(routings=self.tasks, bits=RandomBits.secure(), has_room=store.has_room, **rules)
+        self.desk = ShufflerDesk(
+            routings=self.tasks,
+            bits=RandomBits.secure(),
+            clock=clock,
+            lease_seconds=lease_seconds,
+            most_waiting_bytes=most_waiting_bytes,
+            has_room=store.has_room,
+        )
         self.seats = self.metrics.counter("seats", "Seats given out.")
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
@@ -140,6 +157,18 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         """How far a task has come."""
         return asdict(self._store.read(lambda records: records.counts(task_id)))
 
+    def _leaves(self) -> list[str]:
+        counts = [self._store.read(partial(_counts_of, task_id)) for task_id in list(self.tasks)]
+        open_batches, waiting = (
+            sum(getattr(each, name) for each in counts) for name in ("batches_open", "batches_waiting")
+        )
+        leases = sum(each.leases for each in counts)
+        return [
+            f"{sum(each.reports for each in counts):,} reports acknowledged, {open_batches:,} open batches",
+            f"{waiting:,} full batches that are not delivered",
+            f"{leases:,} seats that wait for a report",
+        ]
+
     def _seal_and_send(self) -> bool:
         all_sealed = all_sent = False
         try:
@@ -182,6 +211,9 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         if self._store.read(lambda records: records.has_draft(task_id, batch_id)):
             self._until_done(lambda records: records.drop_draft(task_id, batch_id))
         for number, piece in enumerate(pieces[:-1]):
+            if self._chores.is_stopping:
+                # What is written is a draft, which the next process drops.
+                return
             self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
         if not self._store.write(lambda records: self.desk.seal(records, task_id, batch_id, pieces)):
             self._tidy(task_id, batch_id)
@@ -245,6 +277,10 @@ def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
             answered(answers)
         except Exception as failed:
             log("an answer was lost", level=40, error=type(failed).__name__)
+
+
+def _counts_of(task_id: str, records: ShufflerRecords) -> Counts:
+    return records.counts(task_id)
 
 
 def _add_piece(task_id: str, batch_id: str, number: int, piece: memoryview, records: ShufflerRecords) -> None:

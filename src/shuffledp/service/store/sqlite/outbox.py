@@ -111,6 +111,8 @@ class SqliteOutbox(Outbox):
 
         if ids:
             self._write(update)
+            # The bytes are in the log, too.
+            self._store.forget_deleted()
 
     def waiting(self, task_id: str) -> int:
         query = "SELECT COUNT(*) FROM reports WHERE task_id = ? AND state = ?"

@@ -1,0 +1,141 @@
+"""What a task costs before it begins: bytes that follow from its routing, seconds from what a message took here."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from shuffledp.service.crypto import PrivateKey, binding, open_all
+from shuffledp.service.routing import Routing
+from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES
+
+LARGE_REPORT_BYTES = 16_000
+"""A larger report is worth a warning: phones send it over networks that are paid for by the byte."""
+
+# Messages that are sealed and opened to see how long one takes; the quickest of some rounds, as others may disturb.
+_MEASURED, _ROUNDS = 64, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCost:
+    """Bytes of ciphertexts, when everybody reports once; HTTP's own headers come on top.
+
+    Attributes:
+        report_messages_max: messages of the longest report.
+        report_bytes_max: its bytes.
+        report_bytes_mean: bytes of a report on average.
+        upload_bytes: of all reports together.
+        shuffler_bytes_max: what a shuffler keeps at one time at most: an open batch of every level, and a full one's
+            permuted copy.
+        largest_batch_bytes: what an analyzer keeps until it is read.
+        messages: ciphertexts of all reports together.
+    """
+
+    report_messages_max: int
+    report_bytes_max: int
+    report_bytes_mean: float
+    upload_bytes: int
+    shuffler_bytes_max: int
+    largest_batch_bytes: int
+    messages: int
+
+    @classmethod
+    def of(cls, routing: Routing) -> Self:
+        """The cost of a task with this routing.
+
+        >>> one_round = Routing(users=100, budget=1, shufflers=1, slot_users=100, every_slot=False, messages={100: 3})
+        >>> cost = TaskCost.of(one_round)
+        >>> cost.report_bytes_max, cost.upload_bytes, cost.messages
+        (231, 23100, 300)
+        """
+        messages = _all_messages(routing)
+        largest = [max(map(routing.batch_bytes, sizes), default=0) for sizes in routing.sizes_by_level]
+        return cls(
+            report_messages_max=routing.longest_report_bytes // CIPHERTEXT_BYTES,
+            report_bytes_max=routing.longest_report_bytes,
+            report_bytes_mean=messages * CIPHERTEXT_BYTES / routing.users,
+            upload_bytes=messages * CIPHERTEXT_BYTES,
+            shuffler_bytes_max=sum(largest) + max(largest, default=0),
+            largest_batch_bytes=max(largest, default=0),
+            messages=messages,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The cost as JSON."""
+        return asdict(self)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is dear, a sentence each."""
+        if self.report_bytes_max <= LARGE_REPORT_BYTES:
+            return ()
+        words = f"A report has up to {self.report_messages_max:,} messages, {self.report_bytes_max:,} bytes"
+        return (f"{words}: more than {LARGE_REPORT_BYTES:,}. Plan with --max-messages for a method that sends fewer.",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCost:
+    """Seconds of this machine's CPU that encryption takes, from what one message took here and now.
+
+    Attributes:
+        seal_seconds: a device's, for one message.
+        open_seconds: the analyzer's, for one message.
+        device_seconds_a_report: for the longest report.
+        device_seconds: of all devices together.
+        analyzer_seconds: for all messages.
+    """
+
+    seal_seconds: float
+    open_seconds: float
+    device_seconds_a_report: float
+    device_seconds: float
+    analyzer_seconds: float
+
+    @classmethod
+    def of(cls, cost: TaskCost) -> Self:
+        """What the messages of a task take, after some were sealed and opened with a key that is thrown away."""
+        seal, opened = _seconds_a_message()
+        return cls(
+            seal_seconds=seal,
+            open_seconds=opened,
+            device_seconds_a_report=seal * cost.report_messages_max,
+            device_seconds=seal * cost.messages,
+            analyzer_seconds=opened * cost.messages,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The measured cost as JSON."""
+        return asdict(self)
+
+
+def _all_messages(routing: Routing) -> int:
+    """Messages of all users, those to batches that never fill included."""
+    schedule = routing.schedule
+    found = 0
+    for level, ends in enumerate(schedule.ends_by_level, 1):
+        firsts = schedule.parents[ends]
+        if level == 1 and routing.every_slot:
+            ends = np.arange(1, schedule.slots)
+            firsts = ends - 1
+        begins = schedule.users_by(firsts)
+        sizes = schedule.users_by(ends) - begins
+        came = np.clip(routing.users - begins, 0, sizes)
+        kinds, which = np.unique(sizes, return_inverse=True)
+        each = np.array([routing.messages[size] for size in kinds.tolist()], dtype=np.int64)
+        found += int((came * each[which]).sum())
+    return found
+
+
+def _seconds_a_message() -> tuple[float, float]:
+    key, info = PrivateKey.generate(), binding("measured", "1.0.1")
+    messages = [bytes(MESSAGE_BYTES)] * _MEASURED
+    rounds = []
+    for _ in range(_ROUNDS):
+        begun = time.process_time()
+        sealed = key.public.seal(messages, info)
+        between = time.process_time()
+        open_all(key.raw, sealed, info)
+        rounds.append((between - begun, time.process_time() - between))
+    seal, opened = (min(seconds) / _MEASURED for seconds in zip(*rounds, strict=True))
+    return seal, opened
