@@ -158,7 +158,7 @@ def _plain(solver: Solver, features: np.ndarray, labels: np.ndarray) -> np.ndarr
 def slopes() -> list[dict]:
     """Table 1, by the command that a reader would type."""
     words = ["--largest", "31623", "--instances", "6"] if QUICK else ["--picture", str(FOLDER / "convex.png")]
-    command = [sys.executable, "-m", "shuffledp", "experiment", "convex", *words, "--json"]
+    command = [sys.executable, "-m", "shuffledp", "papers", "convex", *words, "--json"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["rows"]
     by_solver = {row["solver"]: row for row in found}
     rows = [figure("P_AGD's slope - P_SGD's", by_solver["agd"]["slope"] - by_solver["sgd"]["slope"], "<=", 0, "")]

@@ -11,6 +11,7 @@ asked for epsilon 1/2.
 import json
 import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -27,6 +28,7 @@ LIMITS = (10_000, 32, 2)
 USERS, EPSILON, DELTA = 10_000, 1.0, 1e-6
 CITIES = ("Berlin", "Köln", "München", "Ulm")
 LOW, HIGH = 0.0, 100.0
+SECONDS = 30.0
 FOLDER = Path(__file__).parents[1] / "build" / "bench"
 
 Answer = Callable[[], Any]
@@ -117,6 +119,15 @@ def diffprivlib(values: dict[str, Any]) -> Iterator[tuple[str, str, Answer]]:
 PEERS = {"shuffledp": ours, "local": local, "opendp": opendp, "diffprivlib": diffprivlib}
 
 
+def squared_errors(answer: Answer, truth: Any, runs: int) -> Iterator[float]:
+    """Of so many runs, or of fewer if they take longer than the time that each answer has, but of 100 at least."""
+    began = time.process_time()
+    for run in range(runs):
+        if run >= 100 and time.process_time() - began > SECONDS:
+            return
+        yield float(np.mean(np.square(np.asarray(answer()) - truth)))
+
+
 def measured(runs: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Root mean square errors over the runs, and why a library is left out."""
     values = data()
@@ -126,23 +137,25 @@ def measured(runs: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
     for peer, answers in PEERS.items():
         try:
             for name, what, answer in answers(values):
-                errors = [np.mean(np.square(np.asarray(answer()) - truth[what])) for _ in range(runs)]
-                rows.append({"who": name, "what": what, "error": math.sqrt(float(np.mean(errors)))})
+                squares = list(squared_errors(answer, truth[what], runs))
+                error = math.sqrt(float(np.mean(squares)))
+                spread = float(np.std(squares)) / (2 * error * math.sqrt(len(squares)))
+                rows.append({"who": name, "what": what, "error": error, "spread": spread, "runs": len(squares)})
         except (ImportError, PackageNotFoundError) as gone:
             skipped[peer] = f"not installed, or not with these versions: {gone}"
     return rows, skipped
 
 
-def main(runs: int = 400) -> int:
+def main(runs: int = 4000) -> int:
     warnings.simplefilter("ignore")
     rows, skipped = measured(runs)
     names = list(dict.fromkeys(row["who"] for row in rows))
-    found = {(row["who"], row["what"]): row["error"] for row in rows}
-    print(f"{USERS:,} people, epsilon {EPSILON:g}, one value replaced; root mean square error over {runs:,} runs\n")
-    print(f"{'':<48}{'count':>12}{'histogram':>12}{'mean':>12}")
+    found = {(row["who"], row["what"]): f"{row['error']:.3g} ± {row['spread']:.1g}" for row in rows}
+    print(f"{USERS:,} people, epsilon {EPSILON:g}, one value replaced; root mean square error of up to {runs:,} runs\n")
+    print(f"{'':<44}{'count':>18}{'histogram':>18}{'mean':>20}")
     for name in names:
-        cells = (found.get((name, what)) for what in ("count", "histogram", "mean"))
-        print(f"{name:<48}" + "".join(f"{'-' if cell is None else format(cell, '.3g'):>12}" for cell in cells))
+        cells = [found.get((name, what), "-") for what in ("count", "histogram", "mean")]
+        print(f"{name:<44}{cells[0]:>18}{cells[1]:>18}{cells[2]:>20}")
     for peer, why in skipped.items():
         print(f"{peer} is left out: {why}")
     FOLDER.mkdir(parents=True, exist_ok=True)

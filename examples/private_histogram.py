@@ -1,4 +1,4 @@
-"""Which of a few cities 20,000 people live in, and which of very many pages they read, with nobody trusted."""
+"""Which of a few cities 20,000 people live in, and which of very many pages they read."""
 
 import numpy as np
 

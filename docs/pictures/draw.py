@@ -85,7 +85,7 @@ def draw_bandits() -> None:
     for name, words in (("regret", []), ("growth", ["--scaling"])):
         with TemporaryDirectory() as folder:
             drawn = Path(folder) / f"{name}.png"
-            command = [sys.executable, "-m", "shuffledp", "experiment", "linucb", *words, "--picture", str(drawn)]
+            command = [sys.executable, "-m", "shuffledp", "papers", "linucb", *words, "--picture", str(drawn)]
             subprocess.run([*command, "--json"], check=True, stdout=subprocess.DEVNULL)
             (here / drawn.name).write_bytes(drawn.read_bytes())
 

@@ -93,7 +93,7 @@ def test_a_person_reads_a_table(run) -> None:
         ([*AUDIT, "--confidence", "2"], "confidence"),
         ([*AUDIT, "--trials", "3"], "trials"),
         ([*AUDIT, "--sabotage", "7"], "sabotage"),
-        (["amplify", "--local-epsilon", "-1", "--users", "10", "--delta", "1e-6"], "local_epsilon"),
+        (["papers", "amplify", "--local-epsilon", "-1", "--users", "10", "--delta", "1e-6"], "local_epsilon"),
         (["ledger", "show", "missing.json"], None),
         (["audit", "--plan", "missing.json", "--method", "coins"], "method"),
         (["explain", "--plan", "missing.json", "--method", "coins"], "method"),
@@ -108,7 +108,7 @@ def test_bad_input_is_named(run, words, parameter) -> None:
 
 
 def test_the_registered_commands_answer(run) -> None:
-    code, out, _ = run("amplify", "--local-epsilon", "1", "--users", "10000", "--delta", "1e-6", "--json")
+    code, out, _ = run("papers", "amplify", "--local-epsilon", "1", "--users", "10000", "--delta", "1e-6", "--json")
     document = json.loads(out)
     assert code == 0 and document["note"] == "exploration: privacy belongs to a run"
 

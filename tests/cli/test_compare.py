@@ -1,4 +1,4 @@
-"""`shuffledp compare`: all tables on one page that needs nothing else, every row as data, and the contract."""
+"""`shuffledp papers compare`: all tables on one page that needs nothing else, every row as data, and the contract."""
 
 import json
 import re
@@ -21,7 +21,7 @@ VOID = {"meta", "img"}
 
 def _run(capsys, *words: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as ended:
-        cli.main(["compare", *words])
+        cli.main(["papers", "compare", *words])
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
 
@@ -34,7 +34,7 @@ def everything(tmp_path_factory) -> tuple[dict, str]:
 
     target, said = tmp_path_factory.mktemp("page") / "all.html", StringIO()
     with redirect_stdout(said), pytest.raises(SystemExit) as ended:
-        cli.main(["compare", "--quick", "--json", "-o", str(target)])
+        cli.main(["papers", "compare", "--quick", "--json", "-o", str(target)])
     assert not ended.value.code, said.getvalue()
     return json.loads(said.getvalue()), target.read_text()
 

@@ -116,7 +116,7 @@ def test_simulate_reads_every_kind_of_file(run, data, tmp_path, kind: str, fast:
     plan = str(tmp_path / "plan.json")
     assert run(*PLAN, "-o", plan)[0] == 0
     column = [] if kind == "npy" else ["--column", "x"]
-    code, out, err = run("simulate", "--plan", plan, data[kind], *column, *fast, "--json")
+    code, out, err = run("simulate", "--plan", plan, data[kind], *column, *fast, "--with-truth", "--json")
     document = json.loads(out)
     assert code == 0 and err == "" and document["truth"] == 250 and not document["simulated"]
     assert abs(document["estimate"] - 250) < 40

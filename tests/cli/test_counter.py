@@ -133,7 +133,7 @@ def test_a_certified_bound(run) -> None:
         (["plan", "counter", "--users", "5000", *TARGET[2:], "--shufflers", "0"], "shufflers"),
         (["plan", "counter", *TARGET], "users"),
         ([*PLAN, "--confidence", "1"], "confidence"),
-        ([*PLAN, "--picture", "schedule.pdf"], "picture"),
+        ([*PLAN, "--picture", "schedule.bmp"], "picture"),
         (["count", *TARGET], "file"),
         (["count", "missing.csv", *TARGET], "file"),
         (["count", "--synthetic", "--users", "500", *TARGET, "--out", "estimates.txt"], "out"),

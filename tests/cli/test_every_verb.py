@@ -109,7 +109,7 @@ def test_the_faults_of_0_1_0(asked, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("colour\n" + "a\nb\nb\n" * 100)
     asked("plan", "distinct-elements", *USERS, *TARGET, "--domain", "a,b,c", "-o", plan)
-    assert asked("simulate", file, "--plan", plan, "--column", "colour")["truth"] == 2
+    assert asked("simulate", file, "--plan", plan, "--column", "colour", "--with-truth")["truth"] == 2
 
 
 def test_a_column_of_words_is_read_by_options_as_by_a_plan(asked, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_column_of_words_is_read_by_options_as_by_a_plan(asked, tmp_path: Path
     file.write_text("word\n" + "a\nb\nb\n" * 100)
     words = [*VALUES["heavy-hitters"], *TARGET]
     # A column of text was refused for not being numbers.
-    typed = asked("simulate", file, "--protocol", "heavy-hitters", *words, "--seed", 1)
+    typed = asked("simulate", file, "--protocol", "heavy-hitters", *words, "--seed", 1, "--with-truth")
     assert typed["truth"] == {"b": 200} and typed["users"] == 300
     asked("plan", "heavy-hitters", *USERS, *words, "-o", plan)
     filed = asked("simulate", file, "--plan", plan, "--seed", 1)

@@ -1,4 +1,4 @@
-"""`shuffledp experiment counter` under the command line's contract."""
+"""`shuffledp papers counter` under the command line's contract."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from shuffledp import cli
 
-COUNTER = ["experiment", "counter", "--largest", "10000", "--runs", "4"]
+COUNTER = ["papers", "counter", "--largest", "10000", "--runs", "4"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`shuffledp experiment arms` under the command line's contract."""
+"""`shuffledp papers arms` under the command line's contract."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from shuffledp import cli
 from shuffledp.experiments import arms as experiment
 
-ARMS = ["experiment", "arms", "--arms", "3", "--largest", "100000", "--instances", "5"]
+ARMS = ["papers", "arms", "--arms", "3", "--largest", "100000", "--instances", "5"]
 
 
 @pytest.fixture

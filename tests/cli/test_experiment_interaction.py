@@ -1,4 +1,4 @@
-"""`shuffledp experiment secure-sum` under the command line's contract."""
+"""`shuffledp papers secure-sum` under the command line's contract."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from shuffledp import cli
 
-SUM = ["experiment", "secure-sum"]
+SUM = ["papers", "secure-sum"]
 
 
 @pytest.fixture

@@ -148,9 +148,10 @@ def test_a_file_of_every_kind(asked, people, kind: str) -> None:
 
 
 @pytest.mark.parametrize("fast", [[], ["--fast"]])
-def test_with_a_seed_it_is_repeatable_and_shows_the_truth(asked, people, fast: list[str]) -> None:
+def test_with_a_seed_it_is_repeatable_and_the_truth_is_asked_for(asked, people, fast: list[str]) -> None:
     words = ["histogram", people["csv"], "--column", "colour", *COLOURS, *TARGET, "--seed", 3, *fast]
-    first, second = asked(*words), asked(*words)
+    assert asked(*words)["largest_error"] is None
+    first, second = ({**asked(*words, "--with-truth"), "seconds": 0} for _ in range(2))
     assert first == second and first["simulated"] and first["fidelity"] == ("law" if fast else "messages")
     assert [row["truth"] for row in first["histogram"]] == COUNTS
     errors = [abs(row["truth"] - row["estimate"]) for row in first["histogram"]]
@@ -159,7 +160,7 @@ def test_with_a_seed_it_is_repeatable_and_shows_the_truth(asked, people, fast: l
 
 def test_a_person_reads_categories_with_error_bars(run, people, tmp_path: Path) -> None:
     chart, table = tmp_path / "chart.png", tmp_path / "out.csv"
-    words = ["histogram", people["csv"], "--column", "colour", *COLOURS, *TARGET, "--seed", 1]
+    words = ["histogram", people["csv"], "--column", "colour", *COLOURS, *TARGET, "--with-truth", "--seed", 1]
     code, out, err = run(*words, "-o", chart, "--csv", table)
     out = re.sub(r"\s+", " ", out)
     assert code == 0 and err.strip() == ""
@@ -179,8 +180,9 @@ def test_a_person_reads_categories_with_error_bars(run, people, tmp_path: Path) 
     assert chart.read_bytes().startswith(b"\x89PNG") and chart.stat().st_size > 10_000
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert [row["category"] for row in rows] == NAMES and [float(row["truth"]) for row in rows] == COUNTS
-    code, out, _ = run(*words[:-2])
-    assert code == 0 and "truth" not in out and "-o chart.png" in out
+    code, out, _ = run(*words[:-3])
+    assert code == 0 and "truth" not in out and "draw it (spends epsilon 1 again)" in out
+    assert "--picture chart.png" in out
     assert {file.name for file in tmp_path.iterdir()} == {p.name for p in (*people.values(), chart, table)}
 
 
@@ -217,6 +219,7 @@ def test_a_plan_decides_and_must_fit_the_file(asked, people, tmp_path: Path) -> 
 
 def test_names_are_looked_up_in_hashed_cells(run, asked, people, tmp_path: Path) -> None:
     words = ["histogram", people["csv"], "--column", "colour", "--domain", "hash:5000", *TARGET, "--seed", 1]
+    words.append("--with-truth")
     found = asked(*words, "--names", "blue,red")
     assert [(row["category"], row["truth"]) for row in found["histogram"]] == [("blue", 10), ("red", 200)]
     assert found["names_in_use"] == 100 and found["collision_probability"] == pytest.approx(99 / 5000, rel=0.02)
@@ -233,9 +236,9 @@ def test_names_are_looked_up_in_hashed_cells(run, asked, people, tmp_path: Path)
 
 
 def test_more_messages_than_fit_are_not_made(run, asked, people, monkeypatch) -> None:
-    from shuffledp.cli import histogram
+    from shuffledp.cli import answering
 
-    monkeypatch.setattr(histogram, "_MOST_MESSAGES", USERS - 1)
+    monkeypatch.setattr(answering, "_MOST_MESSAGES", USERS - 1)
     words = ["histogram", people["csv"], "--column", "colour", *COLOURS, *TARGET]
     assert asked(*words)["fidelity"] == "law"
     assert "too many here" in " ".join(run(*words)[1].split())
@@ -253,8 +256,8 @@ BAD = [
     (["--other", "x"], "other"),
     (["--domain", "1:9", "--other", "x"], "other"),
     ([*COLOURS, "--top", "0"], "top"),
-    ([*COLOURS, "-o", "chart.bmp"], "picture"),
-    ([*COLOURS, "-o", "nowhere/chart.png"], "picture"),
+    ([*COLOURS, "-o", "chart.bmp"], "out"),
+    ([*COLOURS, "-o", "nowhere/chart.png"], "out"),
     ([*COLOURS, "--csv", "out.xls"], "csv"),
     ([*COLOURS, "--csv", "PEOPLE"], "csv"),
     (["--domain", "hash:9", "--names", "a,b,a"], "names"),
@@ -290,14 +293,14 @@ def test_options_of_one_protocol_are_refused_by_others(asked) -> None:
 
 def test_simulate_reads_values_by_name(run, asked, people, tmp_path: Path) -> None:
     words = ["simulate", people["csv"], "--column", "colour", "--protocol", "histogram", *TARGET]
-    found = asked(*words, *COLOURS, "--seed", 1)
+    found = asked(*words, *COLOURS, "--seed", 1, "--with-truth")
     assert found["truth"] == COUNTS and found["largest_error"] <= 3 * found["bound"]
     assert asked(*words, "--domain", people["csv"], code=2)["error"]["parameter"] == "domain"
     code, out, _ = run(*words, *COLOURS)
-    assert code == 0 and "red" in out and "histogram YOUR.csv" in out
+    assert code == 0 and "red" in out and "explain histogram" in out
     plan = tmp_path / "plan.json"
     asked(*PLAN, *COLOURS, "-o", plan)
-    assert asked("simulate", people["npy"], "--plan", plan)["truth"] == COUNTS
+    assert asked("simulate", people["npy"], "--plan", plan, "--with-truth")["truth"] == COUNTS
 
 
 # --- as people come ------------------------------------------------------------------------------
@@ -309,7 +312,7 @@ def test_a_running_histogram_by_names(run, asked, people, tmp_path: Path) -> Non
     code, out, _ = run(
         "count", people["csv"], "--column", "colour", *words, "--out", table, "--picture", picture, "--with-truth"
     )
-    assert code == 0 and "by name" in out and "--domain red,green,rest --other rest" in out
+    assert code == 0 and "by name" in out and "--domain red,green --other rest" in out
     header = table.read_text().splitlines()[0]
     assert header == "time,estimate_red,estimate_green,estimate_rest,bound" and picture.stat().st_size > 9000
     made = asked("plan", "counter", "--users", USERS, *words, "-o", plan)

@@ -40,7 +40,7 @@ def visits(tmp_path: Path) -> Path:
 def test_a_histogram_counts_at_most_so_many_rows_of_a_person(asked: Any, visits: Path) -> None:
     found = asked(
         *("histogram", visits, "--column", "city", "--domain", "Rome,Oslo,Lima", *PEOPLE, *TARGET),
-        *("--seed", 1, "--method", "decoys"),
+        *("--seed", 1, "--method", "decoys", "--with-truth"),
     )
     truth = {row["category"]: row["truth"] for row in found["histogram"]}
     assert sum(truth.values()) == 100 + 200 and truth["Lima"] == 0
@@ -48,11 +48,11 @@ def test_a_histogram_counts_at_most_so_many_rows_of_a_person(asked: Any, visits:
 
 
 def test_a_count_and_a_sum(asked: Any, visits: Path) -> None:
-    count = asked("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET, "--seed", 1)
+    count = asked("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET, "--seed", 1, "--with-truth")
     assert count["protocol"] == "repeated-count" and 100 + 100 <= count["truth"] <= 300
     total = asked(
         *("simulate", visits, "--protocol", "bounded-sum", "--low", 0, "--high", 5, "--column", "spent"),
-        *(*PEOPLE, *TARGET, "--seed", 1),
+        *(*PEOPLE, *TARGET, "--seed", 1, "--with-truth"),
     )
     assert total["protocol"] == "repeated-sum" and total["users"] == 200
     assert abs(total["estimate"] - total["truth"]) <= total["bound"]
@@ -97,5 +97,5 @@ def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> No
 
 def test_seeds_choose_the_same_rows(asked: Any, visits: Path) -> None:
     words = ("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET)
-    truths = [asked(*words, "--seed", seed)["truth"] for seed in (1, 1, 2, 3)]
+    truths = [asked(*words, "--seed", seed, "--with-truth")["truth"] for seed in (1, 1, 2, 3)]
     assert truths[0] == truths[1] and np.unique(truths).size > 1

@@ -37,7 +37,7 @@ def people(tmp_path_factory) -> Path:
 
 def test_quantiles_of_whole_numbers(run, people, tmp_path) -> None:
     picture = tmp_path / "cdf.png"
-    words = ["quantile", str(people), "--column", "age", "--domain", "0:127", *TARGET, "--seed", "1"]
+    words = ["quantile", str(people), "--column", "age", "--domain", "0:127", *TARGET, "--seed", "1", "--with-truth"]
     code, out, err = run(*words, "-o", str(picture), "--json")
     assert code == 0, err
     document = json.loads(out)
@@ -51,7 +51,7 @@ def test_quantiles_of_whole_numbers(run, people, tmp_path) -> None:
 
 
 def test_quantiles_of_reals_on_a_grid(run, people) -> None:
-    words = ["quantile", str(people), "--column", "height", *TARGET, "--fast", "--seed", "2", "--json"]
+    words = ["quantile", str(people), "--column", "height", *TARGET, "--fast", "--seed", "2", "--with-truth", "--json"]
     code, out, _ = run(*words, "--domain", "1:2.5", "--steps", "300", "--quantiles", "0.5")
     (median,) = json.loads(out)["quantiles"]
     assert code == 0 and abs(median["value"] - 1.7) < 0.02
@@ -91,7 +91,7 @@ def test_a_plan_is_kept_explained_and_simulated(run, tmp_path) -> None:
     assert code == 0, err
     assert len(json.loads(out)["estimate"]) == 64
     (tmp_path / "values.csv").write_text("v\n" + "7\n" * 2000)
-    code, out, _ = run("simulate", str(tmp_path / "values.csv"), "--plan", file, "--fast", "--seed", "1", "--json")
+    code, out, _ = run("simulate", str(tmp_path / "values.csv"), "--plan", file, "--fast", "--with-truth", "--json")
     assert code == 0 and json.loads(out)["truth"][7] == 2000
     code, out, err = run("explain", "ranges", "--users", "2000", *TARGET)
     assert code == 2 and "domain" in err and len(err.strip().splitlines()) == 1
@@ -100,7 +100,20 @@ def test_a_plan_is_kept_explained_and_simulated(run, tmp_path) -> None:
 
 
 def test_frequent_strings(run, people) -> None:
-    words = ["heavy-hitters", str(people), "--column", "fruit", "--top", "2", "--length", "4", *TARGET, "--seed", "3"]
+    words = [
+        "heavy-hitters",
+        str(people),
+        "--column",
+        "fruit",
+        "--top",
+        "2",
+        "--length",
+        "4",
+        *TARGET,
+        "--seed",
+        "3",
+        "--with-truth",
+    ]
     words += ["--alphabet", "abcdefghijklmnopqrstuvwxyz"]
     code, out, err = run(*words, "--json")
     assert code == 0, err

@@ -1,4 +1,4 @@
-"""`shuffledp test-uniform` and `experiment pointer-chasing` under the command line's contract."""
+"""`shuffledp test-uniform` and `papers pointer-chasing` under the command line's contract."""
 
 import json
 
@@ -109,7 +109,7 @@ def test_domains() -> None:
 
 
 def test_pointer_chasing_is_measured(run) -> None:
-    words = ["experiment", "pointer-chasing", "--lengths", "2,3", "--runs", "12"]
+    words = ["papers", "pointer-chasing", "--lengths", "2,3", "--runs", "12"]
     code, out, err = run(*words, "--json")
     document = json.loads(out)
     assert code == 0 and err == ""
@@ -117,8 +117,8 @@ def test_pointer_chasing_is_measured(run) -> None:
         ("shuffle", 2), ("shuffle", 3), ("local", 2), ("local", 3),
     ]  # fmt: skip
     assert all(row["success"] >= 2 / 3 and row["success_low"] < row["success"] for row in document["rows"])
-    assert "Theorem 17" in run("experiment", "pointer-chasing", "--lengths", "2", "--runs", "3")[1]
-    assert run("experiment", "pointer-chasing", "--lengths", "x")[0] == 2
+    assert "Theorem 17" in run("papers", "pointer-chasing", "--lengths", "2", "--runs", "3")[1]
+    assert run("papers", "pointer-chasing", "--lengths", "x")[0] == 2
 
 
 def test_a_claim_by_names_and_with_a_mark_in_front(run, people, tmp_path) -> None:

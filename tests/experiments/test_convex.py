@@ -56,7 +56,7 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
 
     def run(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            cli.main(["experiment", "convex", "--largest", "10000", "--instances", "3", *words])
+            cli.main(["papers", "convex", "--largest", "10000", "--instances", "3", *words])
         out, err = capsys.readouterr()
         return int(ended.value.code or 0), out, err
 

@@ -45,7 +45,7 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
 
     def run(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            cli.main(["experiment", "linucb", "--instances", "2", *words])
+            cli.main(["papers", "linucb", "--instances", "2", *words])
         out, err = capsys.readouterr()
         return int(ended.value.code or 0), out, err
 

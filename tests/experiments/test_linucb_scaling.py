@@ -57,7 +57,7 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
 
     def run(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            cli.main(["experiment", "linucb", "--scaling", "--largest", "10000", "--instances", "2", *words])
+            cli.main(["papers", "linucb", "--scaling", "--largest", "10000", "--instances", "2", *words])
         out, err = capsys.readouterr()
         return int(ended.value.code or 0), out, err
 
@@ -77,5 +77,5 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
         code, out, _ = run(*words, "--json")
         assert code == 2 and json.loads(out)["error"]["parameter"] == parameter
     with pytest.raises(SystemExit):
-        cli.main(["experiment", "linucb", "--largest", "10000", "--json"])
+        cli.main(["papers", "linucb", "--largest", "10000", "--json"])
     assert json.loads(capsys.readouterr()[0])["error"]["parameter"] == "largest"

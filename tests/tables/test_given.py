@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import shuffledp
 from harness.frames import library
-from shuffledp.errors import DataError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.tables.given import column_of, matrix_of
 from shuffledp.tables.words import Texts
 
@@ -177,3 +178,22 @@ def test_frames_without_pyarrow() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ask", "policy"),
+    [
+        (lambda **more: shuffledp.count([1, 0] * 20, method="coins", **more), "default=2"),
+        (lambda **more: shuffledp.count([1, 0] * 20, method="coins", **more), "other"),
+        (lambda **more: shuffledp.total([1, 0] * 20, low=0, high=1, **more), "default=3"),
+        (
+            lambda **more: shuffledp.histogram(["a", "b"] * 20, categories=["a", "b"], method="opt-in", **more),
+            "default=c",
+        ),
+        (lambda **more: shuffledp.histogram([1, 2] * 20, categories=range(3), method="opt-in", **more), "other"),
+    ],
+)
+def test_a_one_liner_refuses_a_policy_whatever_the_data_are(ask, policy: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        ask(epsilon=2, delta=1e-3, missing=policy)
+    assert caught.value.parameter == "missing" and "row" not in str(caught.value)

@@ -10,11 +10,12 @@ from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.domains.domain import Categories, Codes
+from shuffledp.protocols.domains.public_values import check_public, check_public_number
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 from shuffledp.tables.given import column_of
-from shuffledp.tables.missing import MISSING_CATEGORY, Missing
+from shuffledp.tables.missing import Missing
 
 # More messages than this take seconds: then the answer is drawn from its own law, which is the same.
 _MOST_MESSAGES = 4_000_000
@@ -31,19 +32,9 @@ def texts_in(data: Any, column: str | None, missing: Any) -> NDArray[np.str_]:
     return np.asarray(texts.distinct[texts.where])
 
 
-def with_missing(categories: Categories, missing: Any) -> Categories:
-    """The categories, with one for people without a value where they shall report such a one and there is none yet."""
-    if Missing.of(missing).rule != "other" or categories.other is not None:
-        return categories
-    larger = categories.including(MISSING_CATEGORY)
-    if larger is None:
-        problem = f"needs a list of names, and the categories are {categories.kind}"
-        raise ParameterError("missing", "other", problem, "write default=VALUE with a public value of the domain")
-    return larger
-
-
 def codes_in(data: Any, column: str | None, missing: Any, categories: Categories) -> Codes:
     """A category's code a person; each different text is looked up once."""
+    check_public(Missing.of(missing), categories, words=True)
     if categories.reads == "numbers":
         return categories.encode(numbers_in(data, column, missing))
     texts: Any = column_of(data, column, missing=missing, words=True, other=categories.other)
@@ -58,9 +49,13 @@ def planned(
     method: str,
     honest_fraction: float,
     max_messages: int | None,
+    missing: Any = None,
     **domain: Any,
 ) -> Plan:
-    """The plan for as many people as there are values."""
+    """The plan for as many people as there are values.
+
+    A public number for people without one that nobody could have is refused, whether or not somebody needs it.
+    """
     plan: Plan = PROTOCOLS[protocol].plan(
         users=len(values),
         privacy=Privacy(epsilon, delta),
@@ -69,6 +64,7 @@ def planned(
         max_messages=max_messages,
         **domain,
     )
+    check_public_number(Missing.of(missing), plan.domain)
     return plan
 
 

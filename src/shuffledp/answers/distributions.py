@@ -13,12 +13,13 @@ from shuffledp.answers.asking import (
     numbers_in,
     planned,
     texts_in,
-    with_missing,
 )
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.protocols.domains.categories import with_other
+from shuffledp.protocols.domains.public_values import with_missing
 from shuffledp.randomness import RandomBits
+from shuffledp.tables.missing import Missing
 
 _CELLS = 1024
 
@@ -67,7 +68,7 @@ def histogram(
     >>> round(float(estimate["München"]), -2)
     600.0
     """
-    listed = with_missing(with_other(categories, other), missing)
+    listed = with_missing(with_other(categories, other), Missing.of(missing))
     codes = codes_in(data, column, missing, listed)
     plan = planned("histogram", codes, epsilon, delta, method, honest_fraction, max_messages, categories=listed)
     found: VectorEstimate = answered(plan, codes, seed, bits)
@@ -131,7 +132,7 @@ def quantiles(
     are_whole = values.dtype.kind in "bui" and float(low).is_integer() and float(high).is_integer()
     cells = _CELLS if steps is None and not are_whole else steps
     axis = (int(low), int(high)) if cells is None else (low, high, cells)
-    plan: Any = planned("ranges", values, epsilon, delta, method, honest_fraction, max_messages, domain=axis)
+    plan: Any = planned("ranges", values, epsilon, delta, method, honest_fraction, max_messages, missing, domain=axis)
     estimate = answered(plan, plan.encode(clipped(plan, values, clip)), seed, bits)
     return replace(plan.ranges(estimate), ranks=ranks)
 
@@ -227,5 +228,7 @@ def running_count(
     True
     """
     values = numbers_in(data, column, missing)
-    plan: Any = planned("counter", values, epsilon, delta, method, honest_fraction, max_messages, shufflers=shufflers)
+    plan: Any = planned(
+        "counter", values, epsilon, delta, method, honest_fraction, max_messages, missing, shufflers=shufflers
+    )
     return plan.learner().run(values, bits=bits_for(seed, bits), fast=is_much(plan))

@@ -75,7 +75,7 @@ def difference(
         raise ParameterError("by", len(codes), f"must be one a person, {len(values)} in all", "pass as many of both")
     ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
     plan: Any = planned(
-        "grouped-rate", values, epsilon, delta, method, honest_fraction, max_messages, groups=named, **ends
+        "grouped-rate", values, epsilon, delta, method, honest_fraction, max_messages, missing, groups=named, **ends
     )
     row = plan.domain.row
     own = row.clip_own_values(values)[0] if clip else values

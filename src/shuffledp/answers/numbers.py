@@ -45,7 +45,7 @@ def count(
     20.00 ± 0.602 (within 1 with 95% confidence; a simulation: seeded bits protect nobody)
     """
     values = numbers_in(data, column, missing)
-    plan = planned("binary-sum", values, epsilon, delta, method, honest_fraction, max_messages)
+    plan = planned("binary-sum", values, epsilon, delta, method, honest_fraction, max_messages, missing)
     found: Estimate = answered(plan, plan.encode(values), seed, bits)
     return found
 
@@ -220,5 +220,5 @@ def _of_numbers(
 ) -> Any:
     """The answer of a family whose values are numbers in a range."""
     values = numbers_in(data, column, missing)
-    plan = planned(protocol, values, epsilon, delta, method, honest_fraction, max_messages, low=low, high=high)
+    plan = planned(protocol, values, epsilon, delta, method, honest_fraction, max_messages, missing, low=low, high=high)
     return answered(plan, plan.encode(clipped(plan, values, clip)), seed, bits)

@@ -7,17 +7,26 @@ from typing import NoReturn
 
 from shuffledp.errors import ShuffleDPError
 
-DONE, BUG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, BUG, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit: 0 done, 2 bad input, 3 a claim refuted, 1 a bug."""
+    """Run the command line and exit: 0 done, 2 bad input, 3 a claim refuted, 1 a bug, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         # A screen that lacks a letter of somebody's name shows its number instead of failing.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run(words))
+    try:
+        code = _run(words)
+    except KeyboardInterrupt:
+        # Some interrupts arrive as they are, and most as the code: it depends on where they find the work.
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        from shuffledp.cli.output import fail
+
+        fail("interrupted, and no file is half-written.", as_json="--json" in words)
+    sys.exit(code)
 
 
 def _run(words: list[str]) -> int:
@@ -33,8 +42,9 @@ def _run(words: list[str]) -> int:
     except USAGE_ERROR as error:
         fail(*_usage(error, words), as_json=as_json)
         return BAD_INPUT
-    except (KeyboardInterrupt, BrokenPipeError):
-        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read this has had enough: there is nobody to tell.
+        return BROKEN_PIPE
     except Exception as error:
         import traceback
 

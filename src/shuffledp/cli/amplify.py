@@ -1,4 +1,4 @@
-"""`shuffledp amplify`: what shuffling would add to a local randomizer, every bound side by side."""
+"""`shuffledp papers amplify`: what shuffling would add to a local randomizer, every bound side by side."""
 
 import math
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import print_json, show, table
+from shuffledp.cli.progress import working
 from shuffledp.errors import ParameterError
 
 NOTE = "exploration: privacy belongs to a run"
@@ -129,7 +130,8 @@ def amplify(
 ) -> None:
     """What shuffling N reports would add to a local randomizer: every known bound on epsilon side by side."""
     question = _Question(local_epsilon=local_epsilon, local_delta=local_delta, users=users, delta=delta, rounds=rounds)
-    bounds = [*_general(question), *_of_responses(question, symbols)]
+    with working("composing every bound", shown=not as_json):
+        bounds = [*_general(question), *_of_responses(question, symbols)]
     if as_json:
         listed = [asdict(bound) for bound in bounds]
         print_json({"schema": 1, "note": NOTE, **asdict(question), "symbols": symbols, "bounds": listed})

@@ -1,41 +1,42 @@
-"""The commands together."""
+"""The commands together, in the groups of `shuffledp --help`."""
 
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from shuffledp.cli.amplify import amplify
 from shuffledp.cli.audit import audit
-from shuffledp.cli.compare import compare
 from shuffledp.cli.count import count
 from shuffledp.cli.demo import demo
 from shuffledp.cli.difference import difference
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
-from shuffledp.cli.experiment import experiment_app
 from shuffledp.cli.explain import explain
 from shuffledp.cli.fit import fit
 from shuffledp.cli.heavy_hitters import heavy_hitters
 from shuffledp.cli.histogram import histogram
 from shuffledp.cli.keys import keys
 from shuffledp.cli.ledger import ledger_app
+from shuffledp.cli.mean import private_mean
 from shuffledp.cli.optimize import plan_optimize
 from shuffledp.cli.options import OpenCommand
+from shuffledp.cli.papers import add_old_names, papers_app
 from shuffledp.cli.plan import plan_app
+from shuffledp.cli.predict import predict
 from shuffledp.cli.protocols import protocols
 from shuffledp.cli.quantile import quantile
 from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate
+from shuffledp.cli.sum import private_sum
 from shuffledp.cli.task import task_app
 from shuffledp.cli.uniformity import uniformity
+from shuffledp.cli.variance import private_variance
 
 USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What typer raises for a wrong command line."""
 
 app = typer.Typer(
     name="shuffledp",
-    help="Differential privacy in the shuffle model: plan, simulate, explain, audit.",
     no_args_is_help=False,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,16 +44,50 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 plan_app.command("optimize")(plan_optimize)
-groups = {"plan": plan_app, "ledger": ledger_app, "experiment": experiment_app, "serve": serve_app, "task": task_app}
-for name, group in groups.items():
-    app.add_typer(group, name=name)
-for command in (
-    *(demo, simulate, histogram, count, fit, quantile, heavy_hitters, difference, explain, protocols),
-    *(compare, audit, amplify, keys, report, estimate, doctor),
-):
-    takes_every_family = command in (simulate, explain, protocols, audit)
-    app.command(command.__name__.replace("_", "-"), cls=OpenCommand if takes_every_family else None)(command)
-app.command("test-uniform")(uniformity)
+
+COMMANDS: dict[str, dict[str, Any]] = {
+    "Answers from a file": {
+        "sum": private_sum,
+        "mean": private_mean,
+        "variance": private_variance,
+        "histogram": histogram,
+        "quantile": quantile,
+        "count": count,
+        "heavy-hitters": heavy_hitters,
+        "difference": difference,
+        "test-uniform": uniformity,
+        "simulate": simulate,
+    },
+    "Models": {"fit": fit, "predict": predict},
+    "Plans and proofs": {
+        "plan": plan_app,
+        "protocols": protocols,
+        "explain": explain,
+        "audit": audit,
+        "ledger": ledger_app,
+    },
+    "Live": {
+        "demo": demo,
+        "keys": keys,
+        "task": task_app,
+        "serve": serve_app,
+        "report": report,
+        "estimate": estimate,
+        "doctor": doctor,
+    },
+    "Papers": {"papers": papers_app},
+}
+"""Every command by its name, in the panels of the help text."""
+
+_TAKE_EVERY_FAMILY = ("simulate", "explain", "protocols", "audit")
+for panel, commands in COMMANDS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
+        else:
+            kind = OpenCommand if name in _TAKE_EVERY_FAMILY else None
+            app.command(name, cls=kind, rich_help_panel=panel)(command)
+add_old_names(app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,6 +105,10 @@ def start(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Differential privacy in the shuffle model: statistics from people's devices, with nobody trusted."""
+    """Differential privacy in the shuffle model: statistics from people's devices.
+
+    A shuffler mixes messages that it cannot read, an analyzer reads them without their senders.
+    The two must not collude, and enough of the people must follow the protocol.
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.said import Said
 from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 
@@ -51,9 +52,10 @@ class Asked:
         protocol: the name of the family.
         request: the options that every family takes.
         typed: the options that say which values there are, as they were typed; without those that were left out.
-        fixed: whether a plan must be of this very family.
+        fixed: the families of which a plan's file must be; any if there are none.
         categories: a list of categories that stands for typed options.
         reading: how a file is read, and what people without a value report; None where no file is.
+        said: all that was typed, for hints.
         whose: columns of a file that say whose a row is, by the names of their options.
     """
 
@@ -61,15 +63,21 @@ class Asked:
     protocol: str
     request: Mapping[str, Any]
     typed: Mapping[str, Any] = field(default_factory=dict)
-    fixed: bool = False
+    fixed: tuple[str, ...] = ()
     categories: "Categories | None" = None
     reading: "Reading | None" = None
+    said: Said = field(default_factory=Said)
     whose: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def method(self) -> str:
         """The method asked for, or auto; a counter's is its noise."""
         return str(self.request.get("method") or self.request.get("noise") or "auto")
+
+    @property
+    def reads(self) -> tuple[Path | str | None, ...]:
+        """Files that the options name, beside the people's: nothing may be written over them."""
+        return self.file, *(self.typed.get(name) for name in ("domain", "against"))
 
     @cached_property
     def family(self) -> "Family[Any]":
@@ -91,15 +99,28 @@ class Asked:
             return None
         plan = load_plan(self.file)
         if self.fixed:
-            self.family.check_own(plan)
+            self._check_own(plan)
         return plan
+
+    def _check_own(self, plan: "Plan") -> None:
+        """Refuse a plan of another family than the command's."""
+        from shuffledp.protocols.catalogue import PROTOCOLS
+
+        refusals = []
+        for name in self.fixed:
+            try:
+                return PROTOCOLS[name].check_own(plan)
+            except ParameterError as refusal:
+                refusals.append(refusal)
+        raise refusals[0]
 
     @cached_property
     def domain(self) -> dict[str, Any]:
         """What the options say about users' values, as the family takes it; an option of another one is refused."""
-        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in, with_missing
+        from shuffledp.cli.domains import asked_axes, asked_categories, probabilities_in
         from shuffledp.cli.people import asked_groups
         from shuffledp.protocols.domains.categories import as_categories
+        from shuffledp.protocols.domains.public_values import with_missing
 
         known = names_of_options(self.family)
         for name, value in self.typed.items():
@@ -114,7 +135,9 @@ class Asked:
             asked = asked_categories(*(found.pop(name, None) for name in _TYPED_AS["categories"]))
             categories = asked if self.categories is None else self.categories
             if categories is not None:
-                found["categories"] = categories if self.reading is None else with_missing(categories, self.reading)
+                found["categories"] = categories
+                if self.reading is not None and self.reading.missing.rule == "other":
+                    found["categories"] = with_missing(as_categories(categories), self.reading.missing)
             elif any(each.name == "categories" and each.way_out for each in self.family.domain):
                 way_out = "add --domain a,b,c, or LOW:HIGH, or a file with a name a line, or hash:1000"
                 raise ParameterError("domain", None, "must say which categories there are, whoever has which", way_out)
@@ -161,23 +184,25 @@ class Asked:
             clip: whether values outside the domain are brought into it.
             bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
-        from shuffledp.cli.domains import check_public, check_public_number, read_values, refuse_data, with_missing
+        from shuffledp.cli.domains import read_values, refuse_data
         from shuffledp.cli.people import Rows, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
+        from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
 
         known: dict[str, Any] = {}
+        reads: str
         if self.loaded is not None:
             domain = self.loaded.domain.row
             named, in_rows, reads = domain.named, domain.is_row, domain.reads
             if named is not None and self.reading is not None:
-                with_missing(named, self.reading, grows=False)
+                with_missing(named, self.reading.missing, grows=False)
         else:
             check_groups(self.whose.get("by"), known="groups" in self.typed)
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
-            in_rows = "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
             reads = self.family.reads
+            in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
         if self.reading is not None:
             check_public(self.reading.missing, named, words=reads == "words")
         values = read_values(
@@ -187,7 +212,7 @@ class Asked:
         rows = Rows.of(file, self.whose.get("user"), at_most, bits, reading=self.reading)
         users = self.request.get("users")
         more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
-        if in_rows and "domain" not in known:
+        if in_rows and reads != "rows" and "domain" not in known:
             more["dimension"] = known.get("dimension", values.shape[1])
         plan = self.plan(**more)
         people = len(values) if rows is None else rows.people

@@ -1,4 +1,4 @@
-"""`shuffledp compare`: the survey's tables, measured, as one web page or as JSON."""
+"""`shuffledp papers compare`: the survey's tables, measured, as one web page or as JSON."""
 
 import os
 from contextlib import nullcontext
@@ -63,8 +63,8 @@ def compare(
     typer.echo(f"{len(result.tables)} tables measured in {result.seconds:.0f} s; the page: {target}")
     next_steps(
         [
-            ("narrower intervals", f"compare --full -o {target}"),
-            ("as data", f"compare --json --seed {seed}"),
-            ("one table", "compare --table 3 -o table3.html"),
+            ("narrower intervals", f"papers compare --full -o {target}"),
+            ("as data", f"papers compare --json --seed {seed}"),
+            ("one table", "papers compare --table 3 -o table3.html"),
         ]
     )

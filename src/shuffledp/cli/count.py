@@ -1,6 +1,7 @@
 """`shuffledp count`: a private running count, sum or histogram over a file, with k concurrent shufflers."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,9 +9,10 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import check_files, facts, heading, next_steps, print_json, question, show
-from shuffledp.cli.progress import users_reporting
-from shuffledp.cli.typed import own_columns, target_options
+from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.output import SEEDED, facts, heading, next_steps, print_json, question, show
+from shuffledp.cli.progress import users_reporting, working
+from shuffledp.cli.said import YOUR_FILE
 
 _MOST_NAMED = 10
 _COUNTER = (
@@ -19,7 +21,6 @@ _COUNTER = (
 )
 
 Every = Annotated[bool, typer.Option("--every", help="A row for every user, not only where a batch closed.")]
-WithTruth = Annotated[bool, typer.Option("--with-truth", help="Show the true sums, too: for trying it out.")]
 
 
 @options.takes_plan("counter", domain=_COUNTER, without=("method", "max_messages", "constants"))
@@ -29,10 +30,11 @@ def count(
     column: options.Column = None,
     columns: options.Columns = None,
     synthetic: options.Synthetic = False,
-    out: Annotated[Path | None, typer.Option(help="Estimates as .csv or .parquet.", metavar="FILE")] = None,
-    every: Every = False,
+    out: options.Out = None,
     picture: options.Picture = None,
-    with_truth: WithTruth = False,
+    csv: options.Csv = None,
+    every: Every = False,
+    with_truth: options.WithTruth = False,
     fast: options.Fast = False,
     seed: options.Seed = None,
     as_json: options.AsJson = False,
@@ -40,49 +42,48 @@ def count(
     """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture."""
     import numpy as np
 
+    from shuffledp.protocols.presentation import Presentation
     from shuffledp.simulation.running_truth import RunningTruth, estimates_at
-    from shuffledp.tables.written import write_table
 
-    check_files(out=out, picture=picture)
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
     bits = options.bits_of(seed)
     plan: Any
-    plan, values, _ = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
+    with working("planning batches", shown=not as_json):
+        plan, values, _ = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
     started = time.perf_counter()
     with users_reporting(len(values), shown=not (fast or as_json)) as progress:
         estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)
     seconds = time.perf_counter() - started
     closing = estimates.times
     times = np.arange(1, estimates.users + 1) if every else closing
-    if out is not None:
-        write_table(out, _columns(plan, times, estimates_at(estimates, times)))
-    truth = RunningTruth.of(estimates, values) if with_truth else None
-    if picture is not None:
-        _draw(plan, estimates, closing, truth and truth.at_closing, columns, picture, column)
+    truth = RunningTruth.of(estimates, values) if with_truth or synthetic else None
     last, batches = estimates.at(estimates.users), estimates.batches
+    document = {
+        **heading(plan, "method"),
+        "values": plan.domain.kind,
+        "users": estimates.users,
+        "shufflers": plan.shufflers,
+        "shufflers_used": plan.shufflers_used,
+        "estimate": last.value,
+        "bound": estimates.bound,
+        "confidence": estimates.confidence,
+        "batches": batches,
+        "uncounted": estimates.uncounted,
+        "truth": truth and truth.at_the_end,
+        "largest_error": truth and truth.largest_error,
+        "rows": int(times.size) if kept.table is not None else 0,
+        "fidelity": "law" if fast else "messages",
+        "simulated": estimates.simulated,
+        "seconds": seconds,
+        "fingerprint": plan.fingerprint,
+        **kept.named,
+    }
+    if kept.picture is not None:
+        _draw(plan, estimates, closing, truth and truth.at_closing, columns, kept.picture, column)
+    rows_of_table = _columns(plan, times, estimates_at(estimates, times)) if kept.table is not None else {}
+    replace(kept, picture=None).write(document, Presentation((), columns=rows_of_table))
     if as_json:
-        print_json(
-            {
-                **heading(plan, "method"),
-                "values": plan.domain.kind,
-                "users": estimates.users,
-                "shufflers": plan.shufflers,
-                "shufflers_used": plan.shufflers_used,
-                "estimate": last.value,
-                "bound": estimates.bound,
-                "confidence": estimates.confidence,
-                "batches": batches,
-                "uncounted": estimates.uncounted,
-                "truth": truth and truth.at_the_end,
-                "largest_error": truth and truth.largest_error,
-                "rows": int(times.size) if out is not None else 0,
-                "out": out,
-                "picture": picture,
-                "fidelity": "law" if fast else "messages",
-                "simulated": estimates.simulated,
-                "seconds": seconds,
-                "fingerprint": plan.fingerprint,
-            }
-        )
+        print_json(document)
         return
     total, unit = plan.domain.total, plan.unit
     how = "from its own law" if fast else "every message made, shuffled and read"
@@ -101,16 +102,20 @@ def count(
         *_by_name(plan, last),
         ("at every time", f"off by at most {estimates.bound:g}{unit}, all {estimates.users:,} times at once"),
         (f"true {total}", truth and _truth_in_words(truth, unit)),
+        ("trusted", plan.trusted),
         ("ran", f"{batches:,} batches closed, {how}, in {seconds:.1f} s"),
-        ("table", out),
-        ("picture", picture),
+        ("protects", SEEDED if estimates.simulated else None),
+        *kept.facts,
     ]
     show(facts(plan.title, rows))
-    same = f"{plan.options} {target_options(plan.privacy)}"
     next_steps(
         [
-            ("how good is that", f"plan counter --users {plan.users} {same}"),
-            ("your own data", f"count YOUR.csv {own_columns(plan)} {same} --out estimates.csv"),
+            ("how good is that", asked.said.other("plan counter", plan)),
+            ("why it is private", asked.said.other("explain", plan)),
+            (
+                "your own data",
+                asked.said.other("count", plan, "--csv estimates.csv", file=YOUR_FILE) if synthetic else None,
+            ),
         ]
     )
 

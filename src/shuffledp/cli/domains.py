@@ -14,14 +14,13 @@ from shuffledp.protocols.domains.categories import (
     Dates,
     Integers,
     Names,
-    as_categories,
     parse_categories,
     split_names,
 )
 from shuffledp.protocols.domains.domain import Categories, Codes, Domain
+from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
 from shuffledp.tables.columns import read_column
 from shuffledp.tables.matrices import read_matrix
-from shuffledp.tables.missing import MISSING_CATEGORY, Missing
 from shuffledp.tables.names import column_names
 from shuffledp.tables.reading import Reading
 from shuffledp.tables.texts import Texts, read_texts
@@ -161,55 +160,6 @@ def read_values(
     return read_column(file, column, reading=reading)
 
 
-def with_missing(categories: "Categories | int", reading: Reading, *, grows: bool = True) -> "Categories | int":
-    """The categories with one for people without a value, where they are asked to report one.
-
-    Args:
-        categories: as they are without.
-        reading: what people without a value report.
-        grows: whether a category may be added; a plan that was made has those that it has.
-    """
-    if reading.missing.rule != "other":
-        return categories
-    found = as_categories(categories)
-    if found.other is not None or found.lists(MISSING_CATEGORY):
-        return found
-    larger = found.including(MISSING_CATEGORY)
-    if larger is None:
-        problem = f"needs a list of names, and the domain is one of {found.kind}"
-        raise ParameterError("missing", "other", problem, "write default=VALUE with a public value of the domain")
-    if not grows:
-        problem = "needs a category that the plan does not have"
-        raise ParameterError("missing", "other", problem, "make the plan with --other NAME, or write default=VALUE")
-    return larger
-
-
-def check_public(missing: Missing, named: Categories | None, *, words: bool) -> None:
-    """Refuse a policy that does not fit the domain, before any value is read: a refusal must not depend on the data."""
-    if named is None and words:
-        return
-    if named is None or named.reads == "numbers":
-        missing.check_number()
-    if named is not None and missing.rule == "default":
-        value: Any = missing.number if named.reads == "numbers" else missing.value
-        if not named.lists(value):
-            way_out = "name a category of the domain, or write other"
-            raise ParameterError("missing", missing.typed, "must name a public value of the domain", way_out)
-
-
-def check_public_number(missing: Missing, domain: Domain) -> None:
-    """Refuse a public number that no person could have, whoever needs it."""
-    if missing.rule != "default":
-        return
-    one = domain.row
-    public = [missing.number] * one.columns
-    try:
-        one.check_values(one.encode([public] if one.is_row else public))
-    except DataError as refused:
-        found = f"names a value that {refused.problem}"
-        raise ParameterError("missing", missing.typed, found, "name a public value of the domain") from None
-
-
 def read_own_values(
     file: Path, column: str | None, columns: str | None, domain: Domain, reading: Reading | None = None
 ) -> Any:
@@ -217,7 +167,7 @@ def read_own_values(
     named = domain.named
     if reading is not None:
         if named is not None:
-            with_missing(named, reading, grows=False)
+            with_missing(named, reading.missing, grows=False)
         check_public(reading.missing, named, words=domain.reads == "words")
         if named is None and domain.reads != "words":
             check_public_number(reading.missing, domain)

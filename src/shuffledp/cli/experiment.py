@@ -1,4 +1,4 @@
-"""`shuffledp experiment`: figures of the papers, measured again."""
+"""`shuffledp papers`: figures of the papers, measured again."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +39,7 @@ def experiment_counter(
     numbers = whole_numbers(shufflers, "shufflers", "1,2,3")
     asked = {"shufflers": numbers, "largest": largest, "runs": runs, "seed": seed}
     result = going.measured("counting", counter_exponent, **asked)
-    same = f"experiment counter --shufflers {shufflers} --runs {runs} --seed {seed}"
+    same = f"papers counter --shufflers {shufflers} --runs {runs} --seed {seed}"
     return Told(
         document={
             "rows": [flat(row, "log_factor") for row in result.rows],
@@ -93,13 +93,12 @@ def _draw(result: "CounterExponent", picture: Path) -> None:
     draw_lines(picture, [{title: lines}], against="users", measures="largest error at any time")
 
 
-experiment_app = typer.Typer(help="Measure again what the papers say.")
-for _name, _command in (
-    ("arms", experiment_arms),
-    ("convex", experiment_convex),
-    ("secure-sum", experiment_secure_sum),
-    ("pointer-chasing", experiment_pointers),
-    ("counter", experiment_counter),
-    ("linucb", experiment_linucb),
-):
-    experiment_app.command(_name)(_command)
+EXPERIMENTS = {
+    "arms": experiment_arms,
+    "convex": experiment_convex,
+    "secure-sum": experiment_secure_sum,
+    "pointer-chasing": experiment_pointers,
+    "counter": experiment_counter,
+    "linucb": experiment_linucb,
+}
+"""Experiments by the names of their commands under `shuffledp papers`."""

@@ -1,4 +1,4 @@
-"""`shuffledp experiment arms` and `shuffledp experiment linucb`: regret of private bandits beside their references."""
+"""`shuffledp papers arms` and `shuffledp papers linucb`: regret of private bandits beside their references."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +66,7 @@ def experiment_arms(
         result.exponents,
         lambda row: f"{row.against} | {row.exponent:.2f} | {row.low:.2f} .. {row.high:.2f} | {row.theory:g}",
     )
-    same = f"experiment arms --arms {arms} --instances {instances} --seed {seed}"
+    same = f"papers arms --arms {arms} --instances {instances} --seed {seed}"
     return Told(
         document=result,
         tables=[_arms_table(result), exponents],
@@ -152,7 +152,7 @@ def _figure(going: Going, figure: int, instances: int, seed: int) -> Told:
             f"{row.regret_mean:,.0f} | {row.regret_standard_error:,.0f} | {row.slot_users} | {row.seconds:.1f}"
         ),
     )
-    same = f"experiment linucb --figure {figure} --instances {instances} --seed {seed}"
+    same = f"papers linucb --figure {figure} --instances {instances} --seed {seed}"
     return Told(
         document={"figure": figure, "seed": seed, "rows": [flat(row, *_CURVES) for row in rows]},
         tables=[regrets],
@@ -161,8 +161,8 @@ def _figure(going: Going, figure: int, instances: int, seed: int) -> Told:
         ],
         again=[
             ("see it", f"{same} --picture regret.png"),
-            ("higher dimensions", "experiment linucb --figure 2"),
-            ("slopes", "experiment linucb --scaling"),
+            ("higher dimensions", "papers linucb --figure 2"),
+            ("slopes", "papers linucb --scaling"),
         ],
         draw=lambda picture: _draw_figure(rows, picture, instances),
     )
@@ -216,7 +216,7 @@ def _scaling(going: Going, largest: int, instances: int, seed: int) -> Told:
             f"{row.policy} | {row.regret:.3f} | {row.last_decade:.3f} | {row.bound.slope:.3f} | {row.theory:.3f}"
         ),
     )
-    same = f"experiment linucb --scaling --instances {instances} --seed {seed} --largest {largest}"
+    same = f"papers linucb --scaling --instances {instances} --seed {seed} --largest {largest}"
     return Told(
         document={
             "rows": [flat(row) for row in result.rows],
@@ -226,7 +226,7 @@ def _scaling(going: Going, largest: int, instances: int, seed: int) -> Told:
         },
         tables=[regrets, slopes],
         words=result.sentences(),
-        again=[("see it", f"{same} --picture growth.png"), ("the paper's figure", "experiment linucb --figure 1")],
+        again=[("see it", f"{same} --picture growth.png"), ("the paper's figure", "papers linucb --figure 1")],
         draw=lambda picture: _draw_growth(result, picture),
     )
 

@@ -1,4 +1,4 @@
-"""`shuffledp experiment convex`: Table 1 of [001], what privacy costs against the users, with slopes."""
+"""`shuffledp papers convex`: Table 1 of [001], what privacy costs against the users, with slopes."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +29,7 @@ def experiment_convex(
     asked = {"largest": largest, "instances": instances, "seed": seed}
     result = going.measured("learning", convex_rates, **asked, **going.kept)
     epsilons = ", ".join(f"{row.solver} {row.epsilon:g}" for row in result.rows)
-    same = f"experiment convex --instances {instances} --seed {seed} --largest {largest}"
+    same = f"papers convex --instances {instances} --seed {seed} --largest {largest}"
     return Told(
         document={"delta": DELTA, **asdict(result), "rows": [flat(row) for row in result.rows]},
         tables=_tables(result),
@@ -44,7 +44,7 @@ def experiment_convex(
         ],
         again=[
             ("see it", f"{same} --picture rates.png"),
-            ("more runs", f"experiment convex --largest {largest} --instances {4 * instances}"),
+            ("more runs", f"papers convex --largest {largest} --instances {4 * instances}"),
         ],
         draw=lambda picture: _draw(result, picture),
     )

@@ -1,4 +1,4 @@
-"""`shuffledp experiment secure-sum` and `pointer-chasing`: what interaction and the shuffler add, from the survey."""
+"""`shuffledp papers secure-sum` and `pointer-chasing`: what interaction and the shuffler add, from the survey."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,7 +51,7 @@ def experiment_secure_sum(
             "and messages grow with the square of the users. For work, `shuffledp plan binary-sum` needs one round.",
         ],
         again=[
-            ("more people", f"experiment secure-sum --users {5 * users} {same} --seed {seed}"),
+            ("more people", f"papers secure-sum --users {5 * users} {same} --seed {seed}"),
             ("one round", f"plan binary-sum --users {users} {same}"),
         ],
     )
@@ -111,7 +111,7 @@ def experiment_pointers(
 
     asked = {"lengths": whole_numbers(lengths, "lengths", "2,3,4"), "method": method, "runs": runs, "seed": seed}
     rows = going.measured("chasing", pointer_chasing, **asked)
-    again = f"experiment pointer-chasing --lengths {lengths} --runs {4 * runs}"
+    again = f"papers pointer-chasing --lengths {lengths} --runs {4 * runs}"
     return Told(
         document={"runs": runs, "seed": seed, "rows": [asdict(row) for row in rows]},
         tables=[

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
 from shuffledp.cli.output import collusions_listed, facts, heading, print_json, show, table
+from shuffledp.cli.progress import working
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 @options.takes_plan()
 def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
-    guarantee, collusions = plan.guarantee(), plan.collusions()
+    with working("asking the accountant", shown=not as_json):
+        guarantee, collusions = plan.guarantee(), plan.collusions()
     if as_json:
         print_json(
             {

@@ -11,21 +11,21 @@ from shuffledp.cli.asked import target as target_of
 from shuffledp.cli.fit_data import (
     FitData,
     check_files_differ,
-    check_target_path,
     parse_bounds,
     parse_classes,
     read_fit_data,
 )
-from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, report_writer
+from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, writer
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.progress import of_how_much
+from shuffledp.cli.said import Said
 from shuffledp.errors import DataError, ParameterError
 
 Task = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
 
-# What the next commands say in their own way, or not at all.
-_NOT_SAID_AGAIN = ("file", "solver", "interactive", "seed", "out", "report", "as_json")
 # The first of a task is what auto takes.
 _ESTIMATORS: dict[str, dict[str, str]] = {
     "classification": {"logistic": "ShuffleLogisticRegression", "svc": "ShuffleLinearSVC"},
@@ -38,11 +38,23 @@ Bounds = Annotated[
     str | None, typer.Option(help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH")
 ]
 TargetBounds = Annotated[str | None, typer.Option(help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")]
-Classes = Annotated[str | None, typer.Option(help="The two labels there are; else read from people's.", metavar="A,B")]
+Classes = Annotated[
+    str | None, typer.Option(help="The two labels there are; with --with-truth read from people's.", metavar="A,B")
+]
 Norm = Annotated[float | None, typer.Option(help="Longer rows are shortened; 1 without --bounds.", metavar="L")]
 GradientBound = Annotated[float | None, typer.Option(help="Clip gradients to less than the loss's bound.", metavar="L")]
 Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
-Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the model to this JSON file.", metavar="FILE")]
+Holdout = Annotated[
+    float | None,
+    typer.Option(help="With --with-truth: rows kept out to measure the model on; 0.1 of them.", metavar="F"),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--out", help="Write the model, .json; .png .svg .pdf draws as --picture does.", metavar="FILE"),
+]
+Report = Annotated[
+    Path | None, typer.Option(help="With --with-truth: all facts and the learning curve, .html.", metavar="FILE")
+]
 
 
 @options.reads_file
@@ -66,22 +78,30 @@ def fit(
     interactive: Interactive = False,
     rounds_allowed: RoundsAllowed = 1000,
     honest_fraction: options.HonestFraction = 1.0,
-    holdout: Annotated[float, typer.Option(help="Rows kept out to measure the model on.", metavar="F")] = 0.1,
-    seed: options.Seed = None,
+    holdout: Holdout = None,
     out: Out = None,
-    report: Annotated[
-        Path | None, typer.Option(help="A learning curve: .html with all facts, .png, .svg or .pdf.", metavar="FILE")
-    ] = None,
+    picture: options.Picture = None,
+    report: Report = None,
+    with_truth: options.WithTruth = False,
+    seed: options.Seed = None,
     reading: Any = None,
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
     privacy = target_of(1, epsilon, delta)[1]
-    if out is not None:
-        check_target_path("out", out)
+    kept = KeptFiles.at(
+        out=out, picture=picture, reads=(file,), no_table="has no table: a model is no list", documents=()
+    )
     if report is not None:
         check_report_path(report)
-    check_files_differ(file=file, out=out, report=report)
+    check_files_differ(file=file, out=kept.document, picture=kept.picture, report=report)
+    for name, value in (("holdout", holdout), ("picture", kept.picture), ("report", report)):
+        if value is not None and not with_truth:
+            problem = "measures the model on people's rows without noise"
+            raise ParameterError(name, str(value), problem, "leave it out, or add --with-truth")
+    if task == "classification" and classes is None and not with_truth:
+        problem = "must say which two labels there are, without a look at people's"
+        raise ParameterError("classes", None, problem, "add --classes 0,1, or --with-truth to read them from the file")
     model_class = _class(estimator, task)
     given = {
         "radius": radius,
@@ -96,7 +116,8 @@ def fit(
         raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task == "classification" and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
-    data = read_fit_data(file, target, features, holdout, seed, labels=task == "classification", reading=reading)
+    kept_out = (0.1 if holdout is None else holdout) if with_truth else 0.0
+    data = read_fit_data(file, target, features, kept_out, seed, labels=task == "classification", reading=reading)
     model = model_class(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
@@ -111,31 +132,30 @@ def fit(
     )
     started = time.perf_counter()
     try:
-        model.fit(*data.training)
+        with of_how_much("learning", shown=not as_json) as progress:
+            model.watched_by(progress).fit(*data.training)
     except DataError as refused:
         name = {"y": "target"}.get(refused.parameter, refused.parameter)
         raise DataError(name, refused.value, refused.problem, refused.way_out) from None
     seconds = time.perf_counter() - started
-    document = _document(model, data, target, task, seconds)
-    write_report = None
-    if report is not None:
+    document = _document(model, data, target, task, seconds, with_truth=with_truth)
+    curves = {}
+    if kept.picture is not None or report is not None:
         curves = {
             "the private model": model.losses(*data.measured).tolist(),
             "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
         }
-        write_report = report_writer(report, document, curves)
-    if out is not None:
-        model.model(data.names).save(out)
-    if write_report is not None:
-        write_report()
-    document |= {"written": None if out is None else str(out), "report": None if report is None else str(report)}
+    writers = [writer(path, document, curves) for path in (kept.picture, report) if path is not None]
+    if kept.document is not None:
+        model.model(data.names).save(kept.document)
+    for write in writers:
+        write()
+    document |= {"written": kept.document, "picture": kept.picture, "report": report}
     if as_json:
         print_json(document)
         return
     show(facts(f"A private {task} model", fit_facts(document)))
-    said = {name.replace("_", "-"): value for name, value in context.params.items() if name not in _NOT_SAID_AGAIN}
-    once_more = {"solver": None if solver == "auto" else solver, "interactive": interactive or None}
-    next_steps(fit_next(document, file, said, once_more, model.solver_.problem))
+    next_steps(fit_next(document, Said(context), file, model.solver_.problem))
 
 
 def _class(asked: Estimator, task: Task) -> Any:
@@ -154,14 +174,10 @@ def _class(asked: Estimator, task: Task) -> Any:
         raise ParameterError("estimator", name, "needs scikit-learn", way_out) from missing
 
 
-def _document(model: Any, data: FitData, target: str, task: Task, seconds: float) -> dict[str, Any]:
-    import numpy as np
-
-    features, labels = data.measured
+def _document(
+    model: Any, data: FitData, target: str, task: Task, seconds: float, *, with_truth: bool
+) -> dict[str, Any]:
     kept, guarantee = model.model(data.names), model.guarantee_
-    baseline = 0.0
-    if task == "classification":
-        baseline = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
     return {
         "schema": 1,
         "task": task,
@@ -180,12 +196,25 @@ def _document(model: Any, data: FitData, target: str, task: Task, seconds: float
         **{name: getattr(guarantee, name) for name in _ROUNDS},
         "coefficients": kept.coefficients.tolist(),
         "intercept": kept.intercept,
+        **(_measured(model, data, task) if with_truth else dict.fromkeys(UNPROTECTED)),
+        "unprotected": [*(UNPROTECTED if with_truth else ()), *kept.unprotected],
+        "simulated": model.simulated_,
+        "seconds": seconds,
+        "fingerprint": kept.fingerprint,
+    }
+
+
+def _measured(model: Any, data: FitData, task: Task) -> dict[str, Any]:
+    """What is read from people's rows without noise, under the names of `UNPROTECTED`."""
+    import numpy as np
+
+    features, labels = data.measured
+    baseline = 0.0
+    if task == "classification":
+        baseline = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+    return {
         "score": float(model.score(features, labels)),
         "baseline": baseline,
         "clipped": dict(model.clipped_),
         "curve": {"rounds": model.path_rounds_.tolist(), "losses": model.losses(features, labels).tolist()},
-        "unprotected": [*UNPROTECTED, *kept.unprotected],
-        "simulated": model.simulated_,
-        "seconds": seconds,
-        "fingerprint": kept.fingerprint,
     }

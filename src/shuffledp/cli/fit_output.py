@@ -10,6 +10,7 @@ from shuffledp.cli.fit_data import check_target_path
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
+    from shuffledp.cli.said import Said
     from shuffledp.learn.optimize import Problem
 
 UNPROTECTED = ("score", "baseline", "clipped", "curve")
@@ -37,21 +38,14 @@ the guarantee does not cover them. It covers the model{but}.</p>
 
 def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """What happened, how accurate it is, how private, and what to look at; None where there is nothing to say."""
-    clipped = document["clipped"]
-    people, held = document["users"], document["held_out"]
+    people = document["users"]
     width = len(document["features"])
     learned = f"{document['estimator']} from {people:,} people's {width} features, by {document['solver']}"
-    where = f"on {held:,} rows kept out" if held else "on the rows it learned from"
-    if document["task"] == "classification":
-        score = f"{document['score']:.1%} right {where}; always the commoner class: {document['baseline']:.1%}"
-    else:
-        score = f"R² {document['score']:.3f} {where}; 0 is always the mean"
     often = "once" if document["rounds_per_user"] == 1 else f"in {document['rounds_per_user']:,} rounds"
     covered = "" if "classes" not in document["unprotected"] else _LABELS_READ
-    many = people // 10
     return [
         ("learned", learned),
-        ("how accurate", f"{score} (not private: for you, not for publication)"),
+        *_measured(document),
         (
             "privacy",
             f"epsilon {document['epsilon']:g}, delta {document['delta']:g} for every row, {document['model']} model: "
@@ -59,56 +53,85 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         ),
         ("rounds", f"{document['rounds']:,}, of {document['users_per_round']:,} people or more"),
         ("each person", f"is asked {often} and sends at most {document['messages_per_user']:,} messages"),
+        ("seeded", "a simulation: its noise can be repeated, so it protects nobody" if document["simulated"] else None),
+        *((name, _text(document.get(key))) for name, key in _FILES),
+    ]
+
+
+_FILES = (("model", "written"), ("picture", "picture"), ("report", "report"))
+
+
+def _text(path: Any) -> str | None:
+    return None if path is None else str(path)
+
+
+def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """What was read from people's rows without noise, if somebody asked for it; else what is proved, and how to ask."""
+    clipped, held, many = document["clipped"], document["held_out"], document["users"] // 10
+    if clipped is None:
+        bound = document["bound"]
+        proved = "no bound is proved where gradients are clipped"
+        if bound is not None:
+            proved = f"at most {bound:.3g} above the least mean loss, in expectation"
+        return [("how accurate", f"{proved}; --with-truth measures it on rows kept out, not for publication")]
+    where = f"on {held:,} rows kept out" if held else "on the rows it learned from"
+    if document["task"] == "classification":
+        score = f"{document['score']:.1%} right {where}; always the commoner class: {document['baseline']:.1%}"
+    else:
+        score = f"R² {document['score']:.3f} {where}; 0 is always the mean"
+    return [
+        ("how accurate", f"{score} (not private: for you, not for publication)"),
         ("clipped", ", ".join(f"{count:,} {what}" for what, count in clipped.items())),
         ("look at", "many rows were clipped: " + _SAY_ROWS if clipped["rows"] > many else None),
         ("look at", "many targets were clipped: " + _SAY_TARGETS if clipped["targets"] > many else None),
-        ("seeded", "a simulation: its noise can be repeated, so it protects nobody" if document["simulated"] else None),
-        ("model", document.get("written")),
-        ("report", document.get("report")),
     ]
 
 
-def fit_next(
-    document: Mapping[str, Any], file: Path, asked: Mapping[str, Any], once_more: Mapping[str, Any], problem: "Problem"
-) -> list[tuple[str, str | None]]:
-    """Commands to go on with, with the same options; `once_more` are those that say how people are asked."""
-    often = " ".join(["fit", shlex.quote(str(file)), *_words(asked)])
-    same = " ".join([often, *_words(once_more)])
-    spends = f"(spends epsilon {document['epsilon']:g} again)"
-    smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness:g}"
-    strong = "" if problem.curvature == 0 else f" --strong {problem.curvature:g}"
+def fit_next(document: Mapping[str, Any], said: "Said", file: Path, problem: "Problem") -> list[tuple[str, str | None]]:
+    """Commands to go on with, with the same options, and what they spend."""
+    spends = "" if document["simulated"] else f" (spends epsilon {document['epsilon']:g} again)"
+    smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness!r}"
+    strong = "" if problem.curvature == 0 else f" --strong {problem.curvature!r}"
     compared = (
-        f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach:g} "
-        f"--lipschitz {problem.lipschitz:g}{smooth}{strong} --linear {'' if problem.has_prox else '--no-proximal '}"
+        f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach!r} "
+        f"--lipschitz {problem.lipschitz!r}{smooth}{strong} --linear {'' if problem.has_prox else '--no-proximal '}"
         f"{'' if problem.visits is None else f'--visits {problem.visits} '}--rounds-allowed {problem.rounds} "
         f"--honest-fraction {problem.honest_fraction} "
-        f"--epsilon {document['epsilon']} --delta {document['delta']}"
+        f"--epsilon {document['epsilon']} --delta {document['delta']} --solver {document['solver']}"
     )
+    model = _text(document.get("written"))
+    measured = document["clipped"] is not None
+    kept = ("out", "picture", "report")
+    use = None if model is None else f"predict {shlex.quote(str(file))} --model {shlex.quote(model)} --csv said.csv"
     return [
         ("compare solvers", compared),
-        (f"ask people often {spends}", None if once_more["interactive"] else f"{often} --interactive"),
-        (f"see how one learns {spends}", None if document.get("report") else f"{same} --report report.html"),
-        (f"keep a model {spends}", None if document.get("written") else f"{same} -o model.json"),
+        ("use it", use),
+        (f"keep a model{spends}", None if model else said.again("-o model.json", without=kept)),
+        (
+            f"ask people often{spends}",
+            None if problem.visits is None else said.again("--interactive", without=(*kept, "solver")),
+        ),
+        (
+            f"see how one learns{spends}",
+            None
+            if document.get("report")
+            else said.again("--report report.html", *([] if measured else ["--with-truth"]), without=kept),
+        ),
     ]
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    given = {name: value for name, value in options.items() if value is not None}
-    return [f"--{name}" if value is True else f"--{name} {shlex.quote(str(value))}" for name, value in given.items()]
 
 
 def check_report_path(path: Path) -> None:
-    """Refuse a name that no report can be written to, and a picture that cannot be drawn, before any work."""
+    """Refuse a name that no report can be written to, and a curve in it that cannot be drawn, before any work."""
     from shuffledp.pictures.curves import new_figure
 
-    if path.suffix.lower() not in (".html", ".png", ".svg", ".pdf"):
-        raise ParameterError("report", str(path), "must end in .html, .png, .svg or .pdf", "name a page or a picture")
+    if path.suffix.lower() != ".html":
+        raise ParameterError("report", str(path), "must end in .html", "name a page; --picture draws the curve alone")
     check_target_path("report", path)
     new_figure(path, width=1)
 
 
-def report_writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequence[float]]) -> Callable[[], None]:
-    """What writes the report: all that can fail but the disk has been done before."""
+def writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequence[float]]) -> Callable[[], None]:
+    """What writes a report or draws its curve: all that can fail but the disk has been done before."""
     from shuffledp.pictures.learning import draw_learning_curve, learning_curve_svg
     from shuffledp.tables.whole import write_text_whole
 

@@ -8,7 +8,8 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import SEEDED, WIDE, facts, heading, print_json, show
+from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.output import SEEDED, WIDE, facts, heading, next_steps, print_json, show
 from shuffledp.cli.progress import working
 
 Alphabet = Annotated[
@@ -17,7 +18,7 @@ Alphabet = Annotated[
 ]
 
 
-@options.takes_plan("heavy-hitters", domain=(), without=("users", "method", "noise", "constants", "plan_file"))
+@options.takes_plan("heavy-hitters", domain=(), without=("users", "noise", "constants", "plan_file"))
 def heavy_hitters(
     asked: Asked,
     file: options.File,
@@ -26,6 +27,8 @@ def heavy_hitters(
     length: Annotated[int, typer.Option(help="Bytes of a string that count; longer ones end in …", metavar="L")] = 16,
     alphabet: Alphabet = None,
     keep: Annotated[int | None, typer.Option(help="Prefixes that survive a level, at most.", metavar="N")] = None,
+    out: options.Out = None,
+    csv: options.Csv = None,
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
@@ -38,6 +41,7 @@ def heavy_hitters(
     from shuffledp.simulation.heavy_hitters import search_heavy_hitters
     from shuffledp.tables.texts import read_texts
 
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file,), no_picture="cannot be drawn: the answer is a list of strings")
     texts = read_texts(file, column, reading=asked.reading)
     given = {"length": length, "top": top, "alphabet": alphabet, "keep": keep}
     typed = {name: value for name, value in given.items() if value is not None}
@@ -59,33 +63,34 @@ def heavy_hitters(
         found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
     seconds = time.perf_counter() - started
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
-    shows_truth = with_truth or seed is not None
-    names, counts = np.unique(strings, return_counts=True)
-    true = {search.domain.name(name): int(count) for name, count in zip(names, counts, strict=True)}
-    cut = int((np.char.str_len(strings) > length).sum()) if shows_truth else None
-    true_top = search.true_value(strings) if shows_truth else None
-    if as_json:
-        print_json(
-            {
-                **heading(search, "method"),
-                "length": length,
-                "top": top,
-                "cut": cut,
-                "surely_found": search.surely_found,
-                "groups": search.groups,
-                "levels": levels,
-                "messages_per_user_max": most,
-                "found": [
-                    asdict(each) | {"truth": true.get(each.string, 0) if shows_truth else None} for each in found
-                ],
-                "true_top": true_top and [{"string": name, "count": count} for name, count in true_top.items()],
-                "fidelity": "law" if fast else "messages",
-                "simulated": not bits.is_secure,
-                "seconds": seconds,
-            }
-        )
-        return
+    true: dict[str, int] = {}
+    cut = true_top = None
+    if with_truth:
+        names, counts = np.unique(strings, return_counts=True)
+        true = {search.domain.name(name): int(count) for name, count in zip(names, counts, strict=True)}
+        cut, true_top = int((np.char.str_len(strings) > length).sum()), search.true_value(strings)
     presented = search.present(search.estimate_of(found), true_top)
+    document = {
+        **heading(search, "method"),
+        "length": length,
+        "top": top,
+        "cut": cut,
+        "surely_found": search.surely_found,
+        "groups": search.groups,
+        "levels": levels,
+        "messages_per_user_max": most,
+        "found": [asdict(each) | {"truth": true.get(each.string, 0) if with_truth else None} for each in found],
+        "true_top": true_top and [{"string": name, "count": count} for name, count in true_top.items()],
+        "fidelity": "law" if fast else "messages",
+        "simulated": not bits.is_secure,
+        "seconds": seconds,
+        "fingerprint": search.fingerprint,
+        **kept.named,
+    }
+    kept.write(document, presented)
+    if as_json:
+        print_json(document)
+        return
     (listing,) = presented.listings
     strings_first, *others = listing.columns
     listing = replace(listing, columns=(replace(strings_first, width=WIDE), *others))
@@ -98,13 +103,21 @@ def heavy_hitters(
     target = f"epsilon {search.privacy.epsilon:g}, delta {search.privacy.delta:g}"
     told = [
         ("asked", f"the {top} most frequent of {search.users:,} users' strings"),
-        ("privacy", f"{target}: everybody reports once, at one level"),
+        ("privacy", f"{target}: {search.who_reports}"),
         ("promised", promise),
         ("levels", f"{levels} of at most {search.groups}, each of other people, who send up to {most} messages"),
         ("intervals", "all of them hold in 95% of runs; counts of the last group are scaled to all users"),
         ("found", f"{len(found)}{of_these}"),
+        ("trusted", search.trusted),
         ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),
         ("protects", None if bits.is_secure else SEEDED),
         ("cut", f"{cut:,} strings were longer than {length} bytes" if cut else None),
+        *kept.facts,
     ]
-    show(facts(search.title, told), listing)
+    show(listing, facts(search.title, told))
+    next_steps(
+        [
+            ("what it promises", asked.said.other("plan heavy-hitters", search)),
+            ("why it is private", asked.said.other("explain", search)),
+        ]
+    )

@@ -9,7 +9,8 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.asked import target
 from shuffledp.cli.output import facts, next_steps, print_json, show, table
-from shuffledp.cli.typed import target_options
+from shuffledp.cli.progress import working
+from shuffledp.cli.said import target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ def plan_optimize(
         rounds=rounds_allowed,
         visits=visits,
     )
-    rows = [_row(row) for row in predicted_bounds(problem)]
-    chosen = plan(problem, solver=solver)
+    with working("asking every solver", shown=not as_json):
+        rows = [_row(row) for row in predicted_bounds(problem)]
+        chosen = plan(problem, solver=solver)
     why = "asked for" if solver != "auto" else "it has the least predicted bound"
     if as_json:
         print_json(_document(problem, rows, chosen, why))

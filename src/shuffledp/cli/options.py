@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once, and commands that take those of a plan."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from shuffledp.cli.asked import Asked, names_of_options
+from shuffledp.cli.said import Said
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", metavar="URL")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option(help="The file's column of values.", metavar="C")]
+Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table, .csv or .parquet.", metavar="FILE")]
 Columns = Annotated[str | None, typer.Option(help="Vectors: the file's columns; all if left out.", metavar="A,B,C")]
 Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's range, and count them.")]
 Delta = Annotated[float | None, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
@@ -34,7 +36,16 @@ OptionalFile = Annotated[
     typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="[FILE]", show_default=False),
 ]
 Patience = Annotated[float, typer.Option(help="Seconds to try again for.", metavar="S")]
-Picture = Annotated[Path | None, typer.Option(help="Draw a PNG, SVG or PDF.", metavar="FILE")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--out",
+        help="By its suffix: .json the answer, .csv or .parquet the table, .png .svg .pdf the picture.",
+        metavar="FILE",
+    ),
+]
+Picture = Annotated[Path | None, typer.Option("--picture", help="Draw it: .png, .svg or .pdf.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
@@ -42,7 +53,7 @@ Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data inste
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
 Users = Annotated[int | None, typer.Option(help="How many people report.", metavar="N")]
 WithTruth = Annotated[
-    bool, typer.Option("--with-truth", help="Show the truth, too: for trying it out. --seed does the same.")
+    bool, typer.Option("--with-truth", help="Show what is in the data without noise, too: not for publication.")
 ]
 
 _PLAN_FILE = Annotated[
@@ -140,8 +151,7 @@ def reading_of(words: dict[str, Any]) -> "Reading":
     from shuffledp.tables.missing import Missing
     from shuffledp.tables.reading import Reading
 
-    tells = bool(words.get("with_truth")) or words.get("seed") is not None
-    missing = Missing.of(words.pop("missing"), tells=tells)
+    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")))
     return Reading(words.pop("delimiter"), words.pop("sql"), missing)
 
 
@@ -179,8 +189,7 @@ def bits_of(seed: int | None) -> "RandomBits":
 
 
 def takes_plan(
-    of: str | None = None,
-    *,
+    *of: str,
     protocol: Literal["argument", "option"] = "argument",
     domain: Collection[str] = tuple(DOMAIN),
     without: Collection[str] = ("noise",),
@@ -192,13 +201,15 @@ def takes_plan(
     An option that the command declares itself is the command's own.
 
     Args:
-        of: the only family that the command is for; None if it takes all.
+        *of: the families that the command is for, all of them if none is named. Of several it is the one that
+            has most of the options that were typed, and the first of those.
         protocol: how a family is named where all are taken.
         domain: options that say which values there are; all of this package's families if left out.
         without: options that the command does not have, of a plan's or of its own.
     """
     # What a family of another package must be told is text.
-    values = {name: DOMAIN.get(name, _option(f"{of}: {name}." if of else name, name.upper())) for name in domain}
+    whose = f"{of[0]}: {{}}." if of else "{}"
+    values = {name: DOMAIN.get(name, _option(whose.format(name), name.upper())) for name in domain}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given, *declared = inspect.signature(command).parameters.values()
@@ -206,7 +217,7 @@ def takes_plan(
         taken = {parameter.name for parameter in own}
         reads = "file" in taken
         options: dict[str, tuple[Any, Any]] = {
-            **({} if of is not None else {"protocol": (_PROTOCOL[protocol], None)}),
+            **({} if of else {"protocol": (_PROTOCOL[protocol], None)}),
             "plan_file": (_PLAN_FILE, None),
             **REQUEST,
             **{name: (annotation, None) for name, annotation in values.items()},
@@ -216,7 +227,7 @@ def takes_plan(
         options = {name: option for name, option in options.items() if name not in taken and name not in without}
 
         @wraps(command)
-        def run(**words: Any) -> None:
+        def run(context: typer.Context, **words: Any) -> None:
             reading = reading_of(words) if how else None
             found = {name: words.pop(name) for name in options}
             file, named = found.pop("plan_file", None), found.get("protocol")
@@ -226,14 +237,16 @@ def takes_plan(
                 name, value = next(iter(said.items()))
                 # A plan decides everything: options beside it would be silently ignored.
                 raise ParameterError(name, value, "is decided by --plan", "leave it out, or make another plan")
+            typed = {name: value for name, value in said.items() if name in values}
             asked = Asked(
                 file,
-                of or named or "binary-sum",
+                named or (_fitting(of, typed) if of else "binary-sum"),
                 {name: value for name, value in found.items() if name in REQUEST},
-                {name: value for name, value in said.items() if name in values},
-                of is not None,
+                typed,
+                of,
                 reading=reading,
                 whose=whose,
+                said=Said(context),
             )
             command(asked if given.name == "asked" else asked.plan(), **words)
 
@@ -241,17 +254,27 @@ def takes_plan(
         shared = [
             inspect.Parameter(n, kind, default=default, annotation=a) for n, (a, default) in (how | options).items()
         ]
-        taking = [*(parameter.replace(kind=kind) for parameter in own), *shared]
+        context = inspect.Parameter("context", kind, annotation=typer.Context)
+        taking = [context, *(parameter.replace(kind=kind) for parameter in own), *shared]
         taking.sort(key=lambda parameter: parameter.name == "as_json")
         run.__signature__ = inspect.Signature(taking)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in taking}
         del run.__wrapped__
         run.with_options = lambda more: takes_plan(  # type: ignore[attr-defined]
-            of, protocol=protocol, domain=(*domain, *more), without=without
+            *of, protocol=protocol, domain=(*domain, *more), without=without
         )(command)
         return run
 
     return decorate
+
+
+def _fitting(families: Sequence[str], typed: Collection[str]) -> str:
+    """Of these families the first that has most of the options that were typed."""
+    if len(families) == 1:
+        return families[0]
+    from shuffledp.protocols.catalogue import PROTOCOLS
+
+    return max(families, key=lambda name: len({*typed} & {*names_of_options(PROTOCOLS[name])}))
 
 
 def as_command(function: Callable[..., None], name: str | None) -> Any:

@@ -169,18 +169,6 @@ def draw(presented: "Presentation", picture: Path, column: str | None = None) ->
     drawn(picture, **presented.chart.data, column=column)
 
 
-def check_files(**files: Path | None) -> None:
-    """Refuse names from which no format can be told, before any work is done: those of pictures, and of tables."""
-    from shuffledp.pictures.curves import check_picture_path
-    from shuffledp.tables.written import check_table_path
-
-    for option, path in files.items():
-        if path is not None and option == "picture":
-            check_picture_path(path)
-        elif path is not None:
-            check_table_path(path, option)
-
-
 def write_plan(plan: "Plan", file: Path | None) -> None:
     """Write a plan to its file, whole or not at all, if there is one."""
     from shuffledp.tables.whole import write_text_whole
@@ -245,6 +233,8 @@ def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:
     import shutil
 
     steps = [(what, arguments) for what, arguments in suggested if arguments is not None]
+    if not steps:
+        return
     typed = sys.argv[0] if Path(sys.argv[0]).name == "shuffledp" else "shuffledp"
     program = "shuffledp" if shutil.which("shuffledp") == typed else typed
     width = max(len(what) for what, _ in steps)

@@ -1,5 +1,6 @@
 """`shuffledp plan`: the noise, the messages and the error, before any data. Sub-commands come from the catalogue."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +8,11 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked, names_of_options
-from shuffledp.cli.output import check_files, facts, is_same_file, next_steps, print_json, question, show, write_plan
+from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.output import facts, next_steps, print_json, question, show, write_plan
 from shuffledp.cli.progress import working
+from shuffledp.cli.said import YOUR_FILE
 from shuffledp.cli.side_by_side import method_rows
-from shuffledp.cli.typed import own_columns, plan_options, target_options
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,16 +57,23 @@ def _command(name: str) -> Any:
 def _plan(
     asked: Asked, picture: options.Picture = None, out: options.PlanOut = None, as_json: options.AsJson = False
 ) -> None:
-    check_files(picture=picture)
+    # Of several shufflers there is a schedule to draw.
+    scheduled = any(parameter.name == "shufflers" for parameter in asked.family.domain)
+    kept = KeptFiles.at(
+        out=out,
+        picture=picture,
+        reads=asked.reads,
+        no_picture="" if scheduled else "cannot be drawn: only a counter's plan has a schedule",
+        no_table="cannot be a table: a plan is one JSON document",
+        documents=(),
+    )
+    picture, out = kept.picture, kept.document
     if asked.method in asked.family.comparisons:
         _compare(asked, out, as_json=as_json)
         return
-    domain = asked.typed.get("domain")
-    if out is not None and domain is not None and is_same_file(out, Path(domain)):
-        raise ParameterError("out", str(out), "must not be the domain's own file", "name another")
     with working("comparing the methods", shown=not as_json):
         choice = asked.choice()
-        found, limit = choice.plan, choice.limit or asked.request.get("max_messages")
+        found = choice.plan
         rows = method_rows(asked, choice) if found.lists_methods else None
         beside = found.beside() | ({} if rows is None else {"methods": rows})
     if picture is not None:
@@ -85,15 +94,16 @@ def _plan(
     ]
     compared = found.compared() if rows is None else found.methods_compared(rows)
     show(facts(f"{found.title}: {found.protocol} by {found.method}", said), compared)
-    named = str(out) if out is not None else "plan.json"
-    keep = f"plan {found.protocol} {plan_options(found, limit, asked.values or None)} -o plan.json"
-    own = f"{found.file_command} YOUR.csv {own_columns(found)} {found.options} {target_options(found.privacy)}"
+    typed, by_file = asked.said, None if out is None else f"--plan {shlex.quote(str(out))}"
     next_steps(
         [
-            ("keep the plan", keep if out is None else None),
-            ("run it on made-up data", f"simulate --plan {named} --synthetic"),
-            ("your own data", own if found.file_command != "simulate" else None),
-            ("why it is private", f"explain --plan {named}"),
+            ("keep the plan", typed.again("-o plan.json") if out is None else None),
+            (
+                "run it on made-up data",
+                typed.other("simulate", found, "--synthetic") if by_file is None else f"simulate {by_file} --synthetic",
+            ),
+            ("your own data", typed.other(found.file_command, found, file=YOUR_FILE)),
+            ("why it is private", typed.other("explain", found) if by_file is None else f"explain {by_file}"),
         ]
     )
 
@@ -116,7 +126,6 @@ def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
             raise ParameterError(option, request[option], problem, "leave it out")
     if out is not None:
         raise ParameterError("out", out, f"needs a method that can be run; {name} is for comparison", "leave it out")
-    users, privacy = asked.target()
     document = asked.compared(name)
     if as_json:
         print_json(document)
@@ -129,8 +138,7 @@ def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:
         ("standard error", f"{document['standard_error']:.4g}"),
     ]
     show(facts(f"For comparison only: {asked.protocol} by {name} (P_Amp)", rows))
-    target = f"--users {users} {target_options(privacy)} {asked.values}"
-    next_steps([("what can be run instead", f"plan {asked.protocol} {target}")])
+    next_steps([("what can be run instead", asked.said.again(without=("method",)))])
 
 
 def _reasons(choice: "Choice[Plan]") -> str:

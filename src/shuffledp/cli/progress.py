@@ -25,7 +25,8 @@ def simulated(plan: "Plan", values: Any, *, bits: "RandomBits", fast: bool, show
 @contextmanager
 def users_reporting(users: int, *, shown: bool) -> Iterator[Callable[[int], None] | None]:
     """A bar that is told how many users have reported, or nothing."""
-    if not shown:
+    # Into a file a bar would leave an empty line.
+    if not shown or not Console(stderr=True).is_terminal:
         yield None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -8,7 +8,6 @@ from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import working
 from shuffledp.cli.side_by_side import is_plan, numbers, plans_of, refused
-from shuffledp.cli.typed import target_options
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -44,9 +43,10 @@ def protocols(asked: Asked, as_json: options.AsJson = False) -> None:
     )
     show(table(title, _HEADINGS, [_cells(*row) for row in rows], left=("also",), folded=("also",)), legend)
     first = next((row["method"] for _, row in rows if row["available"] and row["method"] in family.methods), "auto")
-    same = f"{asked.protocol} --users {users} {target_options(privacy)}"
-    same = " ".join(word for word in (same, asked.values, f"--method {first}") if word)
-    next_steps([("why one is private", f"explain {same}"), ("does one keep its word", f"audit {same}")])
+    best = plans.get(first)
+    if best is not None and is_plan(best):
+        why, keeps = (asked.said.other(command, best, f"--method {first}") for command in ("explain", "audit"))
+        next_steps([("why one is private", why), ("does one keep its word", keeps)])
 
 
 def _row(name: str, plan: "Plan") -> dict[str, Any]:

@@ -1,15 +1,11 @@
-"""`shuffledp simulate`: run a plan on a column of data, in one process."""
-
-from typing import TYPE_CHECKING
+"""`shuffledp simulate`: run any plan on a file's values, in one process."""
 
 from shuffledp.cli import options
+from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.output import facts, heading, next_steps, print_json, question, show
-from shuffledp.cli.progress import simulated
-from shuffledp.cli.typed import own_columns, plan_options
-
-if TYPE_CHECKING:
-    pass
+from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.said import YOUR_FILE
 
 
 @options.takes_plan(protocol="option")
@@ -20,59 +16,52 @@ def simulate(
     columns: options.Columns = None,
     clip: options.Clip = False,
     synthetic: options.Synthetic = False,
+    out: options.Out = None,
+    picture: options.Picture = None,
+    csv: options.Csv = None,
     fast: options.Fast = False,
+    with_truth: options.WithTruth = False,
     seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run a plan on data: every message randomized, shuffled and read, in one process."""
-    bits = options.bits_of(seed)
-    plan, values, clipped = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
-    estimate, seconds = simulated(plan, values, bits=bits, fast=fast, shown=not as_json)
-    estimate = estimate.labelled(simulated=estimate.simulated, clipped=clipped)
+    """Run any plan on data: every message randomized, shuffled and read, in one process."""
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    found = answered(
+        *(asked, file, column, columns),
+        synthetic=synthetic,
+        clip=clip,
+        fast=fast,
+        seed=seed,
+        with_truth=with_truth,
+        shown=not as_json,
+    )
+    plan, presented = found.plan, found.presented
     # A verdict is no number.
-    truth, value = plan.true_value(values), getattr(estimate, "value", None)
-    presented = plan.present(estimate, truth)
-    messages = 0 if fast else round(plan.users * plan.mean_messages(values))
+    estimate, value = found.estimate, getattr(found.estimate, "value", None)
+    errors = {name: getattr(estimate, name, None) for name in ("standard_error", "bound", "confidence")}
+    off_by = plan.off_by(estimate, found.truth) if found.shows_truth else None
+    document = found.document(
+        {
+            "estimate": value,
+            **errors,
+            "dropped": estimate.dropped,
+            "truth": found.truth,
+            "error": off_by,
+            **presented.figures,
+            **kept.named,
+        }
+    )
+    kept.write(document, presented, column)
     if as_json:
-        print_json(
-            {
-                **heading(plan),
-                **plan.domain_document,
-                "estimate": value,
-                **{name: getattr(estimate, name, None) for name in ("standard_error", "bound", "confidence")},
-                "dropped": estimate.dropped,
-                "clipped": clipped,
-                "truth": truth,
-                "error": plan.off_by(estimate, truth),
-                **presented.figures,
-                "fidelity": "law" if fast else "messages",
-                "messages": messages,
-                "simulated": estimate.simulated,
-                "seconds": seconds,
-                "reference": plan.reference(),
-                "fingerprint": plan.fingerprint,
-            }
-        )
+        print_json(document)
         return
-    about = "" if plan.messages_per_user_mean == plan.messages_per_user_max else "about "
-    how = "its own law, no messages made" if fast else f"{about}{messages:,} messages made, shuffled and read"
-    happened = "each device randomized its own value, a shuffler mixed the messages, the analyzer read the mix"
-    rows = [
-        ("asked", question(plan)),
-        ("what happened", "the estimate was drawn from its law" if fast else happened),
-        ("each user sends", plan.sends),
-        *presented.facts,
-        ("ran", f"{how} in {seconds:.2f} s"),
-    ]
-    told = facts(f"{plan.title}: {plan.protocol} by {plan.method}", rows)
+    told = facts(f"{plan.title}: {plan.protocol} by {plan.method}", found.facts(*kept.facts))
     show(*presented.listings, told, plan.compared())
-    made = f"{plan.protocol} {plan_options(plan, asked.request.get('max_messages'), asked.values or None)}"
-    protocol = f"--protocol {plan.protocol}" if plan.file_command == "simulate" else ""
-    own = (plan.file_command, "YOUR.csv", own_columns(plan), protocol, plan.options, "--epsilon 1 --delta 1e-6")
+    own = found.other(plan.file_command, file=YOUR_FILE)
     next_steps(
         [
-            ("why it is private", f"explain {made if asked.file is None else f'--plan {asked.file}'}"),
-            ("keep the plan", f"plan {made} -o plan.json"),
-            ("your own data", " ".join(word for word in own if word)),
+            ("why it is private", found.other("explain")),
+            ("keep the plan", found.other(f"plan {plan.protocol}", "-o plan.json")),
+            ("your own data", own if synthetic else None),
         ]
     )

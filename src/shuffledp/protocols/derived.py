@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 
@@ -136,11 +136,14 @@ class DerivedFamily(Family[DerivedPlan]):
         summary: str,
         *domain: DomainParameter,
         error_name: str = "standard error",
+        reads: Literal["numbers", "words", "rows"] = "numbers",
         variants: Mapping[str, str] = MappingProxyType({}),
     ) -> "DerivedFamily":
         """The family of one statistic."""
         methods = MappingProxyType(dict.fromkeys(kind.summed.methods, kind))
-        return cls(kind.protocol, summary, methods, domain=domain, error_name=error_name, variants=variants)
+        return cls(
+            kind.protocol, summary, methods, domain=domain, error_name=error_name, reads=reads, variants=variants
+        )
 
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[DerivedPlan]:
         """The statistic from the best sum, and what became of the others."""

@@ -12,6 +12,9 @@ from shuffledp.protocols.domains.domain import Domain
 from shuffledp.protocols.fields import written
 from shuffledp.protocols.notebook import answer_html, plan_html
 from shuffledp.protocols.presentation import (
+    ALONE,
+    APART,
+    CURATOR,
     Listing,
     Presentation,
     View,
@@ -186,6 +189,15 @@ class DescribedPlan(Common, ABC):
         return "A private sum"
 
     @property
+    def trusted(self) -> str:
+        """Who is trusted with what, in words, where values stay on people's own devices."""
+        honest = "all" if self.honest_fraction == 1 else f"{self.honest_fraction:.3g}"
+        return (
+            f"the shuffler, not to tell the analyzer who sent what; {honest} of the people, to follow the protocol; "
+            "the analyzer with no one's value. Here, whoever holds the file sees it all."
+        )
+
+    @property
     def unit(self) -> str:
         """What an error is counted in, with a blank before it; empty where the values have no unit."""
         return ""
@@ -196,7 +208,7 @@ class DescribedPlan(Common, ABC):
         most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
         size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
         if mean == most:
-            return f"{most:,} messages {size}"
+            return f"1 message of {bits} {'bit' if bits == 1 else 'bits'}" if most == 1 else f"{most:,} messages {size}"
         return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
 
     @property
@@ -253,10 +265,10 @@ class DescribedPlan(Common, ABC):
         if laplace is not None:
             curators = [("trusted curator, Laplace", laplace), ("trusted curator, Gaussian", curators[0][1])]
         rows = [
-            *((name, error, "one party sees all") for name, error in curators),
-            (f"this plan ({self.method})", self.standard_error, "nobody sees any"),
+            *((name, error, CURATOR) for name, error in curators),
+            (f"this plan ({self.method})", self.standard_error, APART),
             ("the paper's own constants", reference.get("paper_standard_error"), "as this plan"),
-            ("local model", reference.get("local_standard_error"), "no shuffler"),
+            ("local model", reference.get("local_standard_error"), ALONE),
         ]
         heading = ("who adds it", "standard error")
         return beside_others("Noise beside three references", heading, self.standard_error, rows)

@@ -91,7 +91,8 @@ class Family(Generic[P]):
         domain: what must be said about the users' values.
         error: what the best method has the least of.
         error_name: the same in words.
-        reads: how a table's column is read before there is a plan whose domain could say it.
+        reads: how a table is read before there is a plan whose domain could say it: a column of numbers or of words,
+            or rows of several numbers.
         variants: families that answer the same question where more is said, "module:attribute" by the name of what is
             said: how many rows of one person count, or which groups there are.
 
@@ -106,7 +107,7 @@ class Family(Generic[P]):
     domain: tuple[DomainParameter, ...] = ()
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
-    reads: Literal["numbers", "words"] = "numbers"
+    reads: Literal["numbers", "words", "rows"] = "numbers"
     few_messages: Callable[[Mapping[str, Any]], int] | None = None
     """Messages that auto lets a user send where no limit is given, from what is said about the values; None for any
     number. Where no method keeps to it, the one with the fewest messages is taken."""

@@ -15,6 +15,13 @@ from shuffledp.protocols.domains.domain import Categories
 Emphasis = Literal["", "dim", "bold"]
 _BAR = 16
 
+CURATOR = "one, with all"
+APART = "two, kept apart"
+ALONE = "one's device"
+"""Whom one trusts in the three models, in the words of every table."""
+TRUST = "The two are the shuffler and the analyzer, which must not collude; and enough users must follow the protocol."
+"""What stands below a table that says so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -114,7 +121,25 @@ def present_numbers(estimate: Any, truth: Any = None) -> Presentation:
         error = float(np.sqrt(np.mean(np.square(estimate.value - truth))))
         facts.append(("true value", _truth_in_words(truth, error)))
         figures["error"] = error
-    return Presentation(tuple(facts), figures=figures)
+    return Presentation(tuple(facts), columns=_numbers_as_columns(estimate, truth), figures=figures)
+
+
+def _numbers_as_columns(estimate: Any, truth: Any) -> dict[str, NDArray[Any]]:
+    """A row a number: its name or its place, the estimate, its standard error, and between which two it lies."""
+    value = np.atleast_1d(np.asarray(estimate.value, dtype=np.float64))
+    names = getattr(estimate, "names", ("estimate",) if value.size == 1 else tuple(map(str, range(1, value.size + 1))))
+    errors, bounds = (
+        np.broadcast_to(np.asarray(getattr(estimate, several, getattr(estimate, one)), dtype=np.float64), value.shape)
+        for several, one in (("standard_errors", "standard_error"), ("bounds", "bound"))
+    )
+    return {
+        "name": np.array(names, dtype=np.str_),
+        "estimate": value,
+        "standard_error": errors,
+        "lower": value - bounds,
+        "upper": value + bounds,
+        **({} if truth is None else {"truth": np.atleast_1d(np.asarray(truth, dtype=np.float64))}),
+    }
 
 
 def _truth_in_words(truth: Any, error: float) -> str:
@@ -260,7 +285,7 @@ def beside_others(
         ListingRow((name, unknown if other is None else f"{other:,.4g}", _better(error, other), trust))
         for name, other, trust in rows
     )
-    return Listing(title, columns, tuple(shown))
+    return Listing(title, columns, tuple(shown), TRUST)
 
 
 def _better(error: float | None, other: float | None) -> str:

@@ -126,9 +126,13 @@ def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
         ...
     shuffledp.errors.DataError: file must exist, got missing.csv: check the path.
     """
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as refused:
+        raise DataError("file", str(path), f"must be a file's name ({refused.strerror})", "check the path") from None
+    if is_folder:
         raise DataError("file", str(path), "must be a file, not a directory", "name one file in it")
-    if not path.exists():
+    if not is_there:
         raise DataError("file", str(path), "must exist", "check the path")
     name = path.name.lower()
     if name.endswith(_DATABASE) and _DATABASE not in suffixes:

@@ -164,7 +164,7 @@ def test_errors_of_combined_bins_cover_decoys() -> None:
     """Decoys in one bin are missing in the others: the error of a rate counts that."""
     plan: Any = GroupedRateFamily.plan(users=200, privacy=Privacy(2, 1e-3), groups=["A", "B"], method="decoys")
     people, bits = np.tile([0, 1, 2, 3], 50), RandomBits.seeded(9)
-    runs = [plan.sample_estimate(people, bits=bits) for _ in range(3000)]
+    runs = [plan.sample_estimate(people, bits=bits) for _ in range(1500)]
     spread = np.std([each.ends[0][1] - each.ends[0][0] for each in runs])
     claimed = runs[0].ends_error * math.sqrt(2)
     alone = plan.sum_plan.standard_error * math.sqrt(2)
@@ -184,3 +184,18 @@ def test_others_have_a_group_of_their_own() -> None:
     assert plan.encode([("A", 1), ("Z", 0), ("rest", 1)]).tolist() == [1, 4, 5]
     assert plan_from_document(json.loads(json.dumps(plan.document()))) == plan
     assert plan.options == "--groups A,B,rest --other-group rest"
+
+
+def test_a_person_may_write_its_group_and_value() -> None:
+    """What `shuffledp report "B,1"` sends."""
+    count: Any = GroupedCountFamily.plan(users=300, privacy=PRIVACY, groups=GROUPS, method="decoys")
+    assert count.check_values(count.encode(np.array(["B,1", "A,0"]))).tolist() == [3, 0]
+    mean: Any = GroupedMeanFamily.plan(users=300, privacy=PRIVACY, groups=GROUPS, **RANGE)
+    assert mean.check_values(mean.encode(np.array(["C,2.5"]))).tolist() == [[2.0, 2.5]]
+    pairs: Any = GroupedHistogramFamily.plan(
+        users=300, privacy=PRIVACY, groups=GROUPS, categories=range(5, 8), method="decoys"
+    )
+    assert pairs.encode(np.array(["B,6"])).tolist() == [4]
+    for wrong in ("B", "B,x", "Z,1", "B,7"):
+        with pytest.raises(ParameterError):
+            count.check_values(count.encode(np.array([wrong])))

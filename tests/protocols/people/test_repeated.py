@@ -34,7 +34,7 @@ def test_a_parameter_asks_for_the_family_of_people() -> None:
 @pytest.mark.parametrize("method", ["bits", "shares"])
 def test_counts_keep_every_promise(method: str) -> None:
     plan = RepeatedCount.plan(users=40, privacy=Privacy(2, 1e-4), at_most=3, method=method)
-    check_protocol(plan, [3, 0, 1, 2] * 10, [[4] * 40, [0.5] * 40, [-1] * 40], runs=1000)
+    check_protocol(plan, [3, 0, 1, 2] * 10, [[4] * 40, [0.5] * 40, [-1] * 40], runs=500)
 
 
 def test_sums_keep_every_promise() -> None:
@@ -53,7 +53,7 @@ def test_histograms_keep_every_promise() -> None:
     plan = RepeatedHistogramFamily.plan(users=40, privacy=Privacy(3, 1e-3), **HISTOGRAM, method="decoys")
     values = plan.encode([["a", "b", "a"], [], ["c"], ["b", "b"]] * 10)
     bad = [[[4, 0, 0]] * 40, [[0, 1]] * 40, [0] * 40, [[-1, 0, 0]] * 40]
-    check_protocol(plan, values, bad, runs=1000)
+    check_protocol(plan, values, bad, runs=500)
 
 
 def test_rows_that_nobody_has_are_not_counted() -> None:

@@ -75,3 +75,11 @@ def test_many_rows_are_grouped_at_once() -> None:
     kept = kept_rows(owners, 3, bits=RandomBits.seeded(1))
     assert kept.people == np.unique(owners).size
     assert np.bincount(kept.person, minlength=kept.people).max() == 3
+
+
+def test_a_person_may_write_its_rows_in_a_line() -> None:
+    """What `shuffledp report "b,a"` sends."""
+    codes = RowCodes(as_categories(["a", "b"]), 3)
+    assert codes.encode(np.array(["b,a", "b", ""])).tolist() == [[1, 0, 2], [1, 2, 2], [2, 2, 2]]
+    with pytest.raises(ParameterError, match="at most 3 rows"):
+        codes.encode(np.array(["a,a,a,a"]))

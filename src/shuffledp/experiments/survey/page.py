@@ -45,7 +45,7 @@ def page(comparison: Comparison) -> str:
             "say how error and sample size grow, up to constants. Here are the constants: every protocol below was "
             "run, with noise that is proved, and stands beside what the survey says of it.</p>",
             f"<p>ε = {privacy.epsilon:g}, δ = {privacy.delta:g}, replacement neighbours, unless a row says otherwise. "
-            '<span class="local">Local</span>: nobody is trusted and nobody shuffles. <span class="shuffle">Shuffle'
+            '<span class="local">Local</span>: one trusts no other device. <span class="shuffle">Shuffle'
             '</span>: messages are permuted before anybody sees them. <span class="central">Central</span>: a curator '
             "sees all data. Noise of shuffle protocols comes from the accountant's exact curve and is drawn from the "
             "protocol's own law; brackets are 95% intervals; exponents are least squares on logarithms with Student's "

@@ -1,1 +1,1 @@
-"""Bandits: which arm next, from rewards that nobody sees."""
+"""Bandits: which arm next, from rewards that reach the analyzer shuffled and noisy."""

@@ -1,10 +1,10 @@
 """What private linear models share: declared bounds, a planned solver, its run, and the guarantee afterwards."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,16 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     honest_fraction: float = 1.0
     random_state: Any = None
 
+    def watched_by(self, progress: Callable[[int, int], None] | None) -> Self:
+        """Have `fit` tell how many rounds are done and of how many; returns the estimator itself.
+
+        Args:
+            progress: called after every round; None for nobody.
+        """
+        # Not a field: scikit-learn takes those for parameters of the model.
+        self.__dict__["_progress"] = progress
+        return self
+
     def problem(self, users: int, features: int) -> Problem:
         """What a solver is planned from: no data."""
         declared = self._declared(features)
@@ -130,7 +140,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         declared = self._declared(width)
         rows, clipped = declared.rows(features)
         loss, bits = self._loss(), _bits(self.random_state)
-        run, rounds, path = _watched(solver, loss, rows, targets, bits)
+        run, rounds, path = _watched(solver, loss, rows, targets, bits, progress=vars(self).get("_progress"))
         proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain)
         self.bound_: float | None = solver.bound if proved else None
         self.loss_: LinearLoss = loss
@@ -232,7 +242,14 @@ def checked_data(estimator: ShuffleLinearModel, *data: ArrayLike, **how: Any) ->
 
 
 def _watched(
-    solver: Solver, loss: LinearLoss, rows: Floats, targets: Floats, bits: RandomBits, *, exact: bool = False
+    solver: Solver,
+    loss: LinearLoss,
+    rows: Floats,
+    targets: Floats,
+    bits: RandomBits,
+    *,
+    exact: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[OptimizerRun, NDArray[np.int64], Floats]:
     """The run, and models on the way with their rounds."""
     wanted = set(np.geomspace(1, solver.rounds, _KEPT).astype(np.int64).tolist()) | {solver.rounds}
@@ -241,6 +258,8 @@ def _watched(
     def watch(state: OptimizerState) -> None:
         if state.round in wanted:
             kept.append((state.round, solver.estimate(state)))
+        if progress is not None:
+            progress(state.round, solver.rounds)
 
     order = uniform_permutation(len(rows), bits=bits)
     checked = loss.check_rows(rows.shape[1], rows, targets)

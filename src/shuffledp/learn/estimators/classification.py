@@ -1,5 +1,6 @@
 """Two classes, told apart by a line: logistic regression and the linear support vector classifier."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -48,7 +49,10 @@ class ShuffleLinearClassifier(ClassifierMixin, ShuffleLinearModel):
     def _learn(self, *data: ArrayLike) -> Self:
         features, labels = checked_data(self, *data)
         try:
-            check_classification_targets(labels)
+            with warnings.catch_warnings():
+                # It warns of many different labels, which are counted below, or refused by those declared.
+                warnings.simplefilter("ignore", UserWarning)
+                check_classification_targets(labels)
         except ValueError as refused:
             way_out = "for numbers take a regression (--task regression), or make labels of them"
             problem = f"must be one of two labels a person. {str(refused).partition('.')[0]}"

@@ -83,9 +83,14 @@ class LinearModel:
         scores = self.scores(features)
         return scores if self.classes is None else np.array(self.classes)[(scores > 0).astype(np.int64)]
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether scores are logits of the second class: those of logistic regression are."""
+        return self.estimator == "ShuffleLogisticRegression"
+
     def probabilities(self, features: ArrayLike) -> Floats:
         """Of the second class, by logistic regression."""
-        if self.estimator != "ShuffleLogisticRegression":
+        if not self.has_probabilities:
             raise DataError("model", self.estimator, "must be a logistic regression", "use predict")
         return np.asarray(special.expit(self.scores(features)))
 

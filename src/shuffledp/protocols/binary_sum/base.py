@@ -36,6 +36,7 @@ class BinarySumPlan(RoundPlan):
     """A count of users whose value is 1."""
 
     protocol: ClassVar[str] = "binary-sum"
+    file_command: ClassVar[str] = "sum"
     has_one_pair: ClassVar[bool] = False
     """Whether batches of all sizes show the same pair."""
     title = "A private count"

@@ -23,6 +23,7 @@ class BoundedSumPlan(SumPlan):
     """A sum of reals in [low, high], rounded at random to `grid` steps: unbiased, and whole from there on."""
 
     protocol: ClassVar[str] = "bounded-sum"
+    file_command: ClassVar[str] = "sum"
     theory_page: ClassVar[str] = "docs/theory/001-sums.md"
 
     low: float = domain(read=float)

@@ -19,7 +19,7 @@ __all__ = ["DistributionTest", "TestedClaim", "UniformityTest"]
 
 @dataclass(frozen=True, repr=False)
 class TestFamily(Family[DistributionTest]):
-    """Tests whether users are uniform over the categories, or follow a given distribution, with nobody trusted.
+    """Tests whether users are uniform over the categories, or follow a given distribution, from shuffled messages.
 
     `decoys` counts collisions of a private histogram, `compressed` the same over groups drawn by public coins,
     `rows` sends one row of bits a user. auto takes the one of the first two that declares the smaller miss.

@@ -23,7 +23,7 @@ from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
 from shuffledp.protocols.fields import AGAIN, domain, forwarded
-from shuffledp.protocols.presentation import Listing, Presentation, View, listed
+from shuffledp.protocols.presentation import ALONE, APART, TRUST, Listing, Presentation, View, listed
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
@@ -147,10 +147,10 @@ class DistributionTest(RoundPlan):
         """Users that a test with the same declared errors needs with and without a shuffler."""
         local = self.reference()["local_users"]
         rows = [
-            (f"this plan ({self.method})", f"{self.users:,}", "nobody sees any"),
-            ("local model, public coins", "-" if local is None else f"{local:,.0f}", "no shuffler"),
+            (f"this plan ({self.method})", f"{self.users:,}", APART),
+            ("local model, public coins", "-" if local is None else f"{local:,.0f}", ALONE),
         ]
-        return listed("Users for the same errors", ("who", "users", "whom one trusts"), rows)
+        return listed("Users for the same errors", ("who", "users", "whom one trusts"), rows, caption=TRUST)
 
     @remembered
     def threshold(self) -> float:

@@ -200,8 +200,8 @@ class Categories(Domain):
         return True
 
     def including(self, name: str) -> "Categories | None":
-        """The same categories and one more of this name; None where a category cannot be added."""
-        return None
+        """The categories with one of this name among them, added if need be; None where none can be."""
+        return self if self.lists(name) else None
 
     def collision_probability(self, names: int) -> float:
         """The chance that a given name shares its code with one of so many others."""

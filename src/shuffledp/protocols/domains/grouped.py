@@ -76,7 +76,8 @@ class ByGroup(Categories, GroupedDomain):
     def encode(self, values: ArrayLike) -> Codes:
         """The codes of pairs of a group and a value."""
         groups, own = parted(values)
-        return self.with_groups(self.groups.encode(groups), self.of.encode(own))
+        texts = self.of.reads == "numbers" and any(isinstance(value, str) for value in own)
+        return self.with_groups(self.groups.encode(groups), self.of.encode(_numbers(own) if texts else own))
 
     def name(self, code: int) -> str:
         group, own = divmod(code, self.of.size)
@@ -100,6 +101,7 @@ class GroupedBits(GroupedDomain):
     """
 
     kind: ClassVar[str] = "grouped bits"
+    reads: ClassVar[Literal["numbers", "words"]] = "words"
     is_row = True
     columns = 2
     groups: Names
@@ -116,10 +118,10 @@ class GroupedBits(GroupedDomain):
 
     def encode(self, values: ArrayLike) -> Codes:
         """The codes of pairs of a group and a bit; whole codes are taken as they are."""
-        if isinstance(values, np.ndarray) and values.ndim == 1:
+        if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "bui":
             return values
         groups, own = parted(values)
-        return self.with_groups(self.groups.encode(groups), BITS.check_values(own))
+        return self.with_groups(self.groups.encode(groups), BITS.check_values(_numbers(own)))
 
     def check_values(self, values: ArrayLike) -> Codes:
         return self.pairs.check_values(values)
@@ -145,6 +147,7 @@ class GroupedReals(SummedDomain, GroupedDomain):
     """
 
     kind: ClassVar[str] = "grouped reals"
+    reads: ClassVar[Literal["numbers", "words"]] = "words"
     rounds: ClassVar[bool] = True
     is_row = True
     columns = 2
@@ -176,7 +179,7 @@ class GroupedReals(SummedDomain, GroupedDomain):
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiu":
             return values
         groups, own = parted(values)
-        return self.with_groups(self.groups.encode(groups), self.row.check_values(np.asarray(own, dtype=np.float64)))
+        return self.with_groups(self.groups.encode(groups), self.row.check_values(_numbers(own)))
 
     def with_groups(self, groups: Codes, rows: ArrayLike) -> Floats:
         return np.column_stack((groups.astype(np.float64), np.asarray(rows, dtype=np.float64)))
@@ -213,11 +216,24 @@ class GroupedReals(SummedDomain, GroupedDomain):
 
 
 def parted(values: ArrayLike) -> tuple[list[Any], list[Any]]:
-    """Pairs of a group and a value as two lists."""
-    pairs: Any = list(values)  # type: ignore[arg-type]
+    """Pairs of a group and a value as two lists; a text is such a pair with a comma between.
+
+    >>> parted(["A,1", ("B", 0)])
+    (['A', 'B'], ['1', 0])
+    """
+    given: Any = list(values)  # type: ignore[arg-type]
+    pairs = [pair.rsplit(",", 1) if isinstance(pair, str) else pair for pair in given]
     if not pairs or not all(np.ndim(pair) == 1 and len(pair) == 2 for pair in pairs):
         raise DataError("values", f"{len(pairs)} values", "must be pairs of a group and a value", "pass one a person")
     return [str(group) for group, _ in pairs], [own for _, own in pairs]
+
+
+def _numbers(own: list[Any]) -> Floats:
+    """Values of pairs as numbers."""
+    try:
+        return np.array([float(value) for value in own])
+    except (TypeError, ValueError):
+        raise DataError("values", "text", "must be a number beside each group", "write A,1") from None
 
 
 def group_options(groups: Names) -> str:

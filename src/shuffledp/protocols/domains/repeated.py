@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import RoundedDifference
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.domains.categories import as_categories
+from shuffledp.protocols.domains.categories import as_categories, split_names
 from shuffledp.protocols.domains.domain import Categories, Codes, Domain, Floats, Generator, numbers_of, refuse_first
 from shuffledp.protocols.domains.steps import SummedDomain
 from shuffledp.protocols.domains.summed import BITS, SYNTHETIC_SHARE, Reals
@@ -38,10 +38,13 @@ class RepeatedDomain(Domain):
     def encode(self, values: ArrayLike) -> NDArray[Any]:
         """What people contribute, from a list of each person's own rows, at most `at_most` of them.
 
-        What is an array already is taken for what people contribute, as `gathered` makes it.
+        A text is the rows of one person, with commas between. What is an array of numbers already is taken for what
+        people contribute, as `gathered` makes it.
         """
         if isinstance(values, np.ndarray):
-            return values
+            if values.dtype.kind != "U" or values.ndim != 1:
+                return values
+            values = [split_names(str(rows), "values") if rows else () for rows in values]
         lists: Any = list(values)  # type: ignore[arg-type]
         if not all(isinstance(rows, list | tuple | np.ndarray) for rows in lists):
             return np.asarray(values)

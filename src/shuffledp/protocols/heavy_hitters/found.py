@@ -66,7 +66,8 @@ class FoundStrings(NamedEstimate):
         found = ", ".join(
             f"{each.string!r} {each.count:,.0f} ({each.lower:,.0f}..{each.upper:,.0f})" for each in self.found
         )
-        return f"{found or 'no string is frequent enough'}; all with {self.confidence:.0%} confidence"
+        seeded = "; a simulation: seeded bits protect nobody" if self.simulated else ""
+        return f"{found or 'no string is frequent enough'}; all with {self.confidence:.0%} confidence{seeded}"
 
 
 def present_found(estimate: FoundStrings, truth: Any) -> Presentation:

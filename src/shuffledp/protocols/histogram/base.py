@@ -15,7 +15,7 @@ from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.histogram.side_by_side import between_extremes
-from shuffledp.protocols.presentation import Listing, beside_others
+from shuffledp.protocols.presentation import ALONE, APART, CURATOR, Listing, beside_others
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
 
@@ -107,9 +107,9 @@ class HistogramPlan(CountedPlan):
         """How far off the worst category may be, beside a trusted curator's and the local model's."""
         reference = self.reference()
         rows = [
-            ("trusted curator", reference["central_l_inf_error"], "one party sees all"),
-            (f"this plan ({self.method})", self.error_bound, "nobody sees any"),
-            (f"local: {self.local_method}", reference["local_l_inf_error"], "no shuffler"),
+            ("trusted curator", reference["central_l_inf_error"], CURATOR),
+            (f"this plan ({self.method})", self.error_bound, APART),
+            (f"local: {self.local_method}", reference["local_l_inf_error"], ALONE),
         ]
         heading = ("who adds noise", "off by at most")
         return beside_others("The worst category, 95%", heading, self.error_bound, rows, unknown="-")

@@ -22,7 +22,7 @@ from shuffledp.protocols.error_bounds import remembered
 from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise
 from shuffledp.protocols.histogram.blanket import blanket_sizes
 from shuffledp.protocols.histogram.decoys import cells_and_decoys, without_decoys
-from shuffledp.protocols.presentation import Column, Listing, ListingRow
+from shuffledp.protocols.presentation import ALONE, APART, CURATOR, TRUST, Column, Listing, ListingRow
 from shuffledp.protocols.ranges.bounds import DecoyWeights
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
@@ -255,10 +255,10 @@ class RangesPlan(CountedPlan):
         reference = self.reference()
         reference |= {"own_standard_error": self.standard_error, "own_prefix_standard_error": self.errors.prefix}
         rows = [
-            (f"this plan ({self.method})", "own", "nobody sees any"),
-            ("trusted curator's tree", "central", "one party sees all"),
+            (f"this plan ({self.method})", "own", APART),
+            ("trusted curator's tree", "central", CURATOR),
             ("the paper's constants, dyadic", "paper", "as this plan"),
-            ("local model's tree", "local", "no shuffler"),
+            ("local model's tree", "local", ALONE),
         ]
         shown = []
         for name, key, trust in rows:
@@ -269,7 +269,7 @@ class RangesPlan(CountedPlan):
             shown.append(ListingRow((f"{row['technique']} (Table 6)", "", order, "as this plan, no constants")))
         whom = Column("whom one trusts", right=False, style="dim", width=40)
         columns = (Column("who", right=False), Column("one value"), Column("worst prefix"), whom)
-        return Listing("Beside others", columns, tuple(shown))
+        return Listing("Beside others", columns, tuple(shown), TRUST)
 
     def pair(self, honest: int) -> ProductPair:
         return _product(tuple((honest * coins, probability / nodes) for coins, probability, nodes in self._thrown))

@@ -74,6 +74,7 @@ class Grid(RangesPlan):
     """
 
     method: ClassVar[str] = "grid"
+    file_command: ClassVar[str] = "simulate"
 
     @classmethod
     def for_request(cls, request: Request, *, axes: AnyAxes, branching: int | None = None) -> Self:

@@ -42,7 +42,7 @@ MomentsFamily = DerivedFamily.by(
     Moments, "The mean and the variance of everybody's number, each between --low and --high.", *_RANGE
 )
 WeightedMeanFamily = DerivedFamily.by(
-    WeightedMean, "The mean of everybody's number, weighted by another private number.", *_RANGE, _WEIGHT
+    WeightedMean, "The mean of everybody's number, weighted by another private number.", *_RANGE, _WEIGHT, reads="rows"
 )
 
 __all__ = [

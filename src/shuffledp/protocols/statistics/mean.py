@@ -26,6 +26,7 @@ class Mean(DerivedPlan):
     """
 
     protocol: ClassVar[str] = "mean"
+    file_command: ClassVar[str] = "mean"
     title: ClassVar[str] = "A private mean"
     summed = BoundedSum
 

@@ -128,6 +128,7 @@ class Moments(PlanePlan):
     """
 
     protocol: ClassVar[str] = "moments"
+    file_command: ClassVar[str] = "variance"
     title: ClassVar[str] = "A private mean and variance"
     is_unbiased: ClassVar[bool] = False
 

@@ -112,6 +112,7 @@ class WeightedMean(PlanePlan):
     """
 
     protocol: ClassVar[str] = "weighted-mean"
+    file_command: ClassVar[str] = "mean"
     title: ClassVar[str] = "A private weighted mean"
     is_unbiased: ClassVar[bool] = False
 

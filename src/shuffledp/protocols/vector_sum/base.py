@@ -67,6 +67,7 @@ class VectorSumPlan(SumPlan):
     """
 
     protocol: ClassVar[str] = "vector-sum"
+    file_command: ClassVar[str] = "sum"
     theory_page: ClassVar[str] = "docs/theory/vector-sums.md"
     is_labelled: ClassVar[bool] = True
     title = "A private vector sum"
