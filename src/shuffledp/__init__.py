@@ -59,7 +59,7 @@ _HOMES = {
     "BoundedSum": "shuffledp.protocols.bounded_sum",
     "Counter": "shuffledp.continual.counter",
     "Estimate": "shuffledp.estimates",
-    "HeavyHitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
+    "HeavyHitters": "shuffledp.protocols.heavy_hitters",
     "Histogram": "shuffledp.protocols.histogram",
     "Mean": "shuffledp.protocols.statistics:MeanFamily",
     "Moments": "shuffledp.protocols.statistics:MomentsFamily",

@@ -15,7 +15,7 @@ from shuffledp.errors import InfeasibleError, ParameterError, ShuffleDPError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
-from shuffledp.protocols.heavy_hitters import ANY_TEXT, HeavyHitters
+from shuffledp.protocols.heavy_hitters import ANY_TEXT, GroupSearch, HeavyHitters
 from shuffledp.protocols.heavy_hitters.found import sampled_shares
 from shuffledp.protocols.heavy_hitters.levels import Descent
 from shuffledp.protocols.heavy_hitters.words import UnlistedStrings
@@ -37,8 +37,8 @@ def _people(planted: dict[str, int], users: int) -> np.ndarray:
     return np.concatenate((known.astype("S6"), others))
 
 
-def _search(users: int, **asked: Any) -> HeavyHitters:
-    return HeavyHitters.plan(users=users, **{"privacy": TARGET, **asked})
+def _search(users: int, **asked: Any) -> GroupSearch:
+    return GroupSearch.plan(users=users, **{"privacy": TARGET, **asked})
 
 
 def test_planted_strings_are_found() -> None:
@@ -128,7 +128,7 @@ def test_what_nobody_has_is_found_as_rarely_as_declared() -> None:
     assert half / runs > 0.5
 
 
-def _passes_half(search: HeavyHitters, people: np.ndarray, bits: RandomBits) -> bool:
+def _passes_half(search: GroupSearch, people: np.ndarray, bits: RandomBits) -> bool:
     state = search.start()
     estimate = search.ask(state).sample_estimate(search.codes(state, people), bits=bits)
     return bool((estimate.value[:-1] >= estimate.bound / 2).any())
@@ -140,9 +140,9 @@ def _heard(plan: Any, counts: dict[int, float]) -> VectorEstimate:
     return VectorEstimate(value=value, standard_error=1.0, bound=plan.error_bound, confidence=0.95)
 
 
-def _small(users: int = 40_000) -> HeavyHitters:
+def _small(users: int = 40_000) -> GroupSearch:
     """A search of strings of a and b, three symbols of two bits and one for what is longer: two bits a level."""
-    return HeavyHitters(users=users, privacy=TARGET, length=3, top=2, alphabet=b"ab", bins=4, keep=2)
+    return GroupSearch(users=users, privacy=TARGET, length=3, top=2, alphabet=b"ab", bins=4, keep=2)
 
 
 def test_a_level_depends_on_earlier_groups_only() -> None:
@@ -172,7 +172,7 @@ def test_when_all_strings_have_ended_everybody_who_is_left_counts_them() -> None
 
 
 def test_every_user_is_in_one_group() -> None:
-    search = HeavyHitters(users=50_003, privacy=TARGET, length=4, top=1, alphabet=b"ab", bins=4, keep=2)
+    search = GroupSearch(users=50_003, privacy=TARGET, length=4, top=1, alphabet=b"ab", bins=4, keep=2)
     state, sizes = search.start(), []
     while state.found is None:
         plan = search.ask(state)
@@ -248,6 +248,24 @@ def test_refusals_are_one_sentence() -> None:
         search_heavy_hitters(search, ["a"], bits=RandomBits.seeded(1))
 
 
+def test_the_truth_is_told_by_strings_that_can_be_found() -> None:
+    """Two characters cut in the middle are two strings, and what cannot be spelled is none."""
+    search = _search(40_000, length=2, top=3)
+    people = np.repeat(["€", "ℂ", "a", "a\0b"], [15_000, 10_000, 5_000, 10_000])
+    assert search.true_value(people) == {"\\xe2\\x82…": 15_000, "\\xe2\\x84…": 10_000, "a": 5_000}
+    found = {each.string for each in search_heavy_hitters(search, people, bits=RandomBits.seeded(1), fast=True)}
+    assert found == set(search.true_value(people))
+    assert "at most 3 are as frequent" in dict(search.facts())["finds"]
+
+
+def test_all_strings_that_there_are_may_be_kept_and_no_more_asked_for() -> None:
+    asked: dict[str, Any] = {"length": 2, "alphabet": b"abc"}
+    assert _search(6_000, top=2, keep=65, **asked).groups == 1
+    assert _search(6_000, top=100, **asked).keep >= 100
+    with pytest.raises(ParameterError, match="top must be at most the 128 strings"):
+        _search(6_000, top=200, **asked)
+
+
 def test_strings_with_zeros_or_half_characters_are_other_at_every_level() -> None:
     """NumPy ends strings by zeros: cut after one, "a\\0b" looked like "a" and was reported as such."""
     search = _small(20_000)
@@ -264,10 +282,10 @@ def test_strings_with_zeros_or_half_characters_are_other_at_every_level() -> Non
 )
 def test_what_is_no_alphabet_or_no_number_is_refused(field: str, value: object) -> None:
     with pytest.raises(ParameterError, match=f"^{field} must be"):
-        HeavyHitters(**{"users": 20_000, "privacy": TARGET, "length": 2, "top": 2, "bins": 16, "keep": 4, field: value})
+        GroupSearch(**{"users": 20_000, "privacy": TARGET, "length": 2, "top": 2, "bins": 16, "keep": 4, field: value})
 
 
-def _abc(users: int = 6000, **more: Any) -> HeavyHitters:
+def _abc(users: int = 6000, **more: Any) -> GroupSearch:
     return _search(users, length=2, top=2, alphabet=b"abc", **more)
 
 
@@ -277,7 +295,9 @@ def test_a_search_is_saved_and_loaded(more: dict[str, Any]) -> None:
     document = json.loads(json.dumps(plan.document()))
     again = plan_from_document(document)
     assert again == plan and again.fingerprint == plan.fingerprint
-    assert PROTOCOLS["heavy-hitters"].plan(users=6000, privacy=TARGET, length=2, top=2, alphabet="abc", **more) == plan
+    assert PROTOCOLS["heavy-hitters"] is HeavyHitters
+    asked = {"users": 6000, "privacy": TARGET, "length": 2, "top": 2, "alphabet": "abc", **more}
+    assert HeavyHitters.plan(method="prefixes", **asked) == plan
     for key, value in {"length": 3, "alphabet": "abd", "alphabet ": 7, "users": 7000, "top": 3}.items():
         with pytest.raises(ParameterError, match="plan"):
             plan_from_document(document | {key.strip(): value})
@@ -318,6 +338,7 @@ def test_a_searchs_privacy_is_that_of_every_level() -> None:
     assert plan.guarantee().terms == first.guarantee().terms and plan.guarantee().holds
     assert plan.epsilon_with(0.5) == first.epsilon_with(0.5) > 1
     assert [row.epsilon for row in plan.collusions()] == [row.epsilon for row in first.collusions()]
+    assert f"{first.users // 2:,} users of one's own group" in plan.collusions()[2].in_words
     entry = entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC))
     assert type(entry.pair) is ClaimPair and entry.extra_delta == 0 and entry.description == "heavy-hitters by prefixes"
     assert entry.pair.claim == TARGET

@@ -18,7 +18,7 @@ Alphabet = Annotated[
 ]
 
 
-@options.takes_plan("heavy-hitters", domain=(), without=("users", "method", "noise", "constants", "plan_file"))
+@options.takes_plan("heavy-hitters", domain=(), without=("users", "noise", "constants", "plan_file"))
 def heavy_hitters(
     asked: Asked,
     file: options.File,
@@ -103,7 +103,7 @@ def heavy_hitters(
     target = f"epsilon {search.privacy.epsilon:g}, delta {search.privacy.delta:g}"
     told = [
         ("asked", f"the {top} most frequent of {search.users:,} users' strings"),
-        ("privacy", f"{target}: everybody reports once, at one level"),
+        ("privacy", f"{target}: {search.who_reports}"),
         ("promised", promise),
         ("levels", f"{levels} of at most {search.groups}, each of other people, who send up to {most} messages"),
         ("intervals", "all of them hold in 95% of runs; counts of the last group are scaled to all users"),

@@ -32,7 +32,7 @@ _BUILT_IN = {
     "mean": "shuffledp.protocols.statistics:MeanFamily",
     "moments": "shuffledp.protocols.statistics:MomentsFamily",
     "weighted-mean": "shuffledp.protocols.statistics:WeightedMeanFamily",
-    "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHittersFamily",
+    "heavy-hitters": "shuffledp.protocols.heavy_hitters:HeavyHitters",
     "masked-sum": "shuffledp.protocols.masked_sum:MaskedSumFamily",
     "distribution-test": "shuffledp.protocols.distribution_test:UniformityTest",
     "repeated-count": "shuffledp.protocols.people.families:RepeatedCount",

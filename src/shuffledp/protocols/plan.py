@@ -146,8 +146,7 @@ class Plan(DescribedPlan):
             who, epsilon = f"analyzer + {1 - fraction:.3g} of the users", self.epsilon_with(fraction)
             paper = self._paper_epsilon_with(fraction)
             if math.isfinite(epsilon):
-                words = f"the other {honest_users(self.users, fraction):,} users' noise is left"
-                rows.append(Collusion(who, epsilon, delta, words, paper))
+                rows.append(Collusion(who, epsilon, delta, self._noise_left(fraction), paper))
             else:
                 words = "too little is left to say anything at this delta"
                 rows.append(Collusion(who, None, None, words, paper))
@@ -155,6 +154,10 @@ class Plan(DescribedPlan):
         words = f"see whose messages are whose: {left}"
         rows.append(Collusion("analyzer + shuffler", self.local_epsilon, self.local_delta, words))
         return tuple(rows)
+
+    def _noise_left(self, fraction: float) -> str:
+        """Whose noise hides a user when this fraction is honest, in words."""
+        return f"the other {honest_users(self.users, fraction):,} users' noise is left"
 
     # --- values ------------------------------------------------------------------------------
 

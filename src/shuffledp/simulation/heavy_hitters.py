@@ -1,4 +1,4 @@
-"""A whole search for frequent strings in one process: groups drawn at random, a histogram a level."""
+"""A whole search for frequent strings in one process: a histogram a level."""
 
 from collections.abc import Callable
 from functools import partial

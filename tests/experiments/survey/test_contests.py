@@ -69,7 +69,7 @@ def test_one_user_moves_the_distance_from_uniform_by_at_most_one(users: int, bin
 
 
 def test_tests_see_a_distance_and_do_not_see_none() -> None:
-    contest = uniformity.Contest(SETTING, 8)
+    contest = uniformity.UniformityContest(SETTING, 8)
     for draw, users in (
         (contest.shuffle, 2000),
         (contest.central, 2000),

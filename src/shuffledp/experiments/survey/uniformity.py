@@ -54,7 +54,7 @@ def quietest_method(users: int, privacy: Privacy, bins: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class UniformityContest:
     """How a statistic is drawn in each model, for so many bins."""
 
     setting: Setting
@@ -132,7 +132,7 @@ class Contest:
 @lru_cache(maxsize=256)
 def users_needed(setting: Setting, bins: int, test: str, runs: int) -> Measured:
     """The fewest users with which both answers of a test are right in TARGET of the runs."""
-    contest = Contest(setting, bins)
+    contest = UniformityContest(setting, bins)
     draw: Callable[[int, int, bool], Floats] = getattr(contest, test)
 
     def rejected(users: int) -> int:
@@ -151,7 +151,7 @@ def sizes_and_runs(setting: Setting) -> tuple[list[int], int]:
 def contest_lines(setting: Setting, *tests: str) -> tuple[Line, ...]:
     """The users that each of these tests of a contest needs, against the bins."""
     bins_tried, runs = sizes_and_runs(setting)
-    method = Contest(setting, bins_tried[-1]).shuffle_method()
+    method = UniformityContest(setting, bins_tried[-1]).shuffle_method()
     found = ([users_needed(setting, bins, test, runs) for test in tests] for bins in bins_tried)
     arms: list[Arm] = [(model, name.format(method), claimed) for model, name, claimed in (_ARMS[t] for t in tests)]
     return lines_of("bins", bins_tried, found, arms, "users needed")

@@ -16,13 +16,19 @@ _FEW_MESSAGES: Family[BlanketPlan] = Family.of(
 )
 
 
+def few_messages(max_messages: int | None) -> int:
+    """Messages that a user sends at most: as many as are asked for, or a few."""
+    return _MOST_MESSAGES if max_messages is None else max_messages
+
+
 @lru_cache(maxsize=256)
 def level_histogram(
     users: int, privacy: Privacy, categories: int, honest_fraction: float, max_messages: int | None
 ) -> BlanketPlan:
     """By the methods that send few messages whatever happens: a search asks for many histograms, one after another."""
-    few = _MOST_MESSAGES if max_messages is None else max_messages
-    request = Request(users=users, privacy=privacy, honest_fraction=honest_fraction, max_messages=few)
+    request = Request(
+        users=users, privacy=privacy, honest_fraction=honest_fraction, max_messages=few_messages(max_messages)
+    )
     return _FEW_MESSAGES.choice(request, categories=categories).plan
 
 

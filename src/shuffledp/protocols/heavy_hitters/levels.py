@@ -29,25 +29,43 @@ class Descent:
     bins: int
     keep: int
 
-    def width(self, is_open: int, ended: int, left: int) -> int:
-        """Bits that the next level adds: of prefixes that go on, beside strings that have ended; so many are left."""
-        return left if is_open == 0 else min(left, ((self.bins - ended) // is_open).bit_length() - 1)
+    def width(self, is_open: int, ended: int, left: int, after: int | None = None) -> int:
+        """Bits that the next level adds.
+
+        Args:
+            is_open: prefixes that go on.
+            ended: strings that have ended.
+            left: bits that are left.
+            after: levels that may follow, whatever survives; if given, no more bits than those must leave over.
+        """
+        if is_open == 0:
+            return left
+        most = min(left, ((self.bins - ended) // is_open).bit_length() - 1)
+        return most if after is None else min(most, max(1, left - after * self.width(self.keep, 0, self.bits)))
 
     def most_after(self, left: int) -> int:
         """Levels that so many bits take at most, when every level passes on as many prefixes as it may."""
-        return math.ceil(left / self.width(self.keep, 0, self.bits))
+        return math.ceil(left / self.width(self.keep, 0, self.bits)) if left else 0
 
     @property
     def groups(self) -> int:
         """Levels of a whole search, at most: the first begins with one prefix, the empty one."""
         return 1 + self.most_after(self.bits - self.width(1, 0, self.bits))
 
+    def kept(self, top: int) -> int:
+        """Prefixes that a plan for so many strings keeps: where one level finds all, as many as are asked for."""
+        return max(self.keep, min(top, self.bins)) if self.groups == 1 else self.keep
+
     @classmethod
-    def ways(cls, bits: int) -> "list[Descent]":
-        """Every sensible way: the more prefixes are kept, the fewer bits a level adds."""
-        bins = 1 << min(bits, MOST_BINS.bit_length() - 1)
+    def ways(cls, bits: int, most_bins: int = MOST_BINS) -> "list[Descent]":
+        """Every sensible way with so many bins: the more prefixes are kept, the fewer bits a level adds."""
+        bins = 1 << min(bits, most_bins.bit_length() - 1)
         every = [cls(bits, bins, bins >> width) for width in range(1, bins.bit_length())]
         return [way for way in every if way.keep > 1 or way.groups == 1]
+
+    def passes_for_sure(self, group: int, bound: float) -> float:
+        """Users of a level's group that a string must have to pass it whatever the others have."""
+        return 2 * bound if self.groups == 1 else max(2 * bound, (group + 2 * bound * (self.keep - 1)) / self.keep)
 
     def surely_found(self, users: int, slots: int, bound: float) -> float:
         """Users that a string must have to pass every level whose group is so many of the parts of all users.
@@ -57,7 +75,7 @@ class Descent:
         if self.groups == 1:
             return 2 * bound
         group = users * slots // self.groups
-        needed = max(2 * bound, (group + 2 * bound * (self.keep - 1)) / self.keep)
+        needed = self.passes_for_sure(group, bound)
         if needed >= group:
             return math.inf
         # A string of F >= needed * groups / slots users; at most users / F of them; groups of neighbouring parts.

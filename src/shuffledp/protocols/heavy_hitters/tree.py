@@ -41,11 +41,13 @@ class Level:
     """The first bin of each prefix, and the number of all bins."""
 
     @classmethod
-    def of(cls, words: UnlistedStrings, descent: Descent, depth: int, prefixes: Sequence[bytes]) -> "Level":
-        """The level after these prefixes, with as many bits as its bins allow."""
+    def of(
+        cls, words: UnlistedStrings, descent: Descent, depth: int, prefixes: Sequence[bytes], after: int | None = None
+    ) -> "Level":
+        """The level after these prefixes, with as many bits as its bins allow, or as so many levels `after` need."""
         bits = _unpacked(prefixes, depth)
         ended = words.have_ended(bits)
-        width = descent.width(int((~ended).sum()), int(ended.sum()), descent.bits - depth)
+        width = descent.width(int((~ended).sum()), int(ended.sum()), descent.bits - depth, after)
         sizes = np.ones(ended.size, dtype=np.int64)
         if not ended.all():
             sizes[~ended] = 1 << width

@@ -20,7 +20,7 @@ _READABLE = b"abcdefg"
 
 @dataclass(frozen=True)
 class UnlistedStrings(Domain):
-    """Strings of at most `length` bytes of UTF-8, of the bytes of `alphabet`; longer ones are cut, and say so.
+    r"""Strings of at most `length` bytes of UTF-8, of the bytes of `alphabet`; longer ones are cut, and say so.
 
     A string is spelled symbol by symbol, each by its place in the alphabet, 0 after the last; one more bit says whether
     it was cut. So strings that share their first bytes share their first bits.
@@ -29,7 +29,7 @@ class UnlistedStrings(Domain):
     >>> words.symbol_bits, words.bits
     (3, 13)
     >>> [words.name(word) for word in words.check_values(["ab", "abca", "abcab", "x"])]
-    ['ab', 'abca', 'abca…', '�']
+    ['ab', 'abca', 'abca…', '\\xff']
     """
 
     kind: ClassVar[str] = "words"
@@ -116,8 +116,8 @@ class UnlistedStrings(Domain):
         return written.rstrip(b"\0") + (bytes([_LONGER]) if bits[-1] else b"")
 
     def name(self, string: bytes) -> str:
-        """A checked string as text, with an ellipsis where it was cut."""
-        return string[: self.length].decode(errors="replace") + ("…" if len(string) > self.length else "")
+        """A checked string as text, with an ellipsis where it was cut; half a character is shown by its bytes."""
+        return string[: self.length].decode(errors="backslashreplace") + ("…" if len(string) > self.length else "")
 
     def synthesize(self, users: int, generator: Generator) -> Strings:
         """The k-th of a hundred words has about 1/k of the users; a word spells its number in the alphabet."""
