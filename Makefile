@@ -47,6 +47,7 @@ check: setup  ## ruff, mypy --strict, import-linter, doctests
 	$(BIN)/pytest --numprocesses auto --dist worksteal src README.md docs
 
 bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
+	$(BIN)/python benchmarks/first_hour.py
 	$(BIN)/python benchmarks/foundation.py
 	$(BIN)/python benchmarks/binary_sums.py
 	$(BIN)/python benchmarks/sums.py

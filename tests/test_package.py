@@ -30,6 +30,22 @@ def test_importing_the_package_imports_almost_nothing() -> None:
     assert out.strip() == "[]"
 
 
+HEAVY = ("scipy.signal", "scipy.stats", "scipy.optimize", "scipy.linalg", "pyarrow", "pandas", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import shuffledp; shuffledp.BinarySum.plan(users=1000, privacy=shuffledp.Privacy(1, 1e-6))",
+        "import shuffledp.service.client",
+    ],
+)
+def test_what_is_slow_to_import_is_not_imported_first(first: str) -> None:
+    code = f"{first}; import sys; print([m for m in {HEAVY} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
 def test_constraints_name_no_host_and_no_hash() -> None:
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         name, _, version = line.partition("==")

@@ -11,6 +11,8 @@ Neighbours = Literal["replacement"]
 """Two data sets are neighbours when one user's value is replaced: the papers' notion and ours."""
 
 LARGEST_EPSILON = 100.0
+# Beyond these a promise deserves a word of warning.
+WEAK_EPSILON, WEAK_DELTA = 10.0, 0.1
 
 
 def _is_huge(value: int | float) -> bool:
@@ -62,6 +64,60 @@ class Privacy:
         epsilon 1, delta 1e-06
         """
         return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+
+    def cautions(self, users: int | None = None) -> tuple[str, ...]:
+        """Why this protects people less than they may expect, a sentence each; none for a strong promise.
+
+        Args:
+            users: how many people report; None where that is not known.
+
+        >>> Privacy(1, 1e-6).cautions(10_000)
+        ()
+        >>> for caution in Privacy(12, 1e-3).cautions(5000):
+        ...     print(caution)
+        epsilon 12 is weak: one person's value may make an outcome 163,000 times likelier; 1 is a common choice.
+        delta 0.001 is not below 1/users: publishing one of 5,000 values, drawn at random, keeps this promise.
+        """
+        found = []
+        if self.epsilon > WEAK_EPSILON:
+            times = f"{float(f'{math.exp(self.epsilon):.3g}'):,.0f}" if self.epsilon < 30 else f"e^{self.epsilon:g}"
+            found.append(
+                f"epsilon {self.epsilon:g} is weak: one person's value may make an outcome {times} times likelier; "
+                "1 is a common choice."
+            )
+        if users is not None and self.delta * users >= 1:
+            found.append(
+                f"delta {self.delta:g} is not below 1/users: publishing one of {users:,} values, drawn at random, "
+                "keeps this promise."
+            )
+        elif self.delta >= WEAK_DELTA:
+            found.append(
+                f"delta {self.delta:g} is weak: with that probability nothing at all is promised; 1e-6 is a common "
+                "choice."
+            )
+        return tuple(found)
+
+    @property
+    def added_or_removed(self) -> "Privacy":
+        """A promise for adding or removing one person that implies this one, for replacing a person's value.
+
+        A replacement is a removal and an addition: P(A) <= e^e R(A) + d <= e^2e Q(A) + (1 + e^e) d, so that (e, d)
+        for either is (2e, (1 + e^e) d) for both. Proof: docs/theory/accounting.md.
+
+        >>> Privacy(2, 1e-6).added_or_removed.epsilon
+        1.0
+        """
+        half = self.epsilon / 2
+        return Privacy(half, self.delta / (1 + math.exp(half)))
+
+    def brief_caution(self, users: int | None = None) -> str:
+        """The cautions in a few words, for a picture; empty where there are none.
+
+        >>> Privacy(1, 0.1).brief_caution(5000), Privacy(1, 1e-6).brief_caution(5000)
+        ('weak privacy: delta 0.1', '')
+        """
+        names = [caution.partition(" ")[0] for caution in self.cautions(users)]
+        return "weak privacy: " + ", ".join(f"{name} {getattr(self, name):g}" for name in names) if names else ""
 
 
 def as_privacy(given: Any) -> Privacy:

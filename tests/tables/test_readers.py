@@ -1,11 +1,15 @@
 """Two readers of CSV, by pyarrow and by the standard library, with the same columns and the same refusals."""
 
+import csv
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shuffledp.errors import DataError
 from shuffledp.tables.arrow_table import ArrowCsv
@@ -145,6 +149,26 @@ def test_every_cell_means_the_same(tmp_path: Path, ask: str) -> None:
 def test_every_file_reads_the_same(tmp_path: Path, content: str | bytes, ask: str) -> None:
     one, another = (told(reader, content, tmp_path, ask) for reader in READERS.values())
     assert one == another
+
+
+CELL = st.text("a1.-é東😀,;|\t\"' \n\r\\#\u2028\x85\ufeff\x1b", max_size=6) | st.sampled_from(
+    ["", "NA", "two\r\nlines"]
+)
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8), delimiter=st.sampled_from(",;\t|"))
+def test_what_is_written_by_the_rules_comes_back_exactly(tmp_path_factory, rows, delimiter: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter).writerows([("x", "y"), *rows])
+    file = tmp_path_factory.getbasetemp() / "written.csv"
+    file.write_bytes(text.getvalue().encode())
+    source = CsvSource(str(file), file.name, file, delimiter=delimiter)
+    for reader in READERS.values():
+        for place, name in enumerate(("x", "y")):
+            texts = reader(source).words(name)
+            found = ["" if row < 0 else str(texts.distinct[row]) for row in texts.where.tolist()]
+            assert found == [row[place] for row in rows], reader
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)

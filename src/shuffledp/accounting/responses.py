@@ -15,7 +15,7 @@ _TAIL = 1e-25
 # The maximum over the others' inputs is found to within this, and rounded up.
 _TOLERANCE = 1e-3
 # Where noise is wider than so many masses, inputs are taken in so many groups, which costs 1/64 of noise.
-_WIDE, _GROUPS = 1500, 32
+_WIDE, _GROUPS = 900, 32
 # Noise that is wider takes too long.
 _WIDEST = 1 << 13
 
@@ -176,13 +176,16 @@ class ShuffledResponsePair(DominatingPair):
             return before < least * here
 
         def last(least: float) -> int:
-            variance = (zeros + ones) * lie * (1 - lie)
-            guess, step = round((zeros - ones) * lie + variance * math.log(least)), 4
-            low, high = guess - step, guess + step
-            while not rises(low, least):
-                low, high, step = low - 2 * step, low, 2 * step
-            while rises(high, least):
-                low, high, step = high, high + 2 * step, 2 * step
+            """The last j at which that is so; beyond twelve deviations there is nothing to tell."""
+            middle, variance = (zeros - ones) * lie, (zeros + ones) * lie * (1 - lie)
+            reach = 12 * math.sqrt(variance) + 2
+            first, end = math.floor(middle - reach), math.ceil(middle + reach)
+            guess, step = round(max(-reach, min(variance * math.log(least), reach)) + middle), 4
+            low, high = max(guess - step, first), min(guess + step, end)
+            while low > first and not rises(low, least):
+                low, high, step = max(low - 2 * step, first), low, 2 * step
+            while high < end and rises(high, least):
+                low, high, step = high, min(high + 2 * step, end), 2 * step
             while high - low > 1:
                 half = (low + high) // 2
                 low, high = (half, high) if rises(half, least) else (low, half)

@@ -162,6 +162,7 @@ def _draw(
     domain = plan.domain
     ends = plan.schedule.users_by(plan.schedule.ends_by_level[-1])
     title = f"{plan.title}: {plan.shufflers_used} shufflers, epsilon {plan.privacy.epsilon:g}"
+    title = plan.cautioned(title)
     if domain.coordinates > MOST_LINES:
         title += f" (the {MOST_LINES} largest of {domain.coordinates:,})"
     names: list[str] = ["estimate"]

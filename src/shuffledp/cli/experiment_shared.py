@@ -66,7 +66,8 @@ def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Call
 
                 check_picture_path(picture)
                 new_figure(picture, width=1)
-            _tell(run(Going(picture, as_json), **asked), picture, as_json)
+            told = run(Going(picture, as_json), **asked)
+            _tell(told, picture, as_json, *_promise(asked))
 
         kind = inspect.Parameter.KEYWORD_ONLY
         own = [each.replace(kind=kind) for each in inspect.signature(run).parameters.values()][1:]
@@ -79,15 +80,33 @@ def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Call
     return decorate
 
 
-def _tell(told: Told, picture: Path | None, as_json: bool) -> None:
+def _promise(asked: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    """Why the privacy of these options is weak, a sentence each, and in a few words; nothing where it is not."""
+    from shuffledp.privacy import Privacy
+
+    epsilon, delta, users = (asked.get(name) for name in ("epsilon", "delta", "users"))
+    if not isinstance(delta, float) or not 0 < delta < 1:
+        return (), ""
+    # An experiment over several epsilons is about none of them.
+    promise = Privacy(epsilon if isinstance(epsilon, float) else 1.0, delta)
+    people = users if isinstance(users, int) else None
+    return promise.cautions(people), promise.brief_caution(people)
+
+
+def _tell(told: Told, picture: Path | None, as_json: bool, cautions: Sequence[str] = (), brief: str = "") -> None:
     if picture is not None and told.draw is not None:
-        told.draw(picture)
+        from shuffledp.pictures.curves import footnote
+
+        with footnote(brief):
+            told.draw(picture)
     if as_json:
         found = told.document
-        print_json({"schema": 1, **(found if isinstance(found, Mapping) else asdict(found))})
+        document = found if isinstance(found, Mapping) else asdict(found)
+        print_json({"schema": 1, **document, "warnings": [*document.get("warnings", ()), *cautions]})
         return
     show(*told.tables)
-    for line in (*told.words, *([] if picture is None else [f"picture: {picture}"])):
+    warned = [f"Warning: {caution}" for caution in cautions]
+    for line in (*told.words, *warned, *([] if picture is None else [f"picture: {picture}"])):
         typer.echo(line)
     next_steps(told.again)
 

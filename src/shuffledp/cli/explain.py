@@ -28,6 +28,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
                 "delta_proved": guarantee.delta,
                 "collusions": [asdict(each) for each in collusions],
                 "lying_client": plan.lying_client,
+                "neighbours": {"kind": plan.privacy.neighbours, "in_words": _neighbours(plan)},
                 "unchecked_claims": list(plan.unchecked_claims),
                 "fingerprint": plan.fingerprint,
             }
@@ -46,6 +47,8 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     )
     rows = [
         ("claim", claim),
+        *(("warning", caution) for caution in plan.cautions),
+        ("neighbours", _neighbours(plan)),
         ("pair", guarantee.pair.describe()),
         ("why it dominates", guarantee.dominates_because),
         ("proof", guarantee.theory_page),
@@ -53,3 +56,13 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
     show(facts(title, rows), terms, who, f"One lying client {plan.lying_client}.")
+
+
+def _neighbours(plan: "Plan") -> str:
+    """What the promise means to whoever is used to people that are added or removed."""
+    stronger = plan.privacy.added_or_removed
+    return (
+        "one value replaced, the number of users being public: in OpenDP's terms a change-one distance of 1, or a "
+        "symmetric distance of 2 between tables of equal size. It follows from a promise of epsilon "
+        f"{stronger.epsilon:.4g} and delta {stronger.delta:.2g} for one person added or removed, as replacing is both"
+    )

@@ -188,7 +188,7 @@ def is_same_file(one: Path, another: Path) -> bool:
 def heading(plan: "Plan", *without: str) -> dict[str, Any]:
     """How every document about a plan begins, but for the keys that are left out."""
     named = {name: getattr(plan, name) for name in ("protocol", "method", "users")}
-    target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta}
+    target = {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta, "warnings": list(plan.cautions)}
     return {name: value for name, value in {"schema": 1, **named, **target}.items() if name not in without}
 
 
@@ -223,9 +223,8 @@ SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
 
 
 def question(plan: "Plan") -> str:
-    """The question in words."""
-    privacy = plan.privacy
-    return f"{plan.question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    """The question in words, with a warning where the promise is weak."""
+    return "\n".join([f"{plan.question}, {plan.privacy}", *(f"Warning: {caution}" for caution in plan.cautions)])
 
 
 def next_steps(suggested: Iterable[tuple[str, str | None]]) -> None:

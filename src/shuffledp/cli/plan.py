@@ -80,7 +80,11 @@ def _plan(
         _draw(found, picture)
     write_plan(found, out)
     if as_json:
-        print_json(found.document() | {"why": choice.why, "more_messages": choice.more} | beside)
+        print_json(
+            found.document()
+            | {"why": choice.why, "more_messages": choice.more, "warnings": list(found.cautions)}
+            | beside
+        )
         return
     said = [
         ("asked", question(found)),

@@ -185,7 +185,7 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any], measured: dict
                 "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
                 "collusions": collusions_of(plan),
                 "lying_client": plan.lying_client,
-                "warnings": list(task.warnings),
+                "warnings": [*plan.cautions, *task.warnings],
                 "cost": cost.document(),
                 "cost_warnings": list(cost.warnings),
                 **({} if measured is None else {"measured": measured}),
@@ -213,7 +213,7 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any], measured: dict
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
     without_papers = (replace(each, paper_epsilon=None) for each in collusions[1:])
     listed = collusions_listed("Who sees what", without_papers, seen)
-    show(facts("A task", rows), listed, *(f"Warning: {warning}" for warning in task.warnings))
+    show(facts("A task", rows), listed, *(f"Warning: {each}" for each in (*plan.cautions, *task.warnings)))
     if more:
         out = more["out"]
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)

@@ -1,7 +1,9 @@
 """Lines, panel by panel, with bands, proved bounds and the slopes that theory gives; and what all pictures share."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -181,10 +183,25 @@ def check_picture_path(path: Path) -> None:
         raise ParameterError("picture", str(path), "must be in a directory that exists", "create it, or name another")
 
 
+_FOOTNOTE: ContextVar[str] = ContextVar("footnote", default="")
+
+
+@contextmanager
+def footnote(text: str) -> Iterator[None]:
+    """Pictures that are saved meanwhile say this in their lower right corner; nothing where it is empty."""
+    before = _FOOTNOTE.set(text)
+    try:
+        yield
+    finally:
+        _FOOTNOTE.reset(before)
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write the picture, whole or not at all."""
     check_picture_path(path)
     kind = path.suffix.lower().lstrip(".")
+    if _FOOTNOTE.get():
+        figure.text(0.995, 0.005, _FOOTNOTE.get(), ha="right", va="bottom", fontsize=8, color="firebrick")
     with whole_file(path) as file, warnings.catch_warnings():
         # An SVG that keeps text as text is measured with the fonts here, which may lack a letter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

@@ -38,7 +38,7 @@ class Skipped:
 
 
 @dataclass(slots=True)
-class Contest:
+class Choosing:
     """The methods of a family, tried one after another for one request.
 
     Attributes:

@@ -250,7 +250,9 @@ class DescribedPlan(Common, ABC):
             return present_numbers(estimate, truth)
         users = self.users if view is None or view.users is None else view.users
         title = f"{self.title} of {users:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
-        return present_categories(named, estimate, users=users, chart_title=title, truth=truth, view=view)
+        return present_categories(
+            named, estimate, users=users, chart_title=self.cautioned(title), truth=truth, view=view
+        )
 
     def off_by(self, estimate: Any, truth: Any) -> float | None:
         """How far an answer is from the truth, in root mean square over its numbers; None where it is no number."""

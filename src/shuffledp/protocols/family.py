@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy, as_privacy
-from shuffledp.protocols.choosing import FEW_MESSAGES, Choice, Contest
+from shuffledp.protocols.choosing import FEW_MESSAGES, Choice, Choosing
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.fields import AGAIN, Constants
 from shuffledp.protocols.plan import Plan
@@ -244,15 +244,15 @@ class Family(Generic[P]):
         names, given = self._tried(method), self.read_domain(domain)
         is_free = method == "auto" and request.max_messages is None
         few = self.few_messages(given) if is_free and self.few_messages is not None else None
-        contest = Contest(self.methods, self.error, self.error_name, request, given, few)
-        contest.run(names)
-        best = contest.winner()
+        chosen = Choosing(self.methods, self.error, self.error_name, request, given, few)
+        chosen.run(names)
+        best = chosen.winner()
         if method != "auto":
-            return Choice(best, f"{best.method}: as asked", contest.considered)
-        more = contest.more(best)
-        why = contest.why(best)
+            return Choice(best, f"{best.method}: as asked", chosen.considered)
+        more = chosen.more(best)
+        why = chosen.why(best)
         words = why if more is None else f"{why}; {more}"
-        return Choice(best, words, contest.considered, more, contest.limit_of(best))
+        return Choice(best, words, chosen.considered, more, chosen.limit_of(best))
 
     def method_of(self, document: Mapping[str, Any]) -> type[P]:
         """The class of plans that a document belongs to."""

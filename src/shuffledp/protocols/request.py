@@ -57,6 +57,16 @@ class Common(Remembering):
         check_constants(self.constants)
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """Why the promise protects people less than they may expect, a sentence each; see `Privacy.cautions`."""
+        return self.privacy.cautions(self.users)
+
+    def cautioned(self, title: str) -> str:
+        """A picture's title, with a second line where the promise is weak."""
+        brief = self.privacy.brief_caution(self.users)
+        return f"{title}\n{brief}" if brief else title
+
+    @property
     def common(self) -> dict[str, Any]:
         """These fields, by their names."""
         return {field.name: getattr(self, field.name) for field in fields(Common)}

@@ -63,7 +63,7 @@ class Missing:
             if value:
                 return cls("default", value, tells)
         way_out = "write for instance default=0, the public value that people without one report"
-        raise ParameterError("missing", given, _CHOICES, way_out)
+        raise ParameterError("missing", given or repr(given), _CHOICES, way_out)
 
     @property
     def typed(self) -> str:

@@ -33,7 +33,9 @@ class QueryTable(OpenTable):
         try:
             statements = duckdb.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise DataError("sql", sql, "must be one query", "write for instance: select age from data")
+                raise DataError(
+                    "sql", sql or repr(sql), "must be one query", "write for instance: select age from data"
+                )
             with duckdb.connect(str(path) if database else ":memory:", read_only=database) as connection:
                 if not database:
                     _file(connection, path, delimiter).create_view(VIEW)

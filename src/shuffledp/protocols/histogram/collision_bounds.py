@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shuffledp.accounting.curves import smallest_real
+from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.histogram.bounds import binomial_above, binomial_below, in_groups, on_window
 
@@ -21,6 +22,8 @@ _LEFT_OUT = 1e-6
 # How far the mean may move inside a group: in people, or as a part of the error's deviation where that is more.
 _GROUP, _PART = 0.25, 0.05
 _STEP = 1.002
+# Terms of all groups' sums together; where there would be more, moments bound the error instead.
+_MOST_TERMS = 1e6
 
 
 def _count_groups(users: int, step: float, deviation: float) -> list[tuple[int, int]]:
@@ -43,6 +46,10 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
     tail = _LEFT_OUT * allowed / (1 - CONFIDENCE)
     deviation = math.sqrt(throws * probability * hit + users * collision)
     width = max(1, int(max(_GROUP, _PART * deviation) / hit))
+    groups = _count_groups(users, collision, deviation)
+    windows = 12 * math.sqrt(throws * probability * (1 - probability)) / width, 12 * math.sqrt(users * collision)
+    if len(groups) * math.prod(1 + window for window in windows) > _MOST_TERMS:
+        return _chernoff_bound(throws, probability, hit, users, collision, allowed)
     starts, ends, weights, outside = in_groups(throws, probability, tail, width)
 
     def failure(first: int, last: int, a: float) -> float:
@@ -56,7 +63,31 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
         below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ rare
         return float(weights @ (above + below)) + outside + out + beyond
 
-    return _worst_of(_count_groups(users, collision, deviation), failure, allowed, deviation)
+    return _worst_of(groups, failure, allowed, deviation)
+
+
+def _chernoff_bound(throws: int, probability: float, hit: float, users: int, collision: float, allowed: float) -> float:
+    """As `thrown_bound`, by moments: a tenth larger or so, and as soon found for many users as for few.
+
+    A centred binomial has E e^(t (X - n p)) = e^(n k(p, t)) with k(p, t) = log(1 - p + p e^t) - p t >= 0. So the error
+    has the logarithm throws log(1 - q + q e^k(hit, t)) + (users - c) k(collision, t), q the probability of a throw,
+    which no count c makes larger than 0 does.
+    """
+    variance = throws * probability * hit + users * collision
+    scale = math.sqrt(2 * math.log(2 / allowed) / variance)
+    sizes = np.minimum(scale * np.logspace(-2, 2, 801), 30.0)
+
+    def side(t: Floats) -> float:
+        """The smallest a that the error passes in one direction with at most half of what is allowed."""
+        thrown = throws * np.log1p(probability * np.expm1(_log_moment(hit, t)))
+        return float(np.min((thrown + users * _log_moment(collision, t) + math.log(2 / allowed)) / np.abs(t)))
+
+    return max(side(sizes), side(-sizes)) * (1 + 1e-9)
+
+
+def _log_moment(p: float, t: Floats) -> Floats:
+    """Log E e^(t (B - p)) of a bit that is 1 with probability p, rounded up by more than its cancellation."""
+    return np.asarray(np.maximum(np.log1p(p * np.expm1(t)) - p * t, 0.0) * (1 + 1e-9) + 1e-15 * np.abs(p * t))
 
 
 def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:

@@ -243,7 +243,13 @@ class RepeatedHistogram(DerivedPlan):
         title = f"{self.title} of {people:,} users: {self.method}, epsilon {self.privacy.epsilon:g}"
         most = people * self.at_most
         return present_categories(
-            self.categories, estimate, users=most, chart_title=title, truth=truth, view=view, counted="rows"
+            self.categories,
+            estimate,
+            users=most,
+            chart_title=self.cautioned(title),
+            truth=truth,
+            view=view,
+            counted="rows",
         )
 
     def facts(self) -> list[tuple[str, str]]:

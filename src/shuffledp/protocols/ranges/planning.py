@@ -140,8 +140,10 @@ def best_of(rows: "list[Considered]", request: Request, tolerance: float) -> dic
         rows = sorted((row for row in rows if row.error <= tolerance * least), key=lambda row: row.sent)
     else:
         fewest = min(row.most for row in rows)
-        # The guess is a little high: what just misses the limit is calibrated, too. Of equals the fewest messages.
-        rows = sorted((row for row in rows if row.most <= limit + 1), key=_in_steps)
+        # The guess is a little high: what just misses the limit is calibrated, too. Where no limit was asked for, the
+        # fewest messages among equals.
+        fitting = [row for row in rows if row.most <= limit + 1]
+        rows = sorted(fitting, key=_in_steps) if request.max_messages is None else sorted(fitting)
         if not rows:
             way_out = "allow more, take wider steps, or a larger epsilon or delta"
             raise InfeasibleError("max_messages", limit, f"must be about {fewest} for this domain", way_out)

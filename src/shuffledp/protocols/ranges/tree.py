@@ -123,7 +123,7 @@ class Tree(RangesPlan):
             "shares": ranges.cdf(),
             "bound": bound,
             "confidence": estimate.confidence,
-            "title": f"{people:,} users, epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g}",
+            "title": self.cautioned(f"{people:,} users, {self.privacy}"),
             "truth": shares,
             "quantiles": [(each.q, each.value, each.lower, each.upper) for each in found],
         }
