@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from harness.frames import library
 from shuffledp import cli
+from shuffledp.cli.app import app
 
 TARGET = ["--epsilon", "2", "--delta", "1e-3", "--fast"]
 QUICK = [*TARGET, "--method", "opt-in"]
@@ -239,3 +241,25 @@ def test_a_screen_without_the_letters_still_shows_an_answer(messy: Path, monkeyp
     with pytest.raises(SystemExit) as ended:
         cli.main([str(word) for word in words])
     assert not ended.value.code and rb"\u6771\u4eac" in screen.getvalue() and b"missing" in screen.getvalue()
+
+
+def commands_in(group: Any, name: str = "") -> dict[str, Any]:
+    """All commands by the words that call them."""
+    if not hasattr(group, "commands"):
+        return {name: group}
+    found: dict[str, Any] = {}
+    for word, command in group.commands.items():
+        found |= commands_in(command, f"{name} {word}".strip())
+    return found
+
+
+def test_every_command_that_reads_a_file_reads_it_by_the_same_options() -> None:
+    readers = {
+        name: {parameter.name for parameter in command.params}
+        for name, command in commands_in(typer.main.get_command(app)).items()
+        # A ledger's and a task's file hold no table.
+        if any(each.name == "file" and "CSV" in (getattr(each, "help", None) or "") for each in command.params)
+    }
+    assert {"simulate", "histogram", "count", "quantile", "heavy-hitters", "fit", "report", "mean"} <= readers.keys()
+    without = {name for name, options in readers.items() if not options >= {"missing", "delimiter", "sql"}}
+    assert not without

@@ -16,10 +16,8 @@ PEOPLE = ["--user", "who", "--at-most", "2"]
 
 ASKED: dict[str, list[str]] = {
     "sum": ["sum", "p.csv", "--column", "bit", "--method", "shares", *LIMITED, "--max-messages", "20"],
-    "sum of numbers": ["sum", "p.csv", "--column", "age", "--low", "20", "--high", "60", "--clip", *LIMITED],
     "sum of vectors": ["sum", "p.csv", "--columns", "a,b", "--radius", "2", "--method", "bits", *LIMITED],
     "sum of repeat users": ["sum", "p.csv", "--column", "bit", *PEOPLE, *TARGET],
-    "mean": ["mean", "p.csv", "--column", "age", "--low", "-5", "--high", "90", "--max-messages", "30", *LIMITED],
     "variance": ["variance", "p.csv", "--column", "age", "--low", "0", "--high", "99", *LIMITED],
     "histogram": [
         "histogram",
@@ -46,7 +44,6 @@ ASKED: dict[str, list[str]] = {
         "decoys",
         *TARGET,
     ],
-    "limited histogram": ["histogram", "p.csv", "--column", "bit", "--categories", "2", "--max-messages", "4", *TARGET],
     "planned histogram": ["histogram", "p.csv", "--column", "bit", "--plan", "h.json"],
     "quantile": ["quantile", "p.csv", "--column", "age", "--domain", "20:60", "--method", "dyadic", "--clip", *LIMITED],
     "count": ["count", "p.csv", "--column", "bit", "--shufflers", "2", "--noise", "coins", *LIMITED],

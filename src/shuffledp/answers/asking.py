@@ -89,4 +89,4 @@ def bits_for(seed: int | None, bits: RandomBits | None) -> RandomBits:
 
 def clipped(plan: Plan, values: NDArray[Any], clip: bool) -> NDArray[Any]:
     """Values within the domain; how many had to be brought there is not kept, as it would be told without noise."""
-    return plan.domain.clip_own_values(values)[0] if clip else values
+    return plan.domain.row.clip_own_values(values)[0] if clip else values

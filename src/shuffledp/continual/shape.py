@@ -167,6 +167,17 @@ class CountShape(Plan):
         return batch_sizes(self.slot_users, self.budget, self.shufflers_used, self._short_slots)
 
     @property
+    def smallest_batch(self) -> int:
+        """The users of the smallest batch: one of the first slots', which may have a user less."""
+        return self.slot_users - (1 if self._short_slots else 0)
+
+    @property
+    def largest_batch(self) -> int:
+        """The users of the largest batch: the top level's first."""
+        span = slots(self.budget, self.shufflers_used - 1)
+        return min(span * self.slot_users - min(span, self._short_slots), self.users)
+
+    @property
     def all_sizes(self) -> set[int]:
         """The sizes that batches have."""
         return {size for sizes in self.batch_sizes.values() for size in sizes}

@@ -13,7 +13,8 @@ _REFERENCES = {
 
 
 def _bars(data: Mapping[str, Any]) -> str:
-    return markup.bars(data["names"], data["estimates"], data["bound"], in_order=data["in_order"])
+    more = {"in_order": data["in_order"], "intervals": data.get("intervals")}
+    return markup.bars(data["names"], data["estimates"], data["bound"], **more)
 
 
 def _distribution(data: Mapping[str, Any]) -> str:
