@@ -74,7 +74,14 @@ def listing(
     return f"<table>{_caption(title)}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
-def bars(names: Sequence[str], values: ArrayLike, bound: float = 0.0, *, in_order: bool = False) -> str:
+def bars(
+    names: Sequence[str],
+    values: ArrayLike,
+    bound: float = 0.0,
+    *,
+    in_order: bool = False,
+    intervals: tuple[ArrayLike, ArrayLike] | None = None,
+) -> str:
     """A bar a name, the largest first, each with its error bar; of many only some are drawn, and it says how many not.
 
     Args:
@@ -82,13 +89,16 @@ def bars(names: Sequence[str], values: ArrayLike, bound: float = 0.0, *, in_orde
         values: how long it is; below 0 it is drawn as 0.
         bound: how far every value may be off; 0 draws no error bars.
         in_order: whether bars keep the order that they are given in.
+        intervals: the lower and the upper ends of every value's own interval, where one bound is not all's.
     """
     array = np.asarray(values, dtype=np.float64)
     order = np.arange(array.size) if in_order else np.argsort(-array, kind="stable")
     shown = order[:_MOST_BARS].tolist()
     if not shown or not math.isfinite(bound) or not np.isfinite(array).all():
         return ""
-    most = max(float(array.max()) + bound, 1e-300)
+    given = (array - bound, array + bound) if intervals is None else intervals
+    lower, upper = (np.clip(np.asarray(end, dtype=np.float64), 0.0, None) for end in given)
+    most = max(float(np.maximum(array, upper).max()), 1e-300)
     scale = (_WIDTH - _LEFT - _RIGHT) / most
     parts = []
     for place, code in enumerate(shown):
@@ -96,10 +106,10 @@ def bars(names: Sequence[str], values: ArrayLike, bound: float = 0.0, *, in_orde
         parts.append(_text(_LEFT - 6, middle + 4, _short(str(names[code])), "end"))
         parts.append(_bar(_LEFT, middle - 6, scale * max(0.0, value), 12))
         if bound:
-            ends = [_LEFT + scale * max(0.0, value + side) for side in (-bound, bound)]
+            ends = [_LEFT + scale * float(end[code]) for end in (lower, upper)]
             parts.append(_line(ends[0], middle, ends[1], middle))
             parts += [_line(end, middle - 3, end, middle + 3) for end in ends]
-        parts.append(_text(_LEFT + scale * max(0.0, value + bound) + 6, middle + 4, f"{value:,.4g}", "start"))
+        parts.append(_text(_LEFT + scale * max(value, float(upper[code])) + 6, middle + 4, f"{value:,.4g}", "start"))
     left_out = array.size - len(shown)
     note = f"<p><small>{left_out:,} more are not drawn</small></p>" if left_out else ""
     return _svg(_WIDTH, 18 * len(shown) + 6, parts) + note

@@ -48,5 +48,54 @@ def test_what_is_refused(changes: dict[str, object], parameter: str) -> None:
 
 
 def test_people_without_a_group_are_in_that_of_all_others() -> None:
-    found = shuffledp.difference(CLICKED, by=["A", "B", None, "Z"] * 100, other="rest", **ASKED)
+    found = shuffledp.difference(CLICKED, by=["A", "B", None, "Z"] * 100, other_group="rest", **ASKED)
     assert found.plan.group_names == ("A", "B", "rest")
+
+
+# --- people with several rows, and numbers by group ----------------------------------------------
+
+MANY = {"epsilon": 4, "delta": 1e-6, "seed": 1}
+WHO = [f"u{row % 100}" for row in range(400)]
+
+
+def test_rows_of_repeat_users_count_as_often_as_they_may() -> None:
+    ones = [1] * 400
+    found = shuffledp.count(ones, user=WHO, at_most=3, **MANY)
+    assert found.plan.protocol == "repeated-count" and found.plan.users == 100
+    assert abs(float(found) - 300) <= found.bound
+    spent = shuffledp.total(np.full(400, 9.0), user=WHO, at_most=2, low=0, high=5, clip=True, **MANY)
+    assert abs(float(spent) - 1000) <= spent.bound
+    cities = shuffledp.histogram(
+        ["Oslo"] * 400, user=np.array(WHO), at_most=2, categories=["Oslo", "Rome"], method="decoys", **MANY
+    )
+    assert abs(float(cities["Oslo"]) - 200) <= cities.bound
+    running = shuffledp.running_count(ones, user=WHO, at_most=3, shufflers=2, **MANY)
+    assert running.plan.users == 100 and abs(float(running.last) - 300) <= running.bound
+
+
+def test_numbers_of_every_group() -> None:
+    asked = MANY | {"by": ["A", "B"] * 200, "groups": ["A", "B"]}
+    count = shuffledp.count([1, 0] * 200, **asked, method="decoys")
+    assert count.names == ("A", "B") and abs(float(count.of("A")) - 200) <= count.bound
+    assert abs(float(shuffledp.total([2.0, 1.0] * 200, low=0, high=5, **asked).of("A")) - 400) < 100
+    mean = shuffledp.mean([2.0, 1.0] * 200, low=0, high=5, **asked)
+    assert abs(float(mean.of("B")) - 1.0) <= mean.bounds[1]
+    pairs = shuffledp.histogram(["x", "y"] * 200, categories=["x", "y"], method="decoys", **asked)
+    assert abs(float(pairs["B", "y"]) - 200) <= pairs.bound
+
+
+@pytest.mark.parametrize(
+    ("more", "parameter"),
+    [
+        ({"user": WHO}, "at_most"),
+        ({"at_most": 3}, "user"),
+        ({"by": WHO}, "groups"),
+        ({"groups": ["A", "B"]}, "by"),
+        ({"user": WHO[:-1], "at_most": 3}, "user"),
+        ({"user": WHO, "at_most": 3, "by": ["A", "B"] * 200, "groups": ["A", "B"]}, "groups"),
+    ],
+)
+def test_what_goes_together_is_asked_for(more: dict[str, object], parameter: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        shuffledp.count([1] * 400, **MANY, **more)
+    assert refused.value.parameter == parameter

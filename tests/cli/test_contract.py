@@ -218,7 +218,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run, words: list[str], parame
         ("z\n1\n0\n", "column"),
         ("x\n1\n2\n0\n", "2 in row 2"),
         ("x\n1\n\n0\n", "--missing"),
-        ("x\n0.5\n1\n0\n", "dtype"),
+        ("x\n0.5\n1\n0\n", "0.5 in row 1"),
         ("x\nyes\nno\nno\n", "yes"),
         ("x\n1\n0\n", "rows must be the plan's 3 users, got 2"),
     ],

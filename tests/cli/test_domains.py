@@ -1,14 +1,19 @@
 """Domains as they are written on the command line."""
 
+import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from shuffledp.cli.asked import Asked
-from shuffledp.cli.domains import encode_texts, occurring, parse_domain, parse_names, read_codes
+from shuffledp.cli.domains import encode_texts, occurring, parse_domain, parse_names, read_codes, read_own_values
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.categories import Dates, Hashed, Integers, Names
+from shuffledp.protocols.domains.summed import Bits
+from shuffledp.tables.missing import Missing
+from shuffledp.tables.reading import Reading
 from shuffledp.tables.texts import Texts
 
 
@@ -22,13 +27,16 @@ from shuffledp.tables.texts import Texts
         ("-5:5", Integers(-5, 5)),
         ("2024-02-28:2024-03-01", Dates("2024-02-28", "2024-03-01")),
         ("hash:1000", Hashed(1000)),
+        ('"a,b",c', Names(("a,b", "c"))),
+        ('c, "say ""hi"", twice", "hash:9"', Names(("c", 'say "hi", twice', "hash:9"))),
+        ('5" disk,x', Names(('5" disk', "x"))),
         ("hash:1000:a:b", Hashed(1000, "a:b")),
     ],
 )
 def test_what_a_text_means(text: str, meant) -> None:
     assert parse_domain(text) == meant
     # And the options that are printed ask for the same again.
-    typed = meant.options.removeprefix("--domain ").strip("'")
+    typed = shlex.split(meant.options)[1]
     assert parse_domain(typed) == meant
 
 
@@ -144,3 +152,26 @@ def test_a_domain_is_not_read_from_the_data_unless_it_is_public(tmp_path: Path) 
         _ = Asked(None, "histogram", {}).domain
     with pytest.raises(ParameterError, match="both"):
         _ = Asked(None, "histogram", {}, {"domain": "a,b", "categories": 3}).domain
+
+
+def test_what_devices_report_for_people_without_a_value(tmp_path: Path) -> None:
+    file = tmp_path / "gaps.csv"
+    file.write_text("x;w\n1.0;a\n;\n0.0;b\n")
+
+    def read(column: str, domain: Any, policy: str) -> list[Any]:
+        reading = Reading(missing=Missing.of(policy))
+        return list(read_own_values(file, column, None, domain, reading).tolist())
+
+    assert read("x", Bits(), "default=0") == [1, 0, 0]
+    assert read("w", Names(("a", "b")), "default=b") == ["a", "b", "b"]
+    assert read("w", Names(("a", "b", "rest"), other="rest"), "other") == ["a", "rest", "b"]
+    assert read("w", Hashed(100), "other") == ["a", "missing", "b"]
+    for column, domain, policy in (
+        ("x", Bits(), "default=2"),
+        ("x", Bits(), "other"),
+        ("w", Names(("a", "b")), "other"),
+        ("w", Names(("a", "b")), "default=c"),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            read(column, domain, policy)
+        assert caught.value.parameter == "missing" and "row" not in str(caught.value)

@@ -127,3 +127,12 @@ def test_a_row_without_a_group_is_told_the_way_out(asked: Any, tmp_path: Path) -
     refused = asked(*words, code=2)["error"]
     assert refused["parameter"] == "by" and "--other-group" in refused["message"]
     assert asked(*words, "--other-group", "rest")["by_group"][2]["group"] == "rest"
+
+
+def test_pictures_of_groups_name_the_groups_and_draw_every_interval(asked: Any, trial: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "means.svg"
+    words = ["mean", str(trial), "--column", "spent", "--low", "0", "--high", "60", "--by", "variant"]
+    asked(*words, "--groups", "A,B,nobody", *TARGET, "--clip", "-o", str(picture))
+    said = picture.read_text()
+    assert all(f"<!-- {words} -->" in said for words in ("variant", "mean", "nobody"))
+    assert "interval, 95% for all at once" in said and "users -->" not in said

@@ -16,6 +16,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.learner import OpenBatch
 from shuffledp.schedules.combinatorial import slots, whole_slots
+from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
@@ -195,3 +196,14 @@ def test_one_round_is_one_batch_of_everybody(plan_named: Callable[[str], Any]) -
     assert [routing.batches_of(p) for p in (0, 19)] == [
         (SeatInBatch(1, "1.0.1", 20, seat, 2),) for seat in (0, 19)
     ]  # fmt: skip
+
+
+def test_the_analyzer_knows_the_size_of_every_batch(make_task: Callable[..., Any]) -> None:
+    """Also of those over slots with a user less, and of the last, which ends with the last user."""
+    plan = CounterPlan.plan(users=401, shufflers=3, privacy=Privacy(2, 1e-3), noise="coins")
+    task = make_task(plan)
+    assert plan.counts_everybody and task.routing.schedule.short > 0
+    desk = AnalyzerDesk({task.id: task})
+    sizes = {batch.batch_id: batch.size for at in range(401) for batch in task.routing.batches_of(at)}
+    assert {name: desk.batch_size(task.id, name) for name in sizes} == sizes
+    assert len({size % plan.slot_users for size in sizes.values()}) > 1

@@ -14,6 +14,7 @@ from shuffledp.answers.asking import (
     planned,
     texts_in,
 )
+from shuffledp.answers.whose import Whose
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.protocols.domains.categories import with_other
@@ -36,6 +37,11 @@ def histogram(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
+    by: Any = None,
+    groups: Any = None,
+    other_group: str | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> VectorEstimate:
@@ -53,6 +59,11 @@ def histogram(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "other", or "default=NAME"; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
+        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
+        groups: all groups there may be; public, and not read from the data.
+        other_group: the name of one more group, for everybody whose group is not in the list.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
@@ -70,8 +81,12 @@ def histogram(
     """
     listed = with_missing(with_other(categories, other), Missing.of(missing))
     codes = codes_in(data, column, missing, listed)
-    plan = planned("histogram", codes, epsilon, delta, method, honest_fraction, max_messages, categories=listed)
-    found: VectorEstimate = answered(plan, codes, seed, bits)
+    whose = Whose.of(
+        data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits
+    )
+    told = {"categories": listed, **whose.domain}
+    plan = planned("histogram", whose.people(codes), epsilon, delta, method, honest_fraction, max_messages, **told)
+    found: VectorEstimate = answered(plan, whose.contributed(plan, codes, encoded=True), seed, bits)
     return found
 
 
@@ -197,6 +212,8 @@ def running_count(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Any:
@@ -212,6 +229,8 @@ def running_count(
         honest_fraction: the part of the people of every batch who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
+        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
@@ -228,7 +247,7 @@ def running_count(
     True
     """
     values = numbers_in(data, column, missing)
-    plan: Any = planned(
-        "counter", values, epsilon, delta, method, honest_fraction, max_messages, missing, shufflers=shufflers
-    )
-    return plan.learner().run(values, bits=bits_for(seed, bits), fast=is_much(plan))
+    whose = Whose.of(data, user=user, at_most=at_most, seed=seed, bits=bits)
+    people, told = whose.people(values), {"shufflers": shufflers, **whose.domain}
+    plan: Any = planned("counter", people, epsilon, delta, method, honest_fraction, max_messages, missing, **told)
+    return plan.learner().run(whose.contributed(plan, values), bits=bits_for(seed, bits), fast=is_much(plan))

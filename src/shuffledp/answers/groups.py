@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from shuffledp.answers.asking import answered, codes_in, numbers_in, planned
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.domains.categories import with_other
+from shuffledp.answers.asking import answered, clipped, numbers_in, planned
+from shuffledp.answers.whose import Whose
 from shuffledp.protocols.grouped.difference import Difference
 from shuffledp.randomness import RandomBits
 
@@ -20,7 +19,7 @@ def difference(
     low: float | None = None,
     high: float | None = None,
     between: tuple[str, str] | None = None,
-    other: str | None = None,
+    other_group: str | None = None,
     clip: bool = False,
     method: str = "auto",
     honest_fraction: float = 1.0,
@@ -42,7 +41,7 @@ def difference(
         low: the lowest number that anybody may have, for a difference of means; known beforehand.
         high: the highest number that anybody may have.
         between: two of the groups, the second less the first; the first two if left out.
-        other: the name of one more group, for everybody whose group is not in the list.
+        other_group: the name of one more group, for everybody whose group is not in the list.
         clip: whether numbers outside low..high are brought to its ends, where they would be refused.
         method: the name of a method, or auto for the best one.
         honest_fraction: the part of the people who are counted on to follow the protocol.
@@ -64,22 +63,12 @@ def difference(
     >>> found.differs, found.people[0] < 0.5 < found.people[1]
     (True, True)
     """
-    named = with_other(groups, other)
-    without = "refuse" if named.other is None else "other"
-    try:
-        codes = codes_in(data, by, without, named) if isinstance(by, str) else codes_in(by, None, without, named)
-    except DataError as refused:
-        raise DataError("by", refused.value, refused.problem, "name a group for everybody else: other=NAME") from None
+    whose = Whose.of(data, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits)
     values = numbers_in(data, column, missing)
-    if len(values) != len(codes):
-        raise ParameterError("by", len(codes), f"must be one a person, {len(values)} in all", "pass as many of both")
     ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
-    plan: Any = planned(
-        "grouped-rate", values, epsilon, delta, method, honest_fraction, max_messages, missing, groups=named, **ends
-    )
-    row = plan.domain.row
-    own = row.clip_own_values(values)[0] if clip else values
-    points = plan.domain.with_groups(codes, row.check_values(row.encode(own)))
+    told = {**whose.domain, **ends}
+    plan: Any = planned("grouped-rate", values, epsilon, delta, method, honest_fraction, max_messages, missing, **told)
+    points = whose.contributed(plan, clipped(plan, values, clip))
     first, second = plan.group_names[:2] if between is None else between
     found: Difference = plan.difference(answered(plan, points, seed, bits), first, second)
     return found

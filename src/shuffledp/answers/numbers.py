@@ -3,6 +3,7 @@
 from typing import Any
 
 from shuffledp.answers.asking import answered, clipped, numbers_in, planned
+from shuffledp.answers.whose import Whose
 from shuffledp.estimates import Estimate, NamedEstimate
 from shuffledp.randomness import RandomBits
 
@@ -17,6 +18,11 @@ def count(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
+    by: Any = None,
+    groups: Any = None,
+    other_group: str | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Estimate:
@@ -31,11 +37,17 @@ def count(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
+        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
+        groups: all groups there may be; public, and not read from the data.
+        other_group: the name of one more group, for everybody whose group is not in the list.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
     Returns:
         The estimate with its error. `float(estimate)` is the number, `estimate.plan` what it was made by.
+        By group, a `GroupsEstimate` with a number and an interval for each: `estimate.of("A")`.
 
     Raises:
         ParameterError: a value outside what it may be; the sentence says which and what to do.
@@ -45,8 +57,12 @@ def count(
     20.00 ± 0.602 (within 1 with 95% confidence; a simulation: seeded bits protect nobody)
     """
     values = numbers_in(data, column, missing)
-    plan = planned("binary-sum", values, epsilon, delta, method, honest_fraction, max_messages, missing)
-    found: Estimate = answered(plan, plan.encode(values), seed, bits)
+    whose = Whose.of(
+        data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits
+    )
+    people = whose.people(values)
+    plan = planned("binary-sum", people, epsilon, delta, method, honest_fraction, max_messages, missing, **whose.domain)
+    found: Estimate = answered(plan, whose.contributed(plan, values), seed, bits)
     return found
 
 
@@ -63,6 +79,11 @@ def total(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
+    by: Any = None,
+    groups: Any = None,
+    other_group: str | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Estimate:
@@ -80,11 +101,17 @@ def total(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
+        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
+        groups: all groups there may be; public, and not read from the data.
+        other_group: the name of one more group, for everybody whose group is not in the list.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
     Returns:
         The estimate with its error, in the unit of the values.
+        By group, a `GroupsEstimate` with a number and an interval for each: `estimate.of("A")`.
 
     Raises:
         ParameterError: a value outside what it may be; the sentence says which and what to do.
@@ -93,9 +120,12 @@ def total(
     >>> round(float(total([0.5] * 1000, low=0, high=1, epsilon=1, delta=1e-6, seed=1)), -1)
     500.0
     """
+    whose = Whose.of(
+        data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits
+    )
     found: Estimate = _of_numbers(
         "bounded-sum", data, column, low, high, epsilon, delta, clip, method, honest_fraction, max_messages, missing,
-        seed, bits,
+        seed, bits, whose,
     )  # fmt: skip
     return found
 
@@ -113,6 +143,9 @@ def mean(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    by: Any = None,
+    groups: Any = None,
+    other_group: str | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Estimate:
@@ -130,11 +163,15 @@ def mean(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
+        groups: all groups there may be; public, and not read from the data.
+        other_group: the name of one more group, for everybody whose group is not in the list.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
     Returns:
         The estimate with its error, in the unit of the values.
+        By group, a `GroupsEstimate` with a number and an interval for each: `estimate.of("A")`.
 
     Raises:
         ParameterError: a value outside what it may be; the sentence says which and what to do.
@@ -143,9 +180,10 @@ def mean(
     >>> round(float(mean([20, 40] * 500, low=0, high=100, epsilon=1, delta=1e-6, seed=1)))
     30
     """
+    whose = Whose.of(data, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits)
     found: Estimate = _of_numbers(
         "mean", data, column, low, high, epsilon, delta, clip, method, honest_fraction, max_messages, missing, seed,
-        bits,
+        bits, whose,
     )  # fmt: skip
     return found
 
@@ -217,8 +255,10 @@ def _of_numbers(
     missing: Any,
     seed: int | None,
     bits: RandomBits | None,
+    whose: Whose | None = None,
 ) -> Any:
     """The answer of a family whose values are numbers in a range."""
-    values = numbers_in(data, column, missing)
-    plan = planned(protocol, values, epsilon, delta, method, honest_fraction, max_messages, missing, low=low, high=high)
-    return answered(plan, plan.encode(clipped(plan, values, clip)), seed, bits)
+    values, of = numbers_in(data, column, missing), whose or Whose()
+    told = {"low": low, "high": high, **of.domain}
+    plan = planned(protocol, of.people(values), epsilon, delta, method, honest_fraction, max_messages, missing, **told)
+    return answered(plan, of.contributed(plan, clipped(plan, values, clip)), seed, bits)

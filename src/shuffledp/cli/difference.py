@@ -68,7 +68,7 @@ def difference(
             **kept.named,
         }
     )
-    kept.write(document, presented)
+    kept.write(document, presented, asked.whose.get("by"))
     if as_json:
         print_json(document)
         return

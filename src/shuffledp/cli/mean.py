@@ -26,7 +26,9 @@ def private_mean(
     as_json: options.AsJson = False,
 ) -> None:
     """The mean of a file's column, each number between --low and --high; weighted by a second one if asked."""
-    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
+    # Several groups have a picture.
+    no_picture = "" if asked.whose.get("by") else NO_PICTURE
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=no_picture)
     found = answered(
         *(asked, file, column, columns),
         clip=clip,

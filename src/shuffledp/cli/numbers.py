@@ -32,7 +32,7 @@ def tell_numbers(
     off_by = plan.off_by(estimate, truth) if found.shows_truth else None
     facts_of_it = {"dropped": estimate.dropped, "truth": truth, "error": off_by}
     document = found.document({**own, **facts_of_it, **(figures or {}), **kept.named})
-    kept.write(document, found.presented)
+    kept.write(document, found.presented, found.asked.whose.get("by"))
     if as_json:
         print_json(document)
         return

@@ -51,7 +51,7 @@ def simulate(
             **kept.named,
         }
     )
-    kept.write(document, presented, column)
+    kept.write(document, presented, asked.whose.get("by") or column)
     if as_json:
         print_json(document)
         return

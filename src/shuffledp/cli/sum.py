@@ -26,7 +26,9 @@ def private_sum(
     as_json: options.AsJson = False,
 ) -> None:
     """The sum of a file's column: of 0s and 1s, of numbers between --low and --high, or with --radius of vectors."""
-    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=NO_PICTURE)
+    # Several groups have a picture.
+    no_picture = "" if asked.whose.get("by") else NO_PICTURE
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=no_picture)
     found = answered(
         *(asked, file, column, columns),
         clip=clip,

@@ -67,7 +67,8 @@ def create(
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(_entry(made))
     settle_name(out)
-    _report(made, as_json=as_json, more={"out": out, "ledger": ledger}, measured=measured.document())
+    more = {"out": out, "ledger": ledger}
+    _report(made, as_json=as_json, more=more, measured=measured.document(), keys=keys if keys.is_dir() else None)
 
 
 @task_app.command("show")
@@ -162,7 +163,14 @@ def _bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-def _report(task: "Task", *, as_json: bool, more: dict[str, Any], measured: dict[str, Any] | None = None) -> None:
+def _report(
+    task: "Task",
+    *,
+    as_json: bool,
+    more: dict[str, Any],
+    measured: dict[str, Any] | None = None,
+    keys: Path | None = None,
+) -> None:
     plan, routing = task.plan, task.routing
     collusions = plan.collusions()
     sizes = sorted(routing.messages)
@@ -215,9 +223,9 @@ def _report(task: "Task", *, as_json: bool, more: dict[str, Any], measured: dict
     listed = collusions_listed("Who sees what", without_papers, seen)
     show(facts("A task", rows), listed, *(f"Warning: {each}" for each in (*plan.cautions, *task.warnings)))
     if more:
-        out = more["out"]
+        out, folder = more["out"], "KEYS" if keys is None else shlex.quote(str(keys))
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
-        report = f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file KEYS/enrol.token"
-        read = f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file KEYS/read.token"
-        serve = f"serve all --folder service --keys KEYS --task {out}"
+        report = f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file {folder}/enrol.token"
+        read = f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file {folder}/read.token"
+        serve = f"serve all --folder service --keys {folder} --task {out}"
         next_steps([("serve it", serve), ("report", report), ("read", read)])

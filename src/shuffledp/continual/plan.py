@@ -134,8 +134,9 @@ class CounterPlan(PrivateCount):
                 f"leaves no private estimate nearer than {domain.middle:g} for everybody, {middling:g}",
                 "count on more honest users, or count more people",
             )
-        sent, most = plan.messages_per_user_max, request.max_messages
-        if most is not None and sent > most:
+        most = request.max_messages
+        # Which batch has the most messages takes as long as all the rest: it is asked only where there is a limit.
+        if most is not None and (sent := plan.messages_per_user_max) > most:
             problem = f"must be at least {sent}, what {plan.method} sends to all shufflers"
             raise ParameterError("max_messages", most, problem, "allow more messages, or use fewer shufflers")
         return plan
@@ -227,13 +228,13 @@ class CounterPlan(PrivateCount):
     def facts(self) -> list[tuple[str, str]]:
         domain = self.domain
         used = "" if self.shufflers_used == self.shufflers else f" of {self.shufflers}: more would only split epsilon"
-        largest = max(sizes[0] for sizes in self.batch_sizes.values())
         proof = "proved" if self.certified_noise_bound is None else "certified by runs of the noise, as its maker says"
         rows = [
             ("shufflers used", f"{self.shufflers_used}{used}"),
             (
                 "batches",
-                f"of {self.slot_users:,} to {largest:,} users; an estimate is the sum of at most {self.budget}",
+                f"of {self.smallest_batch:,} to {self.largest_batch:,} users; an estimate is the sum of at most "
+                f"{self.budget}",
             ),
         ]
         if self.estimator == "combined":
@@ -342,8 +343,8 @@ class CounterPlan(PrivateCount):
             "error_bound": self.error_bound,
             "bound": "proved" if self.certified_noise_bound is None else "certified",
             "standard_error_max": self.standard_error_max,
-            "smallest_batch": self.slot_users,
-            "largest_batch": max(sizes[0] for sizes in self.batch_sizes.values()),
+            "smallest_batch": self.smallest_batch,
+            "largest_batch": self.largest_batch,
             "messages_per_user_mean": self.messages_per_user_mean,
             "messages_per_user_max": self.messages_per_user_max,
             "bits_per_message": self.bits_per_message,

@@ -27,6 +27,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.request import once
 from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.randomness import RandomBits
@@ -128,7 +129,7 @@ class CountShape(Plan):
 
     # --- the schedule ------------------------------------------------------------------------
 
-    @property
+    @once
     def slot_users(self) -> int:
         """The users of the smallest batch."""
         if self.counts_everybody:
@@ -165,6 +166,17 @@ class CountShape(Plan):
     def batch_sizes(self) -> dict[int, tuple[int, ...]]:
         """The sizes that batches of each level may have, largest first."""
         return batch_sizes(self.slot_users, self.budget, self.shufflers_used, self._short_slots)
+
+    @property
+    def smallest_batch(self) -> int:
+        """The users of the smallest batch: one of the first slots', which may have a user less."""
+        return self.slot_users - (1 if self._short_slots else 0)
+
+    @property
+    def largest_batch(self) -> int:
+        """The users of the largest batch: the top level's first."""
+        span = slots(self.budget, self.shufflers_used - 1)
+        return min(span * self.slot_users - min(span, self._short_slots), self.users)
 
     @property
     def all_sizes(self) -> set[int]:

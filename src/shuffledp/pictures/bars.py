@@ -32,6 +32,8 @@ def draw_bars(
     truth: ArrayLike | None = None,
     in_order: bool = False,
     column: str | None = None,
+    measures: str = "users",
+    intervals: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> None:
     """Draw every category's estimate and how far it may be off, and the truth if it is given.
 
@@ -49,10 +51,13 @@ def draw_bars(
         truth: the true counts, where they may be shown.
         in_order: whether the categories have an order of their own.
         column: what the categories are values of, written beside them.
+        measures: what the estimates are: users, or a rate, a sum or a mean of a group.
+        intervals: the lower and the upper ends of every estimate's own interval, where one bound is not all's.
     """
     check_drawing(path)
     with lettering(path, [*names, title, column or ""]) as letters:
-        _draw(path, names, estimates, bound, confidence, title, truth, in_order, column, letters)
+        ends = None if intervals is None else tuple(np.asarray(each, dtype=np.float64) for each in intervals)
+        _draw(path, names, estimates, bound, confidence, title, truth, in_order, column, measures, ends, letters)
 
 
 def _draw(
@@ -65,6 +70,8 @@ def _draw(
     truth: ArrayLike | None,
     in_order: bool,
     column: str | None,
+    measures: str,
+    ends: tuple[Floats, ...] | None,
     letters: Letters,
 ) -> None:
     from matplotlib.patches import Patch
@@ -72,8 +79,8 @@ def _draw(
     value = np.asarray(estimates, dtype=np.float64)
     true = None if truth is None else np.asarray(truth, dtype=np.float64)
     label = f"± {bound:,.4g}, {confidence:.0%} for all at once"
-    if in_order and value.size > MOST_BARS:
-        _draw_profile(path, names, value, bound, label, title, true, column, letters)
+    if in_order and value.size > MOST_BARS and ends is None:
+        _draw_profile(path, names, value, bound, label, title, true, column, measures, letters)
         return
     order = np.arange(value.size) if in_order else np.argsort(-value, kind="stable")
     if value.size > MOST_BARS:
@@ -84,22 +91,25 @@ def _draw(
     figure = new_figure(path, width=8, height=1.6 + 0.24 * max(4, order.size))
     axes = figure.subplots()
     places, shown = np.arange(order.size), value[order]
-    colours = [_COLOUR if each > bound else _FAINT for each in shown]
+    lower, upper = (value - bound, value + bound) if ends is None else ends
+    colours = [_COLOUR if each > 0 else _FAINT for each in lower[order]]
     axes.barh(places, shown, height=0.7, color=colours)
     bars = {"fmt": "none", "ecolor": "0.25", "elinewidth": 1.0, "capsize": 2.0}
-    axes.errorbar(shown, places, xerr=bound, **bars, label=label)
+    reach = np.maximum(0.0, np.stack((shown - lower[order], upper[order] - shown)))
+    label = label if ends is None else f"interval, {confidence:.0%} for all at once"
+    axes.errorbar(shown, places, xerr=reach, **bars, label=label)
     if true is not None:
         axes.plot(true[order], places, linestyle="none", marker="D", markersize=3.5, color="black", label="truth")
     small = 9 if order.size <= 25 else 8
     axes.set_yticks(places, labels, fontsize=small)
-    axes.set(ylim=(max(order.size, _FEWEST_ROWS) - 0.4, -0.6), xlabel="users", title=letters.written(title))
+    axes.set(ylim=(max(order.size, _FEWEST_ROWS) - 0.4, -0.6), xlabel=measures, title=letters.written(title))
     axes.set_ylabel(letters.word(column))
     notes = [letters.note(labels)]
     if left_out:
         largest = float(np.delete(value, order).max())
         notes.append(f"{left_out:,} more categories are not drawn; the largest of them has {largest:,.4g}")
     axes.axvline(0, color="0.4", linewidth=0.8)
-    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_major_formatter("{x:,.6g}")
     # Below all, where it hides no bar.
     drawn, said = axes.get_legend_handles_labels()
     kinds = [(_COLOUR, "estimate"), (_FAINT, "estimate that may be nothing but noise")]
@@ -127,6 +137,7 @@ def _draw_profile(
     title: str,
     true: Floats | None,
     column: str | None,
+    measures: str,
     letters: Letters,
 ) -> None:
     figure = new_figure(path, width=9)
@@ -153,11 +164,11 @@ def _draw_profile(
     first, *_, right = axes.get_xticklabels()
     first.set_ha("left")
     right.set_ha("right")
-    axes.set(xlim=(-0.5, last + 0.5), ylabel="users", title=letters.written(title))
+    axes.set(xlim=(-0.5, last + 0.5), ylabel=measures, title=letters.written(title))
     axes.set_xlabel(letters.word(column))
     add_notes(figure, [letters.note(labels), *notes])
     axes.axhline(0, color="0.4", linewidth=0.8)
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.6g}")
     tidy(axes, grid=False)
     save_figure(figure, path)
 

@@ -13,7 +13,8 @@ _REFERENCES = {
 
 
 def _bars(data: Mapping[str, Any]) -> str:
-    return markup.bars(data["names"], data["estimates"], data["bound"], in_order=data["in_order"])
+    more = {"in_order": data["in_order"], "intervals": data.get("intervals")}
+    return markup.bars(data["names"], data["estimates"], data["bound"], **more)
 
 
 def _distribution(data: Mapping[str, Any]) -> str:
@@ -80,4 +81,5 @@ def _privacy(plan: Any) -> list[tuple[str, str]]:
             "the shuffler sees who reports but not what, the analyzer what but not whose; the two must not work "
             f"together, and {followed} the protocol",
         ),
+        *(("take care", caution) for caution in plan.cautions),
     ]

@@ -199,3 +199,14 @@ def test_a_person_may_write_its_group_and_value() -> None:
     for wrong in ("B", "B,x", "Z,1", "B,7"):
         with pytest.raises(ParameterError):
             count.check_values(count.encode(np.array([wrong])))
+
+
+def test_a_mean_is_shown_with_the_error_of_a_group_of_equal_share() -> None:
+    """Beforehand a group may be empty: what is shown says of how many people it is."""
+    plan: Any = GroupedMeanFamily.plan(users=600, privacy=PRIVACY, groups=GROUPS, **RANGE)
+    people = np.column_stack((np.arange(600) % 3, np.full(600, 1.0)))
+    bits = RandomBits.seeded(4)
+    runs = [plan.sample_estimate(people, bits=bits).value[0] for _ in range(800)]
+    assert 0.85 * plan.error_among(200) < np.std(runs) < 1.1 * plan.error_among(200)
+    assert "200 people" in plan.compared().title and "200 people" in dict(plan.facts())["standard error"]
+    assert plan.error_among(1e-9) == 4.0

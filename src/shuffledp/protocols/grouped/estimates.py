@@ -137,6 +137,8 @@ def present_groups(estimate: GroupsEstimate, what: str, title: str, truth: Any =
             "title": title,
             "truth": truth,
             "in_order": True,
+            "measures": what,
+            "intervals": (estimate.lower, estimate.upper),
         },
     )
     return Presentation(tuple(facts), (listing,), chart, columns, figures)

@@ -25,7 +25,7 @@ from shuffledp.protocols.grouped.estimates import (
     present_groups,
 )
 from shuffledp.protocols.histogram import Histogram
-from shuffledp.protocols.presentation import Presentation, View
+from shuffledp.protocols.presentation import ALONE, APART, CURATOR, Listing, Presentation, View, beside_others
 
 GROUPS = DomainParameter("groups", as_groups, "add --groups a,b,c, all groups there may be")
 RANGE = (
@@ -111,6 +111,41 @@ class RatioPlan(GroupedPlan):
         """
         low, high = self.ends_of_range
         return difference(estimate, first, second, low=low, high=high)
+
+    def error_among(self, people: float, error: float | None = None) -> float:
+        """The standard error of the mean of a group of so many people, in the middle of the range.
+
+        Args:
+            people: how many the group has.
+            error: of each end; the plan's if left out.
+        """
+        low, high = self.ends_of_range
+        ends = self._combined(self.sum_plan.standard_error) if error is None else error
+        return min(1.0, ends * math.sqrt(0.5) / people) * (high - low)
+
+    def facts(self) -> list[tuple[str, str]]:
+        share = self.users / self.groups.size
+        told = (
+            f"{self.error_among(share):.4g} where all groups are equal, {share:,.0f} people each; more in smaller ones"
+        )
+        return [(name, told if name == "standard error" else text) for name, text in GroupedPlan.facts(self)]
+
+    def compared(self) -> Listing:
+        """The error of a group with an equal share of the people, beside a trusted curator's and the local model's."""
+        share, found = self.users / self.groups.size, self.sum_plan.reference()
+
+        def of(name: str) -> float | None:
+            error = found.get(name)
+            return None if error is None else self.error_among(share, error)
+
+        curator = "central_laplace_standard_error" if "central_laplace_standard_error" in found else None
+        rows = [
+            ("trusted curator", of(curator or "central_standard_error"), CURATOR),
+            (f"this plan ({self.method})", self.error_among(share), APART),
+            ("local model", of("local_standard_error"), ALONE),
+        ]
+        heading = ("who adds it", "standard error")
+        return beside_others(f"A group of {share:,.0f} people", heading, self.error_among(share), rows)
 
     def _moved(self, by: float) -> float:
         return self.standard_error
@@ -208,6 +243,8 @@ class GroupedRate(RatioPlan, GroupedCount):
     standard_error = RatioPlan.standard_error
     error_bound = RatioPlan.standard_error
     reference = GroupedPlan.reference
+    facts = RatioPlan.facts
+    compared = RatioPlan.compared
     _moved = RatioPlan._moved
     _numbers = RatioPlan._numbers
 
@@ -304,5 +341,7 @@ class GroupedMean(RatioPlan, GroupedSum):
     standard_error = RatioPlan.standard_error
     error_bound = RatioPlan.standard_error
     reference = GroupedPlan.reference
+    facts = RatioPlan.facts
+    compared = RatioPlan.compared
     _moved = RatioPlan._moved
     _numbers = RatioPlan._numbers
