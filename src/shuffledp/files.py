@@ -152,3 +152,23 @@ def locked(path: Path, *, timeout: float, parameter: str = "out") -> Iterator[No
             fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+
+
+def holder(path: Path) -> str:
+    """Who holds the lock of this file (see `locked`), in words.
+
+    It is asked for a moment, shared, so that it is never taken away from anybody.
+    """
+    import fcntl
+
+    lock = Path(path.resolve()).with_name(path.resolve().name + ".lock")
+    try:
+        with lock.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_UN)
+            except BlockingIOError:
+                return f"by process {file.read(64).decode('ascii', 'replace').strip() or 'unknown'}"
+    except OSError:
+        return "by nobody: it has no lock file that can be read"
+    return "by nobody"

@@ -170,3 +170,18 @@ def test_privacy_may_be_a_pair() -> None:
     for wrong in (1, "1", (1,), (1, 1e-6, 3), None):
         with pytest.raises(ParameterError, match="privacy must be epsilon and delta"):
             shuffledp.BinarySum.plan(users=1000, privacy=wrong)
+
+
+def test_weak_privacy_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="epsilon 20 is weak"):
+        answer = shuffledp.count(BITS, epsilon=20, delta=1e-6, method="shares")
+    assert "epsilon 20 is weak" in answer._repr_html_() and "epsilon 20 is weak" in answer.plan._repr_html_()
+    with pytest.warns(UserWarning, match=r"delta 0.001 is not below 1/users"):
+        shuffledp.count(BITS, epsilon=1, delta=1e-3, method="shares")
+
+
+def test_a_difference_shows_itself() -> None:
+    groups = np.where(np.arange(3000) % 2, "A", "<B>")
+    found = shuffledp.difference(BITS, by=groups, groups=["A", "<B>"], **PRIVATE)
+    shown = found._repr_html_()
+    assert "for the population" in shown and "<svg" in shown and "&lt;B&gt;" in shown and "<B>" not in shown

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from harness.frames import library
 from shuffledp import cli
+from shuffledp.cli.app import app
 
 TARGET = ["--epsilon", "2", "--delta", "1e-3", "--fast"]
 QUICK = [*TARGET, "--method", "opt-in"]
@@ -87,9 +89,11 @@ def test_people_without_a_value_report_something_public(run, asked, messy: Path,
 
 def test_how_many_have_none_is_told_with_the_truth_alone(run, messy: Path) -> None:
     words = ["histogram", messy, "--column", "city", *CITIES, *QUICK]
-    for said in (["--with-truth"], ["--seed", 1]):
-        code, _, err = run(*words, *said)
-        assert code == 2 and "got 50 of 200 rows without one, the first in row 4" in err
+    code, _, err = run(*words, "--with-truth")
+    assert code == 2 and "got 50 of 200 rows without one, the first in row 4" in err
+    # A seed repeats a simulation, and tells nothing more.
+    code, _, err = run(*words, "--seed", 1)
+    assert code == 2 and "50" not in err and "row 4" not in err
     code, out, _ = run(*words, "--missing", "other", "--with-truth")
     assert code == 0 and "missing" in out and "50" in out
 
@@ -191,7 +195,7 @@ def test_options_of_a_file_need_one(asked) -> None:
 def test_queries(asked, messy: Path) -> None:
     library("duckdb")
     sql = "select coalesce(clicked, 0) = 1 as clicked, coalesce(city, 'none') as city from data"
-    found = asked("simulate", messy, "--column", "clicked", "--sql", sql, *TARGET, "--seed", 1)
+    found = asked("simulate", messy, "--column", "clicked", "--sql", sql, *TARGET, "--with-truth")
     assert found["users"] == ROWS and found["truth"] == 100
     words = ["histogram", messy, "--column", "city", "--domain", '"Łódź, centre",東京,none', *QUICK, "--sql", sql]
     assert asked(*words)["users"] == ROWS
@@ -202,7 +206,7 @@ def test_queries(asked, messy: Path) -> None:
 def test_bits_may_be_written_as_fractions(asked, tmp_path: Path) -> None:
     file = tmp_path / "bits.csv"
     file.write_text("x\n" + "1.0\n0.0\n0\n" * 50)
-    assert asked("simulate", file, *TARGET, "--seed", 1)["truth"] == 50
+    assert asked("simulate", file, *TARGET, "--with-truth")["truth"] == 50
     assert asked("count", file, "--shufflers", 2, *TARGET, "--with-truth")["truth"] == 50
     file.write_text("x\n" + "1.0\n0.5\n" * 50)
     assert "0.5 in row 2" in asked("simulate", file, *TARGET, code=2)["error"]["message"]
@@ -239,3 +243,25 @@ def test_a_screen_without_the_letters_still_shows_an_answer(messy: Path, monkeyp
     with pytest.raises(SystemExit) as ended:
         cli.main([str(word) for word in words])
     assert not ended.value.code and rb"\u6771\u4eac" in screen.getvalue() and b"missing" in screen.getvalue()
+
+
+def commands_in(group: Any, name: str = "") -> dict[str, Any]:
+    """All commands by the words that call them."""
+    if not hasattr(group, "commands"):
+        return {name: group}
+    found: dict[str, Any] = {}
+    for word, command in group.commands.items():
+        found |= commands_in(command, f"{name} {word}".strip())
+    return found
+
+
+def test_every_command_that_reads_a_file_reads_it_by_the_same_options() -> None:
+    readers = {
+        name: {parameter.name for parameter in command.params}
+        for name, command in commands_in(typer.main.get_command(app)).items()
+        # A ledger's and a task's file hold no table.
+        if any(each.name == "file" and "CSV" in (getattr(each, "help", None) or "") for each in command.params)
+    }
+    assert {"simulate", "histogram", "count", "quantile", "heavy-hitters", "fit", "report", "mean"} <= readers.keys()
+    without = {name for name, options in readers.items() if not options >= {"missing", "delimiter", "sql"}}
+    assert not without

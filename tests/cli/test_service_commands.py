@@ -464,6 +464,23 @@ def test_a_healthy_service(run, asked, service: Running) -> None:
     assert by_name(asked("doctor")).keys() == {"python", "shuffledp", "sqlite", "cryptography"}
 
 
+def test_addresses_of_stores_reach_the_doctor_and_an_outbox_as_they_were_typed(
+    asked, service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As paths, sqlite:///x.db became sqlite:/x.db, a file in a folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    outbox = f"sqlite://{tmp_path}/outbox.db"
+    assert asked("report", "1", "--outbox", outbox, *service.to_shuffler())["new"] == 1
+    assert {each.name for each in tmp_path.iterdir()} >= {"outbox.db"} and not (tmp_path / "sqlite:").exists()
+    checks = by_name(asked("doctor", "--store", outbox, "--store", f"sqlite://{service.folder}/shuffler.db"))
+    assert (
+        checks["store outbox.db"]["found"] == "outbox 1, ok" and checks["store outbox.db held"]["found"] == "by nobody"
+    )
+    assert f"by process {service.process}" in checks["store shuffler.db held"]["found"]
+    unknown = by_name(asked("doctor", "--store", "redis://here", code=3))["store here"]
+    assert unknown["status"] == "fail" and "sqlite://" in unknown["found"]
+
+
 def test_the_doctor_finds_what_is_wrong(run, asked, service: Running, plans, tmp_path: Path) -> None:
     other = tmp_path / "keys"
     make_keys(other, bits=RandomBits.secure())

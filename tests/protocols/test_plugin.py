@@ -258,9 +258,12 @@ def test_every_verb_of_the_command_line_takes_it(votes, capsys, tmp_path: Path) 
         assert run(*words, "--plan", file)["fingerprint"] == made["fingerprint"]
     people = tmp_path / "people.csv"
     people.write_text("vote\n" + "aye\nno\n" * 150)
-    assert run("simulate", people, "--column", "vote", "--plan", file, "--seed", 1)["truth"] == 150
+    assert run("simulate", people, "--column", "vote", "--plan", file, "--seed", 1, "--with-truth")["truth"] == 150
     typed = ["--epsilon", 1, "--delta", "1e-6", "--yes", "aye"]
-    assert run("simulate", people, "--column", "vote", "--protocol", "votes", *typed, "--seed", 1)["truth"] == 150
+    assert (
+        run("simulate", people, "--column", "vote", "--protocol", "votes", *typed, "--seed", 1, "--with-truth")["truth"]
+        == 150
+    )
     run("ledger", "open", ledger, "--population", "panel", "--epsilon", 2, "--delta", "1e-5")
     for words in (["--plan", file], ["--protocol", "votes", "--users", 300, *typed]):
         assert run("ledger", "spend", ledger, *words)["entries"][-1]["fingerprint"] == made["fingerprint"]

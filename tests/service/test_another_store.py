@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 import sys
 import threading
 from collections import defaultdict
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 from harness.world import OpenerHere
+from shuffledp import cli
 from shuffledp.errors import ParameterError
 from shuffledp.service import store as stores
 from shuffledp.service.analyzer.server import AnalyzerServer
@@ -27,6 +29,7 @@ from shuffledp.service.store.contract import (
     BatchPart,
     BatchTotal,
     Counts,
+    Inspected,
     Lease,
     Outbox,
     Progress,
@@ -287,7 +290,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module.open_shuffler_store = lambda address: _open(Mixing, address)
     module.open_analyzer_store = lambda address: _open(Reading, address)
     module.open_outbox = lambda address: MemoryOutbox()
-    module.inspect_store = lambda address: (type(STORES[address].records).__name__, "ok")
+    module.inspect_store = lambda address: Inspected(type(STORES[address].records).__name__)
     monkeypatch.setitem(sys.modules, "memory_stores", module)
     monkeypatch.setitem(stores.IMPLEMENTATIONS, "memory", "memory_stores")
     yield
@@ -330,7 +333,7 @@ def test_a_task_runs_on_a_store_of_another_kind(
     worst = max(abs(a - b) for a, b in zip(_listed(release["estimate"]), _listed(truth), strict=True))
     # Three times a bound of 95%, or 99.9% where there are four of them: secure bits, and hardly a false alarm.
     assert release["dropped"] == release["void"] == 0 and worst <= 3 * release["bound"]
-    assert inspect_store("memory://shuffler") == ("Mixing", "ok")
+    assert inspect_store("memory://shuffler") == Inspected("Mixing")
 
 
 def _listed(value: Any) -> list[float]:
@@ -361,11 +364,23 @@ def _report(task: Task, transport: httpx.ASGITransport, tokens: Tokens, values: 
 
 @pytest.mark.parametrize("opened", [open_shuffler_store, open_analyzer_store, open_outbox, inspect_store])
 def test_an_unknown_scheme_is_refused_in_a_sentence(opened: Callable[[str], Any]) -> None:
-    with pytest.raises(ParameterError, match=r"must be a file, or begin with sqlite://, got redis://here: name one"):
+    with pytest.raises(ParameterError, match=r"must be a file, or begin with sqlite://.*, got redis://here: name one"):
         opened("redis://here")
+
+
+@pytest.mark.usefixtures("memory")
+def test_the_doctor_asks_a_store_of_another_kind_who_holds_it(capsys: pytest.CaptureFixture[str]) -> None:
+    open_shuffler_store("memory://mine")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["doctor", "--store", "memory://mine", "--json"])
+    checks = {check["name"]: check["found"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert not ended.value.code
+    assert checks["store mine"] == "Mixing, ok" and checks["store mine held"] == "by nobody"
+    assert not {"store mine mode", "store mine disk"} & checks.keys()
 
 
 def test_a_path_and_an_address_name_the_same_file(tmp_path: Any) -> None:
     path = tmp_path / "shuffler.db"
     open_shuffler_store(path).close()
-    assert inspect_store(path) == inspect_store(f"sqlite://{path}") == ("shuffler 2", "ok")
+    expected = Inspected("shuffler 2", file=path)
+    assert inspect_store(path) == inspect_store(f"sqlite://{path}") == expected

@@ -30,7 +30,9 @@ def honest_users(users: int, honest_fraction: float) -> int:
     >>> honest_users(80, 1 / 3), honest_users(10, 0.7), honest_users(100, 0.29)
     (26, 7, 29)
     """
-    exact = Fraction(check_honest_fraction(honest_fraction))
+    if check_honest_fraction(honest_fraction) == 1:
+        return max(1, math.floor(users))
+    exact = Fraction(honest_fraction)
     meant = exact.limit_denominator(10**9)
     fraction = meant if float(meant) == honest_fraction else exact
     return max(1, math.floor(fraction * users))

@@ -17,7 +17,7 @@ def doctor(
     shuffler: options.ShufflerUrl = None,
     analyzer: options.AnalyzerUrl = None,
     store: Annotated[
-        list[Path] | None, typer.Option(help="A server's database, or an outbox; repeat it.", metavar="FILE")
+        list[str] | None, typer.Option(help="A server's store, or an outbox; repeat it.", metavar="FILE|ADDRESS")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -32,8 +32,8 @@ def doctor(
     checks.at_versions()
     tokens = None if keys is None else checks.at_keys(keys)
     task = None if task_file is None else checks.at_task(task_file, keys)
-    for path in store or []:
-        checks.at_store(path)
+    for address in store or []:
+        checks.at_store(address)
     for role, url in servers:
         checks.at_server(role, url, task, tokens)
     failed = sum(check.status == "fail" for check in checks)

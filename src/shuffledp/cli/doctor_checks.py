@@ -117,24 +117,24 @@ class Checks(list[Check]):
                     self.verdict("task's key", same, task.public_key.text, to_do)
         return task
 
-    def at_store(self, path: Path) -> None:
-        """What a database is, who holds it, and how much room it has."""
-        name = f"store {path.name}"
-        if not path.is_file():
-            to_do = "check the path; a server makes its store when it starts"
-            self.append(Check(name, "fail", f"{path} is no file", to_do))
-            return
+    def at_store(self, address: str) -> None:
+        """What a store is, who holds it, and how much room its file has, if it is one."""
+        name = f"store {address.rpartition('/')[2] or address}"
         try:
-            label, condition = inspect_store(path)
-            self.verdict(name, condition == "ok", f"{label}, {condition}", "restore it")
+            store = inspect_store(address)
         except ParameterError as broken:
-            self.append(Check(name, "fail", broken.problem.replace("must be", "is not", 1), broken.way_out))
-        self.append(Check(f"{name} held", "ok", _holder(path)))
-        mode = stat.S_IMODE(path.stat().st_mode)
+            found = f"{broken.value} {broken.problem.replace('must be', 'is not', 1)}"
+            self.append(Check(name, "fail", found, broken.way_out))
+            return
+        self.verdict(name, store.condition == "ok", f"{store.kind}, {store.condition}", "restore it")
+        self.append(Check(f"{name} held", "ok", store.held))
+        if store.file is None:
+            return
+        mode = stat.S_IMODE(store.file.stat().st_mode)
         if os.name == "posix" and mode & 0o007:
             found = f"{mode:o}: everybody on this machine may read it"
-            self.append(Check(f"{name} mode", "warn", found, f"chmod 600 {path}"))
-        free = shutil.disk_usage(path.resolve().parent).free
+            self.append(Check(f"{name} mode", "warn", found, f"chmod 600 {store.file}"))
+        free = shutil.disk_usage(store.file.resolve().parent).free
         to_do, status = "free some: without room, reports are refused with 503", "fail" if free < LEAST_FREE else "warn"
         self.verdict(f"{name} disk", free >= LITTLE_FREE, f"{free / 2**30:,.1f} GB free", to_do, otherwise=status)
 
@@ -213,20 +213,3 @@ class Checks(list[Check]):
         # The server looked at its clock somewhere between question and answer.
         skew = max(asked - there, there - answered, 0.0)
         self.verdict(f"{role} clock", skew <= LARGEST_SKEW, f"off by {skew:.1f} s", "set both clocks by NTP")
-
-
-def _holder(path: Path) -> str:
-    """Who holds the store's lock: asked for a moment, shared, so that it is never taken away from anybody."""
-    import fcntl
-
-    lock = Path(path.resolve()).with_name(path.resolve().name + ".lock")
-    try:
-        with lock.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                fcntl.flock(file, fcntl.LOCK_UN)
-            except BlockingIOError:
-                return f"by process {file.read(64).decode('ascii', 'replace').strip() or 'unknown'}"
-    except OSError:
-        return "by nobody: it has no lock file that can be read"
-    return "by nobody"

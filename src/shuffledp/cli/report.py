@@ -38,7 +38,7 @@ def report(
     column: options.Column = None,
     columns: options.Columns = None,
     outbox: Annotated[
-        Path | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE")
+        str | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE|ADDRESS")
     ] = None,
     patience: options.Patience = 60.0,
     reading: Any = None,

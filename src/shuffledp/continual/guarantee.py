@@ -17,6 +17,7 @@ from shuffledp.continual.shape import CountShape
 from shuffledp.continual.views import UserView
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import TermsCurve
+from shuffledp.protocols.request import once
 from shuffledp.protocols.sums.batches import SumBatch
 from shuffledp.schedules.combinatorial import batch_counts, slots
 
@@ -82,7 +83,7 @@ class PrivateCount(CountShape):
 
     # --- privacy -----------------------------------------------------------------------------
 
-    @property
+    @once
     def distance_per_batch(self) -> float:
         """How much the shares of one batch may show beyond their sum."""
         if self.batch_noise.is_exact:

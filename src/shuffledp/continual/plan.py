@@ -134,8 +134,9 @@ class CounterPlan(PrivateCount):
                 f"leaves no private estimate nearer than {domain.middle:g} for everybody, {middling:g}",
                 "count on more honest users, or count more people",
             )
-        sent, most = plan.messages_per_user_max, request.max_messages
-        if most is not None and sent > most:
+        most = request.max_messages
+        # Which batch has the most messages takes as long as all the rest: it is asked only where there is a limit.
+        if most is not None and (sent := plan.messages_per_user_max) > most:
             problem = f"must be at least {sent}, what {plan.method} sends to all shufflers"
             raise ParameterError("max_messages", most, problem, "allow more messages, or use fewer shufflers")
         return plan

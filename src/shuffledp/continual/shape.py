@@ -27,6 +27,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.request import once
 from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.randomness import RandomBits
@@ -128,7 +129,7 @@ class CountShape(Plan):
 
     # --- the schedule ------------------------------------------------------------------------
 
-    @property
+    @once
     def slot_users(self) -> int:
         """The users of the smallest batch."""
         if self.counts_everybody:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import DataError, ParameterError, ShuffleDPError
 from shuffledp.files import read_json
 from shuffledp.protocols.family import Family, check_name
 from shuffledp.protocols.fields import alike
@@ -207,6 +207,17 @@ def plan_from_document(document: Any) -> Plan:
     Raises:
         DataError: it is no plan's document, or one of another version, or a number in it was changed.
     """
+    try:
+        return _read_plan(document)
+    except ShuffleDPError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:
+        # Whatever stands in a file that somebody edited: numbers that no float holds, lists where numbers belong.
+        said = f"one with which it cannot be computed ({type(problem).__name__})"
+        raise DataError("plan", said, "must be what Plan.document wrote", _AGAIN) from None
+
+
+def _read_plan(document: Any) -> Plan:
     if not isinstance(document, dict):
         raise DataError("plan", type(document).__name__, "must be a JSON object", _AGAIN)
     if document.get("schema") != SCHEMA:
@@ -220,7 +231,7 @@ def plan_from_document(document: Any) -> Plan:
         found = document.get(key)
         if key in plan.later_numbers and key not in document:
             continue
-        if found != expected if key in decides else not alike(found, expected):
+        if found != expected and (key in decides or not alike(found, expected)):
             raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
 

@@ -1,6 +1,7 @@
 """Plans whose messages are letters of a finite alphabet: all that a batch says is how often each letter came."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import with_errors
 from shuffledp.protocols.rounds import ExactRound
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tallies import Tally, nothing_came
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import smallest_width
 
@@ -57,9 +58,23 @@ class CountedPlan(ExactRound):
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         """How often each message comes from these users, drawn from its law without making the messages."""
 
+    def _own(self, seen: Codes) -> Sequence[Codes]:
+        """The messages in parts in each of which every user sends one of its own, whatever its value and its coins."""
+        return (seen,)
+
+    def _dropped(self, tally: Tally) -> int:
+        """How many messages were missing or malformed, at least: how many were sent at random is not known.
+
+        A part with fewer messages than users has lost the difference for certain.
+        """
+        missing = sum(max(0, self.users - int(part.sum())) for part in self._own(tally.counts))
+        return max(tally.malformed, missing)
+
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
-        return with_errors(self, self._read(tally.counts), dropped=tally.malformed, simulated=simulated)
+        if not tally.counts.any():
+            raise nothing_came(self.users)
+        return with_errors(self, self._read(tally.counts), dropped=self._dropped(tally), simulated=simulated)
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         codes = self.check_values(values)

@@ -23,7 +23,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.described import DescribedPlan
 from shuffledp.protocols.fields import AGAIN, check_fields, read_noise, saved_fields, written
 from shuffledp.protocols.learner import BatchMechanism, Learner
-from shuffledp.protocols.request import Common, Request
+from shuffledp.protocols.request import Common, Request, once
 from shuffledp.protocols.states import fingerprint_of
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -297,12 +297,10 @@ class Plan(DescribedPlan):
         """The plan with these noise parameters."""
         return cls(**read_noise(cls, noise), **common)
 
-    @property
+    @once
     def fingerprint(self) -> str:
         """SHA-256 of what decides the plan: two plans with one fingerprint are the same."""
-        if not hasattr(self, "_fingerprint"):
-            object.__setattr__(self, "_fingerprint", fingerprint_of(self._decides()))
-        return self._fingerprint
+        return fingerprint_of(self._decides())
 
     def _decides(self) -> Any:
         """All that the plan's behaviour and its claim depend on, as JSON."""

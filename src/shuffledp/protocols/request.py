@@ -1,8 +1,8 @@
 """What is asked of a plan, whatever it counts: how many users, how private, and within which limits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.errors import ParameterError
@@ -28,10 +28,25 @@ def check_constants(constants: Any) -> None:
 
 
 class Remembering:
-    """Room for a fingerprint that is computed once; it is no field, so that a changed copy begins without one."""
+    """Room for what is computed once for each plan; it is no field, so that a changed copy begins without it."""
 
-    __slots__ = ("_fingerprint",)
-    _fingerprint: str
+    __slots__ = ("_batch", "_distance_per_batch", "_fingerprint", "_slot_users")
+
+
+if TYPE_CHECKING:
+    once = property
+else:
+
+    def once(compute: Callable[[Any], Any]) -> property:
+        """A property that is computed once for each plan: plans are frozen. `Remembering` has a slot of its name."""
+        slot = f"_{compute.__name__}"
+
+        def remembered(plan: Any) -> Any:
+            if not hasattr(plan, slot):
+                object.__setattr__(plan, slot, compute(plan))
+            return getattr(plan, slot)
+
+        return property(remembered, doc=compute.__doc__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

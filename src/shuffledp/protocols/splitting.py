@@ -131,17 +131,21 @@ class Splitting:
 
         A message that is too large, or about another coordinate, is counted as malformed.
         """
+        if coordinates == 1 and batch.labels is None:
+            shares = self._below(batch.payloads)
+            counts = np.array([[shares.sum(dtype=np.uint64)], [shares.size]], dtype=np.uint64)
+            return Tally(counts, batch.reports, len(batch), malformed + len(batch) - shares.size)
         labels = labels_of(batch)
         good = (batch.payloads <= self.mask) & (labels >= 0) & (labels < coordinates)
         kept = labels if good.all() else labels[good]
         shares = batch.payloads if good.all() else batch.payloads[good]
-        if coordinates == 1:
-            sums = np.array([shares.sum(dtype=np.uint64)])
-            seen = np.array([shares.size])
-        else:
-            sums, seen = add_up(shares, kept, coordinates), np.bincount(kept, minlength=coordinates)
+        sums, seen = add_up(shares, kept, coordinates), np.bincount(kept, minlength=coordinates)
         counts = np.stack((sums, seen.astype(np.uint64)))
         return Tally(counts, batch.reports, len(batch), malformed + len(batch) - shares.size)
+
+    def _below(self, payloads: Payloads) -> Payloads:
+        """The messages that are no larger than a share may be."""
+        return payloads if payloads.max(initial=0) <= self.mask else payloads[payloads <= self.mask]
 
     def sums(self, tally: Tally, expected: int) -> NDArray[np.int64]:
         """Each coordinate's sum, or an error unless exactly so many shares about each came whole."""

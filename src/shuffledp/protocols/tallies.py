@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import BrokenBatchError, DataError, ParameterError
 from shuffledp.protocols.states import RESTORE, is_whole
 
 _NUMBERS = ("reports", "messages", "malformed")
@@ -79,6 +79,14 @@ class Tally:
             raise DataError("tally.unsigned", unsigned, "must be true or false", RESTORE)
         counts = _counts(document.get("counts"), np.uint64 if unsigned else np.int64)
         return cls(counts, *(int(document[name]) for name in _NUMBERS))
+
+
+def nothing_came(users: int) -> BrokenBatchError:
+    """The refusal of a batch in which no message can be read: what is left would be noise's mean alone."""
+    return BrokenBatchError(
+        f"messages of {users} users must be at least one that can be read, got none: they were lost or altered on the "
+        "way; the batch is void."
+    )
 
 
 def _counts(given: Any, kind: type[np.integer[Any]]) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from shuffledp.protocols.domains.summed import BITS
 from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.rounds import ExactRound, RoundPlan
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tallies import Tally, nothing_came
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
 from shuffledp.references.local import LocalRandomizedResponse
@@ -95,6 +95,8 @@ class CountedBits(BinarySumPlan):
     """A binary sum whose messages are bits: all that a batch says is how many are 1 and how many are 0."""
 
     bits_per_message = 1
+    sends_own: ClassVar[bool] = True
+    """Whether every user sends a message or more, whatever its bit: fewer messages than users were lost for certain."""
 
     @property
     def expected(self) -> int | None:
@@ -117,6 +119,8 @@ class CountedBits(BinarySumPlan):
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         self.check_reports(tally.reports)
         zeros, ones = tally.counts.tolist()
+        if self.sends_own and not ones + zeros:
+            raise nothing_came(self.users)
         dropped = self._dropped(tally, ones, zeros)
         return with_errors(self, self._from_counts(ones, zeros), dropped=dropped, simulated=simulated)
 
@@ -126,7 +130,8 @@ class CountedBits(BinarySumPlan):
         A lost or malformed message could have been a 1 or a 0: each widens the bound.
         """
         if self.expected is None:
-            return tally.messages + tally.malformed - ones - zeros
+            missing = self.users - ones - zeros if self.sends_own else 0
+            return max(tally.messages + tally.malformed - ones - zeros, missing)
         if tally.messages > self.expected:
             raise BrokenBatchError(
                 f"messages must be {self.expected}, got {tally.messages}: "

@@ -58,6 +58,7 @@ class Correlated(CountedBits):
     """
 
     method: ClassVar[str] = "correlated"
+    sends_own: ClassVar[bool] = False
     theory_page: ClassVar[str] = "docs/theory/correlated-noise.md"
     law: ClassVar[str] = "discrete-laplace"
 

@@ -56,6 +56,7 @@ class ZSum(ExactRound, CountedBits):
     """
 
     method: ClassVar[str] = "zsum"
+    sends_own: ClassVar[bool] = False
     theory_page: ClassVar[str] = "docs/theory/004-survey.md"
     law: ClassVar[str] = "binomial"
     curve: ClassVar[str] = "the hockey-stick curve of the pair, rounded up"

@@ -25,7 +25,7 @@ from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
 from shuffledp.protocols.fields import AGAIN, domain, forwarded
 from shuffledp.protocols.presentation import ALONE, APART, TRUST, Listing, Presentation, View, listed
 from shuffledp.protocols.rounds import RoundPlan
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tallies import Tally, nothing_came
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import certified_quantile, grouped_law, runs_for
 
@@ -217,6 +217,8 @@ class DistributionTest(RoundPlan):
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> TestedClaim:
         self.check_reports(tally.reports)
+        if not tally.messages:
+            raise nothing_came(self.users)
         total, moments = self._statistic(tally.counts)
         score, null = total / moments.deviation, _null_scores(self)
         # As extreme as one of R + 1 draws, the data's own among them: valid on average over the null's simulations.
@@ -231,7 +233,8 @@ class DistributionTest(RoundPlan):
             miss=self.declared_miss,
             distance=self.distance,
             claim=self.claim,
-            dropped=tally.malformed,
+            # Every user sends a message of its own: fewer messages than users were lost for certain.
+            dropped=max(tally.malformed, self.users - tally.messages),
             simulated=simulated,
         )
 

@@ -1,6 +1,7 @@
 """Histogram by fake users: a one-hot row and rows of zeros, every bit of all of them flipped now and then."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -156,6 +157,10 @@ class FakeUsers(HistogramPlan):
             payloads = payloads[np.arange(payloads.size) - np.repeat(starts, sizes) < self.cap]
             sizes = np.minimum(sizes, self.cap)
         return Reports(payloads, sizes)
+
+    def _own(self, seen: Codes) -> Sequence[Codes]:
+        # A user's own one may be flipped away: no message is certain.
+        return ()
 
     def _read(self, seen: Codes) -> Floats:
         expected = self.flip * self.users * (self.fake_rows + 1)

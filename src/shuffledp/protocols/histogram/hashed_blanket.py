@@ -1,6 +1,7 @@
 """Blankets whose sets overlap: a message fits many categories, and other people's messages fall into every bin."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -72,6 +73,9 @@ class HashedBlanketPlan(BlanketPlan):
         """How many messages match each category, and last how many are messages at all."""
         seen, messages = self.matching(batch)
         return Tally(np.append(seen, messages), batch.reports, len(batch), malformed + len(batch) - messages)
+
+    def _own(self, seen: Codes) -> Sequence[Codes]:
+        return (seen[-1:],)
 
     def _read(self, seen: Codes) -> Floats:
         expected = (int(seen[-1]) - self.users) * self.hit + self.users * self.collision

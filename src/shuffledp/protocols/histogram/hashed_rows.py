@@ -7,7 +7,7 @@ d (m/s)^T: Theorem 31 of [004], with the m that can be there in place of n.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -142,6 +142,9 @@ class HashedRowsPlan(HistogramPlan):
     @abstractmethod
     def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
         """How often each message of one row comes from users in these columns, drawn from its law."""
+
+    def _own(self, seen: Codes) -> Sequence[Codes]:
+        return tuple(seen.reshape(self.rows, -1)[:, : self.columns])
 
     def _read(self, seen: Codes) -> Floats:
         """The smallest of every category's cells."""

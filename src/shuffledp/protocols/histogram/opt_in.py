@@ -1,5 +1,6 @@
 """Histogram by opting in: a few users, at random, each add a fair coin to every category."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -172,6 +173,9 @@ class OptIn(CutPlan):
 
     def _reports(self, codes: Codes, bits: RandomBits) -> Reports:
         return opt_in_reports(codes, self.bins, self.probability, bits=bits)
+
+    def _own(self, seen: Codes) -> Sequence[Codes]:
+        return (seen[:-1],)
 
     def _read(self, seen: Codes) -> Floats:
         return cut_counts(seen[:-1], int(seen[-1]))

@@ -87,7 +87,7 @@ class RangesPlan(CountedPlan):
     )
 
     axes: tuple[Axis, ...] = domain(read=as_axes, write=lambda axes: [axis.document() for axis in axes])
-    branching: tuple[int, ...] = domain(read=tuple)
+    branching: tuple[int, ...] = domain("[2, inf)", read=tuple)
     coins: tuple[int, ...] = noise(f"[1, {LARGEST_COINS}]")
     probabilities: tuple[float, ...] = noise("(0, 1]")
 
@@ -317,10 +317,13 @@ class RangesPlan(CountedPlan):
     def _leaves(self, counts: list[Floats]) -> Floats:
         """The values' estimates from the centred counts of every level."""
 
+    def _own(self, seen: Codes) -> Sequence[Codes]:
+        return np.split(seen, np.cumsum(self.level_sizes)[:-1])
+
     def _read(self, seen: Codes) -> Floats:
         """All but the users' own messages are decoys, so their number is seen: each node's share is taken off."""
         counts: list[Floats] = []
-        for each, shape in zip(np.split(seen, np.cumsum(self.level_sizes)[:-1]), self.level_shapes, strict=True):
+        for each, shape in zip(self._own(seen), self.level_shapes, strict=True):
             counts.append(without_decoys(each, self.users).reshape(shape))
         return self._leaves(counts).reshape(-1)
 

@@ -21,7 +21,7 @@ from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_boun
 from shuffledp.protocols.fields import check_fields, forwarded, noise
 from shuffledp.protocols.plan import changed
 from shuffledp.protocols.polya import polya_law, ratio_with
-from shuffledp.protocols.request import Request
+from shuffledp.protocols.request import Request, once
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.protocols.sums.batches import CoinBatch, ShareBatch, SumBatch
@@ -170,8 +170,9 @@ class BitsSum(SumPlan):
     coins_each = forwarded("coins")
     bits_each = forwarded("domain.largest_shift")
 
-    @property
+    @once
     def batch(self) -> CoinBatch:
+        """The transport of all users' steps and coins."""
         coins = self.users * self.coins_each
         return CoinBatch(
             self.users, coins, self.coordinates, 0, self.bits_each, self.probability, labelled=self.is_labelled
@@ -211,8 +212,9 @@ class SharesSum(SumPlan):
     def batch_noise(self) -> BatchNoise:
         """What the honest users add together."""
 
-    @property
+    @once
     def batch(self) -> ShareBatch:
+        """The transport of all users' steps and shares."""
         lowest, highest = self._reached
         sums = self.users * lowest - self.largest_deviation, self.users * highest + self.largest_deviation
         splitting = Splitting(self.shares, self.modulus_bits, *sums)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.store.contract import AnalyzerRecords, Outbox, ShufflerRecords, Store
+from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Outbox, ShufflerRecords, Store
 
 IMPLEMENTATIONS = {"sqlite": "shuffledp.service.store.sqlite"}
 """By the scheme of an address: a module with the functions of this one, each taking the address behind the scheme."""
@@ -65,8 +65,8 @@ def open_outbox(address: Path | str | None) -> Outbox:
     return outbox
 
 
-def inspect_store(address: Path | str) -> tuple[str, str]:
-    """What a store or outbox is, read without changing it: kind with version, and "ok" or what is broken in it.
+def inspect_store(address: Path | str) -> Inspected:
+    """What a store or outbox is, who holds it, and what is broken in it; nothing is changed.
 
     Args:
         address: a file, or `scheme://` and what the implementation takes.
@@ -75,5 +75,5 @@ def inspect_store(address: Path | str) -> tuple[str, str]:
         ParameterError: it is no store of a version that this one reads.
     """
     module, rest = _implementation(address, "store")
-    kind, condition = module.inspect_store(rest)
-    return str(kind), str(condition)
+    found: Inspected = module.inspect_store(rest)
+    return found

@@ -9,12 +9,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from shuffledp.service.wire import SentReport
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What a store or an outbox is, read without changing it."""
+
+    kind: str
+    """What it keeps, and in which version."""
+    condition: str = "ok"
+    """"ok", or what is broken in it."""
+    held: str = "by nobody"
+    """Who holds it."""
+    file: Path | None = None
+    """The file that it is kept in, for whoever looks at permissions and room; None where there is none."""
 
 
 class Store(Protocol[R_co]):

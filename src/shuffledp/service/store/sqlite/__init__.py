@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from shuffledp.errors import DataError
+from shuffledp.files import holder
+from shuffledp.service.store.contract import Inspected
 from shuffledp.service.store.sqlite import analyzer, outbox, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.engine import SqliteStore, read_label
@@ -25,11 +27,15 @@ def open_outbox(path: str | None) -> SqliteOutbox:
     return SqliteOutbox(None if path is None else Path(path))
 
 
-def inspect_store(path: str) -> tuple[str, str]:
-    """Kind and version of the store in this file, and "ok" or what is broken in it."""
-    label, condition = read_label(Path(path))
+def inspect_store(path: str) -> Inspected:
+    """What the store in this file is, who holds it, and "ok" or what is broken in it."""
+    file = Path(path)
+    if not file.is_file():
+        to_do = "check the path; a server makes its store when it starts"
+        raise DataError("store", path, "must be a file", to_do)
+    label, condition = read_label(file)
     known = [each.LABEL for each in (shuffler, analyzer, outbox)]
     if label not in known:
         way_out = f"this version reads {', '.join(known)}"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
-    return label, condition
+    return Inspected(label, condition, holder(file), file)
