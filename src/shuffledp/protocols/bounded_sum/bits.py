@@ -22,6 +22,10 @@ from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
 
 
+# Coins that a user throws at most: nobody would send more messages.
+_MOST_COINS = 1 << 20
+
+
 def coins_for(shift: int, honest: int, privacy: Privacy) -> int:
     """Fair coins a user with which so many users hide a shift: more are a post-processing.
 
@@ -31,6 +35,13 @@ def coins_for(shift: int, honest: int, privacy: Privacy) -> int:
     80
     """
     gaussian = (2 * shift * gaussian_standard_deviation(privacy)) ** 2
+    if gaussian > _MOST_COINS * honest:
+        raise InfeasibleError(
+            "messages",
+            f"{gaussian / honest:.3g}",
+            f"would be more than {_MOST_COINS} a user",
+            "take more users, or a larger epsilon or delta, or the method shares",
+        )
 
     def enough(coins: int) -> bool:
         return ShiftPair(Binomial(honest * coins, 0.5), shift).delta(privacy.epsilon) <= privacy.delta

@@ -72,6 +72,8 @@ class FakeUsers(HistogramPlan):
     def for_request(cls, request: Request, *, categories: AnyCategories, fake_rows: int | None = None) -> Self:
         """The fewest flips that hide which of two columns a user's one is in."""
         privacy, honest, domain = request.privacy, request.honest, as_categories(categories)
+        # With one fake row each already: the curves of so many rows would take long.
+        _check_cells(request.users, 2 * domain.size, domain.size)
         if request.constants == "paper":
             rows = fake_rows or max(1, math.ceil(4 * paper_variance(privacy) / honest))
             flip = _paper_flip(privacy, honest * rows)
@@ -85,9 +87,7 @@ class FakeUsers(HistogramPlan):
 
     def _check_noise(self) -> None:
         super(FakeUsers, self)._check_noise()
-        if self.users * self._cells >= _MOST_CELLS:
-            problem = "are too many for rows of bits of so many users"
-            raise InfeasibleError("categories", self.bins, problem, "use buckets")
+        _check_cells(self.users, self._cells, self.bins)
 
     @property
     def _cells(self) -> int:
@@ -204,6 +204,13 @@ def _enough_rows(privacy: Privacy, honest: int) -> int:
             way_out = "take more users, or a larger epsilon or delta"
             raise InfeasibleError("fake_rows", rows, "would be too many", way_out)
     return rows
+
+
+def _check_cells(users: int, cells: int, categories: int) -> None:
+    """Refuse more bits in all users' rows, so many each, than can be numbered."""
+    if users * cells >= _MOST_CELLS:
+        problem = "are too many for rows of bits of so many users"
+        raise InfeasibleError("categories", categories, problem, "use buckets")
 
 
 def paper_variance(privacy: Privacy) -> float:
