@@ -70,6 +70,8 @@ def test_no_report_of_one_client_moves_a_number_further_than_its_influence(name:
         answer = np.atleast_1d(plan.analyze(Batch(payloads, plan.users, labels)).value)
         answers.append(np.cumsum(answer) if name.startswith("ranges") else answer)
     moved = float(np.ptp(np.stack(answers), axis=0).max())
-    assert moved <= plan.influence * (1 + 1e-9), (moved, plan.influence)
+    # Where a cut is is random: it is as far off as the answer may be.
+    allowed = plan.influence + (0.0 if plan.is_unbiased else plan.error_bound)
+    assert moved <= allowed * (1 + 1e-9), (moved, plan.influence)
     if name in REACHED:
         assert moved == pytest.approx(plan.influence, rel=1e-9)
