@@ -153,7 +153,8 @@ def _check_influence(plan: RoundPlan, values: ArrayLike, bits: RandomBits) -> No
 def _check_twin(plan: RoundPlan) -> None:
     twin = plan.twin(0.25)
     assert not twin.guarantee().holds, "a twin with a quarter of the noise variance keeps the plan's promise"
-    honest, trials = min(plan.honest_users, 50), 40
+    honest = min(plan.honest_users, 300)
+    trials = max(20, int(3e6 / (honest * max(1.0, plan.messages_per_user_mean))))
     runs, quieter = (each.views(1, trials, honest, bits=RandomBits.seeded(1)) for each in (plan, twin))
     assert not np.array_equal(runs, quieter), "a twin's noise is the plan's: an audit of it would show nothing"
 
