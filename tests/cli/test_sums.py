@@ -75,7 +75,7 @@ def save(folder: Path, values: np.ndarray) -> str:
 KEYS = {
     "schema", "protocol", "method", "users", "epsilon", "delta", "honest_fraction", "constants", "standard_error",
     "messages_per_user_mean", "messages_per_user_max", "bits_per_message", "local_epsilon", "local_delta", "noise",
-    "reference", "why", "fingerprint",
+    "reference", "why", "more_messages", "warnings", "fingerprint",
 }  # fmt: skip
 REFERENCES = {"paper_standard_error", "central_standard_error", "local_standard_error"}
 
@@ -229,7 +229,7 @@ def test_a_plan_goes_through_its_file(run, data, tmp_path, protocol: str, method
     rotation = ["--rotation", "4"] if protocol == "vector-sum" else []
     code, out, _ = run(*plan_words(protocol, "--method", method, *rotation, "-o", str(file), "--json"))
     document = strict(file.read_text())
-    assert code == 0 and strict(out) == document | {"why": f"{method}: as asked"}
+    assert code == 0 and strict(out) == document | {"why": f"{method}: as asked", "more_messages": None, "warnings": []}
     for command in (["explain"], ["audit", "--trials", "200", "--seed", "1"], ["simulate", "--synthetic", "--fast"]):
         code, out, err = run(*command, "--plan", str(file), "--json")
         assert code == 0 and err == "" and strict(out)["fingerprint"] == document["fingerprint"]

@@ -41,7 +41,7 @@ def check(protocol: str, users: int, epsilon: float, delta: float, **asked: Any)
     assert time.process_time() - started <= SECONDS
 
 
-@pytest.mark.parametrize("protocol", DOMAINS)
+@pytest.mark.parametrize("protocol", ["binary-sum", "ranges", "counter"])
 @settings(max_examples=5, deadline=None)
 @given(users=USERS, epsilon=EPSILONS, delta=DELTAS)
 @example(users=1, epsilon=1e-6, delta=1e-15)

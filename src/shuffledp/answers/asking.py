@@ -1,6 +1,7 @@
 """What all answers share: the plan for as many people as there are values, and its answer on them."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ def planned(
 ) -> Plan:
     """The plan for as many people as there are values.
 
-    A public number for people without one that nobody could have is refused, whether or not somebody needs it.
+    A weak promise is warned of. A public number for people without one that nobody could have is refused, whether or
+    not somebody needs it.
     """
     plan: Plan = PROTOCOLS[protocol].plan(
         users=len(values),
@@ -65,6 +67,8 @@ def planned(
         **domain,
     )
     check_public_number(Missing.of(missing), plan.domain)
+    for caution in plan.cautions:
+        warnings.warn(caution, stacklevel=3)
     return plan
 
 

@@ -30,12 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
-    from shuffledp.cli.app import USAGE_ERROR, app
+    from shuffledp.cli.app import USAGE_ERROR, built
     from shuffledp.cli.output import fail
 
     as_json = "--json" in words
     try:
-        return int(app(words, standalone_mode=False, prog_name="shuffledp") or DONE)
+        return int(built()(words, standalone_mode=False, prog_name="shuffledp") or DONE)
     except ShuffleDPError as error:
         fail(str(error), getattr(error, "parameter", None), getattr(error, "value", None), as_json=as_json)
         return BAD_INPUT

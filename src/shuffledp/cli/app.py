@@ -1,5 +1,6 @@
 """The commands together, in the groups of `shuffledp --help`."""
 
+from functools import cache
 from typing import Annotated, Any, cast
 
 import typer
@@ -88,6 +89,12 @@ for panel, commands in COMMANDS.items():
             kind = OpenCommand if name in _TAKE_EVERY_FAMILY else None
             app.command(name, cls=kind, rich_help_panel=panel)(command)
 add_old_names(app)
+
+
+@cache
+def built() -> Any:
+    """All commands, built once: that takes as long as a small command itself."""
+    return typer.main.get_command(app)
 
 
 def _show_version(wanted: bool) -> None:

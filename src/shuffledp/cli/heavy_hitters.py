@@ -34,7 +34,7 @@ def heavy_hitters(
     seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """The most frequent strings of a file's column, each user in one group of a prefix tree."""
+    """The most frequent strings of a file's column, in a domain nobody can list, level by level of a prefix tree."""
     import numpy as np
 
     from shuffledp.protocols.presentation import Column, ListingRow
@@ -47,7 +47,8 @@ def heavy_hitters(
     typed = {name: value for name, value in given.items() if value is not None}
     search: Any = replace(asked, typed=typed).plan(users=len(texts))
     strings = search.as_bytes(texts.distinct)[texts.where]
-    promise = dict(search.facts())["finds"]
+    planned = dict(search.facts())
+    promise = planned["finds"]
     if not as_json:
         typer.echo(f"Finds {promise}.", err=True)
     most = levels = 0
@@ -100,13 +101,14 @@ def heavy_hitters(
         listing = replace(listing, columns=(*listing.columns, Column("truth")), rows=with_true)
     missed = [name for name in true_top or () if name not in {each.string for each in found}]
     of_these = "" if true_top is None else f"; of the true top {len(true_top)}, missed: {', '.join(missed) or 'none'}"
+    scaled = "; counts of the last group are scaled to all users" if search.groups > 1 else ""
     target = f"epsilon {search.privacy.epsilon:g}, delta {search.privacy.delta:g}"
     told = [
         ("asked", f"the {top} most frequent of {search.users:,} users' strings"),
         ("privacy", f"{target}: {search.who_reports}"),
         ("promised", promise),
-        ("levels", f"{levels} of at most {search.groups}, each of other people, who send up to {most} messages"),
-        ("intervals", "all of them hold in 95% of runs; counts of the last group are scaled to all users"),
+        ("levels", f"{levels} asked, of {planned['levels']}; up to {most} messages a person and level"),
+        ("intervals", f"all of them hold in 95% of runs{scaled}"),
         ("found", f"{len(found)}{of_these}"),
         ("trusted", search.trusted),
         ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),

@@ -298,5 +298,7 @@ class OpenCommand(typer.core.TyperCommand):
             named = [word for each in args for word in each.split("=", 1) if word in PROTOCOLS]
             more = [name for word in named[:1] for name in names_of_options(PROTOCOLS[word]) if name not in DOMAIN]
             opened = as_command(self.callback.with_options(more), self.name)  # type: ignore[union-attr]
-            self.params, self.callback = opened.params, opened.callback
+            # For this one command line: the next may name another family.
+            ctx.command = opened
+            return list(opened.parse_args(ctx, args))
         return super().parse_args(ctx, args)

@@ -40,6 +40,8 @@ from shuffledp.simulation.environments.hard_streams import hard_stream, lower_sh
 
 CONFIDENCE = 0.95
 PRIVACY = Privacy(1.0, 1e-10)
+# Times that are looked at together: they stay in the cache.
+_AT_A_TIME = 1 << 16
 """Delta is below epsilon / (40 n (k + 1)), as Theorem 4.1 asks; the noise is pure and does not depend on it."""
 
 SMALLEST, LARGEST_ALLOWED, A_DECADE = 1000, 10**8, 4
@@ -104,22 +106,15 @@ def log_factor(plan: CounterPlan) -> float:
 
 
 def largest_error(counter: Counter, values: NDArray[np.uint8], *, bits: RandomBits) -> float:
-    """Over all times of one run.
-
-    Between two closed slots the estimate grows by one half a user, so its error is the one at the last closed
-    slot less a walk that only the data decide: its extremes a slot are enough.
-    """
+    """Over all times of one run, some at a time."""
     estimates = counter.run(values, bits=bits)
-    counts = np.zeros(values.size + 1, dtype=np.int32)
-    np.cumsum(values, out=counts[1:])
-    closed = np.asarray(estimates.times)
-    noise = 2 * (estimates.prefixes - counts[closed])
-    counts *= 2
-    counts -= np.arange(counts.size, dtype=np.int32)
-    start = counts[closed]
-    lowest = np.minimum.reduceat(counts, closed) - start
-    highest = np.maximum.reduceat(counts, closed) - start
-    return float(max((noise - lowest).max(), (highest - noise).max())) / 2
+    counted, largest = 0, 0.0
+    for first in range(0, values.size, _AT_A_TIME):
+        counts = counted + np.cumsum(values[first : first + _AT_A_TIME], dtype=np.int64)
+        times = np.arange(first + 1, first + counts.size + 1)
+        largest = max(largest, float(np.abs(estimates.at_times(times) - counts).max()))
+        counted = int(counts[-1])
+    return largest
 
 
 def measure(users: int, shufflers: int, *, runs: int, seed: int, told: Callable[[], Any] = lambda: None) -> ErrorRow:

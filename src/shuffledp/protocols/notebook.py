@@ -81,4 +81,5 @@ def _privacy(plan: Any) -> list[tuple[str, str]]:
             "the shuffler sees who reports but not what, the analyzer what but not whose; the two must not work "
             f"together, and {followed} the protocol",
         ),
+        *(("take care", caution) for caution in plan.cautions),
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from shuffledp import markup
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.protocols.grouped.estimates import GroupsEstimate, parts_at_the_high_end
@@ -54,6 +55,18 @@ class Difference:
         """Whether the interval of the population leaves 0 out."""
         lower, upper = self.population
         return lower > 0 or upper < 0
+
+    def _repr_html_(self) -> str:
+        """The difference, its intervals and both groups, as notebooks show them."""
+        sure = f"with {self.confidence:.0%} confidence"
+        rows = [
+            (f"{self.second} less {self.first}", f"{self.estimate.value:+.4g}"),
+            ("for these people", f"{self.people[0]:+.4g} to {self.people[1]:+.4g} {sure}"),
+            ("for the population", f"{self.population[0]:+.4g} to {self.population[1]:+.4g} {sure}"),
+            ("do they differ", "yes" if self.differs else "cannot be told: 0 lies in the population's interval"),
+        ]
+        picture = markup.interval(self.estimate.value, *self.people)
+        return markup.section(markup.facts("A difference of two groups", rows), picture, self.groups._repr_html_())
 
     def __str__(self) -> str:
         (low, high), (least, most) = self.people, self.population
