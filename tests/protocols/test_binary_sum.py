@@ -180,9 +180,10 @@ def test_the_other_methods_over_a_range(method: str, users: int, epsilon: float,
 
 
 def test_a_client_that_sends_only_minus_ones_moves_a_correlated_sum_as_said() -> None:
-    """Its own plus one is gone, and as many minus ones as are taken from one user came instead."""
+    """As many messages as are taken from one user, all minus ones instead of plus ones."""
     plan = BinarySum.plan(users=200, privacy=Privacy(1, 1e-6), method="correlated")
     honest = np.ones(200, dtype=np.uint8)
-    lied = np.concatenate((honest[1:], np.zeros(plan.messages_per_user_max, dtype=np.uint8)))
-    moved = plan.analyze(Batch(honest, 200)).value - plan.analyze(Batch(lied, 200)).value
-    assert moved == plan.influence == plan.messages_per_user_max + 1
+    most = plan.messages_per_user_max
+    up, down = (np.concatenate((honest[1:], np.full(most, sign, dtype=np.uint8))) for sign in (1, 0))
+    moved = plan.analyze(Batch(up, 200)).value - plan.analyze(Batch(down, 200)).value
+    assert moved == plan.influence == 2 * most

@@ -162,14 +162,17 @@ class OneCoin(RoundPlan):
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Estimate:
         self.check_reports(tally.reports)
-        return self._estimate(int(tally.counts[0]), simulated)
+        # Everybody sends two messages: what is missing or could not be read may have been a yes.
+        dropped = max(2 * self.users - tally.messages, tally.malformed)
+        return self._estimate(int(tally.counts[0]), simulated, dropped)
 
-    def _estimate(self, ones: int, simulated: bool) -> Estimate:
+    def _estimate(self, ones: int, simulated: bool, dropped: int = 0) -> Estimate:
         return Estimate(
             value=ones - self.noise_law.mean,
             standard_error=self.standard_error,
-            bound=self.error_bound,
+            bound=self.error_bound + dropped,
             confidence=0.95,
+            dropped=dropped,
             simulated=simulated,
         )
 

@@ -135,7 +135,12 @@ class DescribedPlan(Common, ABC):
     @property
     @abstractmethod
     def influence(self) -> float | None:
-        """How far one client that lies can move a number of the estimate; None if as far as it likes."""
+        """How far one client that lies can move a number of the estimate; None if as far as it likes.
+
+        It is the largest difference between two answers to batches that differ in one client's report, whatever it
+        sends in at most `messages_per_user_max` messages; never counted from an honest report's mean. Near a cut, as
+        where small counts are answered with 0, the cut is taken to be where it is when the others follow the protocol.
+        """
 
     @property
     def message_influence(self) -> float:

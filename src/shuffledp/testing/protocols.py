@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.errors import ParameterError, TooFewReportsError
+from shuffledp.errors import BatchError, ParameterError, TooFewReportsError
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.rounds import RoundPlan
@@ -26,13 +26,20 @@ def check_protocol(
     """Fail unless the plan keeps every promise that plans make.
 
     Unbiased; standard error as claimed; message by message the same law as `sample_estimate`;
-    invariant under permutation; integer messages in the declared alphabet, as many as declared; too
-    few reports refused; survives saving and loading; frozen; rejects bad input; labels simulations.
+    invariant under permutation; integer messages in the declared alphabet, as many as declared; the
+    same bits from any pieces of a batch; lost messages counted, and no further off than said; no report
+    of one client moves a number further than `influence`; a quieter twin that its guarantee refutes and
+    whose runs differ; too few reports refused; survives saving and loading; frozen; rejects bad input;
+    labels simulations.
     Statistical parts have a false-alarm rate of 1e-9 each.
     """
     bits = RandomBits.seeded(seed)
     _check_accuracy(plan, values, runs, bits)
     _check_messages(plan, values, bits)
+    _check_pieces(plan, values, bits)
+    _check_losses(plan, values, bits)
+    _check_influence(plan, values, bits)
+    _check_twin(plan)
     _check_refusals(plan, values, bad_values, bits)
     _check_file(plan)
     _check_labels(plan, values)
@@ -83,6 +90,73 @@ def _shuffled(plan: RoundPlan, reports: Reports, bits: RandomBits) -> Batch:
     shuffler.open(BatchSpec(plan.users, plan.messages_per_user_max))
     shuffler.accept(reports)
     return shuffler.close()
+
+
+def _part(batch: Batch, rows: Any, reports: int) -> Batch:
+    return Batch(batch.payloads[rows], reports, None if batch.labels is None else batch.labels[rows])
+
+
+def _check_pieces(plan: RoundPlan, values: ArrayLike, bits: RandomBits) -> None:
+    batch = _shuffled(plan, plan.randomize(values, bits=bits), bits)
+    whole = plan.tally(batch)
+    for cuts in ([0], [len(batch) // 3, len(batch) // 2], [1, len(batch)]):
+        pieces = np.split(uniform_permutation(len(batch), bits=bits), cuts)
+        tallies = [plan.tally(_part(batch, rows, 0 if place else batch.reports)) for place, rows in enumerate(pieces)]
+        merged = plan.merge(tallies[::-1])
+        assert np.array_equal(merged.counts, whole.counts), f"pieces cut at {cuts} add up to another tally"
+        assert plan.estimate(merged) == plan.analyze(batch), "pieces give another answer than the whole batch"
+
+
+def _check_losses(plan: RoundPlan, values: ArrayLike, bits: RandomBits) -> None:
+    batch = _shuffled(plan, plan.randomize(values, bits=bits), bits)
+    whole = plan.analyze(batch)
+    assert whole.dropped == 0, "a whole batch has lost messages"
+    try:
+        told = plan.estimate(plan.tally(batch, malformed=3))
+    except BatchError:
+        assert plan.can_be_voided, "a malformed message voids a batch that cannot be voided"
+        return
+    assert told.dropped >= 3, "malformed messages are not counted"
+    assert told.bound >= whole.bound + 3 * plan.message_influence * (1 - 1e-9), "malformed messages leave the bound"
+    if not plan.is_unbiased:  # at a cut one message decides between an answer and 0
+        return
+    for missing in range(min(5, len(batch) - 1)):
+        less = plan.analyze(_part(batch, np.arange(len(batch)) != missing, batch.reports))
+        moved = float(np.max(np.abs(np.asarray(less.value) - whole.value)))
+        assert moved <= plan.message_influence * (1 + 1e-9), f"a lost message moves a number by {moved}"
+
+
+def _check_influence(plan: RoundPlan, values: ArrayLike, bits: RandomBits) -> None:
+    """Reports of one client, all others' the same: its own, and as many equal messages as are taken from one."""
+    if plan.influence is None:
+        assert plan.can_be_spoiled, "a plan without a limit on lies must say that it can be spoiled"
+        return
+    reports, most = plan.randomize(values, bits=bits), plan.messages_per_user_max
+    first = int(reports.sizes[0])
+    lies = [np.full(most, letter, dtype=np.uint64) for letter in range(min(8, plan.alphabet_size))]
+    answers = []
+    for place, lie in enumerate((reports.payloads[:first], *lies)):
+        labels = reports.labels
+        if labels is not None and place:
+            labels = np.concatenate((np.zeros(lie.size, labels.dtype), labels[first:]))
+        payloads = np.concatenate((lie.astype(np.uint64), reports.payloads[first:].astype(np.uint64)))
+        try:
+            answers.append(np.atleast_1d(plan.analyze(Batch(payloads, plan.users, labels)).value))
+        except BatchError:
+            assert plan.can_be_voided, "a client voids a batch that cannot be voided"
+    moved = float(np.max(np.ptp(np.stack(answers), axis=0))) if answers else 0.0
+    # Where a cut is is random: it is as far off as the answer may be.
+    allowed = plan.influence + (0.0 if plan.is_unbiased else plan.error_bound)
+    assert moved <= allowed * (1 + 1e-9), f"a client moves a number by {moved}, not {plan.influence}"
+
+
+def _check_twin(plan: RoundPlan) -> None:
+    twin = plan.twin(0.25)
+    assert not twin.guarantee().holds, "a twin with a quarter of the noise variance keeps the plan's promise"
+    honest = min(plan.honest_users, 300)
+    trials = max(20, int(3e6 / (honest * max(1.0, plan.messages_per_user_mean))))
+    runs, quieter = (each.views(1, trials, honest, bits=RandomBits.seeded(1)) for each in (plan, twin))
+    assert not np.array_equal(runs, quieter), "a twin's noise is the plan's: an audit of it would show nothing"
 
 
 def _check_refusals(plan: RoundPlan, values: ArrayLike, bad_values: list[ArrayLike], bits: RandomBits) -> None:

@@ -132,15 +132,15 @@ def test_many_users_message_by_message() -> None:
 def test_a_client_that_sends_all_its_messages_to_one_bin_moves_that_bin_as_said(sign: int) -> None:
     """A category's plus one is the message 2 c + 1 and its minus one 2 c; all others of the client's bins stay.
 
-    Only minus ones are the worst: its own plus one is gone, and as many minus ones as are taken from one user came.
+    Between only plus ones and only minus ones, as many as are taken from one user, lies the whole influence.
     """
     plan = HistogramCorrelated.plan(users=200, privacy=TARGET, categories=3)
     honest = np.full(200, 2 * 1 + 1, dtype=np.uint8)
     lied = np.concatenate((honest[1:], np.full(plan.messages_per_user_max, 2 * 1 + sign, dtype=np.uint8)))
     moved = plan.analyze(Batch(lied, 200)).value - plan.analyze(Batch(honest, 200)).value
     assert moved[0] == moved[2] == 0
-    assert abs(moved[1]) <= plan.influence == plan.messages_per_user_max + 1
-    assert moved[1] == (plan.messages_per_user_max - 1 if sign else -plan.influence)
+    assert abs(moved[1]) <= plan.influence == 2 * plan.messages_per_user_max
+    assert moved[1] == (plan.messages_per_user_max if sign else -plan.messages_per_user_max) - 1
     assert f"at most {plan.influence:,.0f}" in plan.lying_client and not plan.warnings
 
 

@@ -139,12 +139,14 @@ class Correlated(CountedBits):
 
     @property
     def influence(self) -> float:
-        # Messages are signed: an honest plus one may become as many minus ones as are taken from one.
-        return self.messages_per_user_max + 1.0
+        # Messages are signed: all that are taken from one may be plus ones, or minus ones.
+        return 2.0 * self.messages_per_user_max
 
     @property
     def lying_client(self) -> str:
-        return f"moves the count by at most {self.influence:,.0f}: its own one, and the most messages taken from one"
+        return (
+            f"moves the count by at most {self.influence:,.0f}: two for each message that is a plus instead of a minus"
+        )
 
     def pair(self, honest: int) -> CorrelatedPair:
         return _pair(self.ratio, self.flood_shape, self.flood_ratio, honest / self.honest_users)

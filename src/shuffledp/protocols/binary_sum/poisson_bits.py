@@ -87,12 +87,12 @@ class PoissonBits(CountedBits):
 
     @property
     def influence(self) -> float:
-        # Sends all its messages as 1s or as 0s: each moves the estimate by a half.
-        return (self.messages_per_user_max + 1) / 2
+        # All its messages as 1s instead of 0s: each moves the estimate by a half up instead of a half down.
+        return float(self.messages_per_user_max)
 
     @property
     def lying_client(self) -> str:
-        return f"moves the count by at most {self.influence:.3g}: half of each of its messages"
+        return f"moves the count by at most {self.influence:.3g}: one for each message that is a 1 instead of a 0"
 
     def pair(self, honest: int) -> SplitCoinsPair:
         return SplitCoinsPair(float(self._rate_per_user * honest))

@@ -175,11 +175,11 @@ class Pure(RandomAnswers):
 
     @property
     def influence(self) -> float:
-        return (self.bits_per_user + 1) / 2 / (1 - self.random_probability)
+        return self.bits_per_user / (1 - self.random_probability)
 
     @property
     def lying_client(self) -> str:
-        return f"moves the count by at most {self.influence:.3g}, all its bits being 1 or 0"
+        return f"moves the count by at most {self.influence:.3g}, all its bits being 1 instead of 0"
 
     def pair(self, honest: int) -> AnonymousSumPair:
         counted = _calibrated(min(honest, _MOST_CALIBRATED), self.bits_per_user)
