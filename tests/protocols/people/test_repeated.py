@@ -228,7 +228,7 @@ def test_a_running_count_takes_people_with_all_their_rows() -> None:
     estimates = plan.learner().run(values, bits=RandomBits.seeded(1))
     assert abs(estimates.at(2000).value - values.sum()) <= plan.error_bound
     reference = plan.reference()
-    # A device alone rounds its rows to none or all of them before it lies: four times a bit's error, and the rounding's.
+    # A device alone rounds its rows to none or all of them before it lies: a bit's error four times, and rounding's.
     assert 1 < reference["local_error_bound"] / (4 * once.reference()["local_error_bound"]) < 1.25
 
 

@@ -21,7 +21,6 @@ from shuffledp.protocols.grids import choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
 
-
 # Coins that a user throws at most: nobody would send more messages.
 _MOST_COINS = 1 << 20
 
