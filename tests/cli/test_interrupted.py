@@ -15,7 +15,10 @@ SOON = 0.25
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 LONG = {
     "simulate": ["simulate", "--synthetic", "--users", "9000000", "--method", "coins", *TARGET, "-o", "a.json"],
-    "histogram": ["histogram", "p.csv", "--column", "age", "--domain", "0:9999", *TARGET, "--csv", "a.csv"],
+    "histogram": [
+        *["histogram", "p.csv", "--column", "age", "--domain", "0:9999", "--method", "correlated", *TARGET],
+        *["--csv", "a.csv"],
+    ],
     "count": ["count", "--synthetic", "--users", "9000000", "--shufflers", "5", *TARGET, "--csv", "a.csv"],
     "quantile": ["quantile", "p.csv", "--column", "age", "--domain", "0:99999", *TARGET, "--picture", "a.png"],
     "fit": [

@@ -27,7 +27,7 @@ def least_completed_bound(noise: BatchNoise, schedule: PrefixSchedule, reached: 
     >>> from shuffledp.protocols.sums.noise import CoinNoise
     >>> from shuffledp.schedules.combinatorial import combinatorial_schedule
     >>> least_completed_bound(CoinNoise(80), combinatorial_schedule(4, 2, 10), 14, 0.05)
-    17
+    18
     """
     deepest = int(schedule.depths[: reached + 1].max())
     if deepest == 0:

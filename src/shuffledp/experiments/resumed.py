@@ -89,9 +89,17 @@ def in_processes(tasks: Sequence[A], run: Callable[[A], B], workers: int) -> Ite
         return
     # Spawned, not forked: the command line may hold threads.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(run, task): task for task in tasks}
-        for finished in as_completed(running):
-            yield running[finished], finished.result()
+        try:
+            running = {pool.submit(run, task): task for task in tasks}
+            for finished in as_completed(running):
+                yield running[finished], finished.result()
+        except BaseException:
+            # Whoever gives up waits neither for tasks that have not begun nor for those that have.
+            children = multiprocessing.active_children()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in children:
+                child.terminate()
+            raise
 
 
 def _read(cache: Path | None) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Tree(RangesPlan):
     >>> plan.trees[0].sizes, plan.messages_per_user_max
     ((10, 100, 1000), 6)
     >>> round(plan.errors.prefix), round(plan.errors.prefix_bound)
-    (36, 154)
+    (27, 114)
     """
 
     method: ClassVar[str] = "tree"
