@@ -170,6 +170,9 @@ class ArrowCsv(_ArrowTable):
         import pyarrow as pa
         from pyarrow import csv
 
+        # Its own handlers lose an interrupt that comes while a file is opened.
+        pa.enable_signal_handlers(False)
+
         spelled = {"null_values": sorted(NOTHING), "true_values": list(TRUE), "false_values": list(FALSE)}
         file = self.file
         if file.path is None:
