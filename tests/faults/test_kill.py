@@ -102,7 +102,7 @@ class Crowd:
 def test_killed_servers_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
     bits, choice = RandomBits.secure(), random.Random(7)
     key, tokens = PrivateKey.generate(), Tokens.generate(bits=bits)
-    plan = CounterPlan.plan(users=2000, shufflers=2, privacy=Privacy(8, 0.1), noise="coins")
+    plan = CounterPlan.plan(users=4000, shufflers=2, privacy=Privacy(8, 0.1), noise="coins")
     tasks = [Task.create(plan, key.public, bits=bits) for _ in range(2)]
     enough, busy = threading.Event(), threading.Event()
     with servers(tmp_path, key, tokens, lease_seconds=1.0) as running, ThreadPoolExecutor(4) as threads:

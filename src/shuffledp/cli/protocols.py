@@ -95,6 +95,6 @@ def _cells(error: float, row: dict[str, Any]) -> Any:
         f"{row['messages_per_user_mean']:.3g}",
         str(row["bits_per_message"]),
         *("-" if compared else "∞" if epsilon is None else f"{epsilon:.3f}" for epsilon in left),
-        "any" if influence is None else f"{influence:.3g}",
+        "any" if influence is None else f"{influence:,.0f}" if influence >= 100 else f"{influence:.3g}",
         ", ".join(note for note, holds in notes.items() if holds),
     )
