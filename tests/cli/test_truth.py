@@ -117,8 +117,9 @@ def test_all_but_noised_fields_are_the_same_whatever_people_s_values_are(said, f
     words, noised = COMMANDS[name]
     one, other = (_public(said(words, file, "--json"), noised) for file in files)
     assert one == other
-    shown = [said(words, file, "--json", "--with-truth") for file in files]
-    assert _public(shown[0], noised) != _public(shown[1], noised), "nothing is shown that this test could miss"
+    # Errors that are whole numbers may agree by chance, once in ten times or so: not six times in a row.
+    shown = ([_public(said(words, file, "--json", "--with-truth"), noised) for file in files] for _ in range(6))
+    assert any(here != there for here, there in shown), "nothing is shown that this test could miss"
 
 
 def test_a_seed_shows_no_truth(said, files) -> None:
