@@ -1,13 +1,44 @@
 """Answers that are one number or a few (sums, means, variances): one screen, one document, one table for all."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from shuffledp.cli.answering import Answered
+from shuffledp.cli.answering import Answered, answered
+from shuffledp.cli.asked import Asked
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 
 NO_PICTURE = "cannot be drawn: the answer is a number"
+
+
+def answer_numbers(
+    asked: Asked,
+    file: Path,
+    column: str | None,
+    columns: str | None,
+    *,
+    out: Path | None,
+    csv: Path | None,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Answer from a file by the plan that is asked for, keep the answer and print it.
+
+    Args:
+        asked: the plan, or the options of one.
+        file: a row a person.
+        column: the column of values.
+        columns: several of them, where a value has several numbers.
+        out: where the answer's document is kept; by groups, or its picture.
+        csv: where its table is kept.
+        as_json: whether a program reads what is printed.
+        **how: clip, fast, seed and with_truth, as `answered` takes them.
+    """
+    # Several groups have a picture.
+    no_picture = "" if asked.whose.get("by") else NO_PICTURE
+    kept = KeptFiles.at(out=out, csv=csv, reads=(file, *asked.reads), no_picture=no_picture)
+    tell_numbers(answered(asked, file, column, columns, shown=not as_json, **how), kept, as_json=as_json)
 
 
 def tell_numbers(

@@ -94,12 +94,12 @@ class AmplifiedGaussian:
 
     @property
     def noise_standard_deviation(self) -> float:
-        """Of a user's noise in a coordinate."""
+        """The standard deviation of the noise that a user adds to each coordinate."""
         return gaussian_standard_deviation(self.local_privacy, 2 * self.radius)
 
     @property
     def standard_error(self) -> float:
-        """Of a coordinate of the sum."""
+        """The standard error of a coordinate of the sum."""
         return self.noise_standard_deviation * math.sqrt(self.users)
 
     @property

@@ -47,7 +47,7 @@ class CuratorDescent:
 
     @property
     def standard_error(self) -> float:
-        """Of a coordinate of one round's sum."""
+        """The standard deviation of the noise in a coordinate of one round's sum."""
         return math.sqrt(self.rounds) * gaussian_standard_deviation(self.privacy, 2 * self.clip)
 
     def fit(self, sums: Callable[[Floats], Floats], noise: Floats) -> Floats:

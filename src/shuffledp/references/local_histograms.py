@@ -70,7 +70,7 @@ class LocalHistogram:
 
     @property
     def standard_error(self) -> float:
-        """Of a bin that nobody is in, as most are where there are many; a full one's is smaller or as large."""
+        """The standard error of an empty bin's count, as most are where there are many; a full one's is no larger."""
         own, other = self.support
         return math.sqrt(self.users * other * (1 - other)) / (own - other)
 

@@ -1,5 +1,6 @@
 """What both servers are: the tasks of a store, and a chore in the background."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, NoReturn, TypeVar
 
@@ -19,7 +20,7 @@ class Served(dict[str, T]):
         raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
 
 
-class TaskServer(Generic[R, T]):
+class TaskServer(ABC, Generic[R, T]):
     """One process's server of tasks.
 
     Args:
@@ -56,12 +57,13 @@ class TaskServer(Generic[R, T]):
         except Exception as failed:
             return f"the {self.metrics.role} cannot read what it leaves ({type(failed).__name__})"
 
+    @abstractmethod
     def _leaves(self) -> list[str]:
-        raise NotImplementedError
+        """What is on disk and not done, a phrase each."""
 
+    @abstractmethod
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve the task of this text from now on; answers its id and whether it is new."""
-        raise NotImplementedError
 
     def _serve(self, task_id: str, text: str, task: T) -> tuple[str, bool]:
         """Keep a text of a task and serve it; answers its id and whether it is new."""

@@ -1,6 +1,7 @@
 """CSV and Parquet files by pyarrow, in batches that hold little memory."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,8 +47,9 @@ class _ArrowTable(OpenTable):
     def _kind_of_words(self, name: str) -> Any:
         return self.kinds[name]
 
+    @abstractmethod
     def _batches_of_words(self, name: str, kind: Any) -> Iterator[list[Any]]:
-        raise NotImplementedError
+        """A column as it is written, a list of one piece a batch."""
 
     @contextmanager
     def _blaming(self) -> Iterator[None]:
@@ -58,8 +60,9 @@ class _ArrowTable(OpenTable):
         except (ArrowException, OSError, UnicodeDecodeError) as broken:
             raise self._error(broken) from broken
 
+    @abstractmethod
     def _error(self, broken: Exception) -> DataError:
-        raise NotImplementedError
+        """What a failure of pyarrow says about the file."""
 
 
 class ParquetTable(_ArrowTable):

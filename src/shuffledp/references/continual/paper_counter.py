@@ -76,7 +76,7 @@ class PaperCounter:
 
     @property
     def standard_error(self) -> float:
-        """Of the worst estimate's noise."""
+        """The standard deviation of the noise in the worst estimate."""
         return math.sqrt(self.coins * self.shufflers * (self.degree - 1)) / 2
 
     def error_bound(self, confidence: float) -> float:
