@@ -4,20 +4,7 @@ import json
 
 import pytest
 
-from shuffledp import cli
-
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 AUDIT = ["audit", "binary-sum", "--users", "10", *TARGET, "--method", "shares", "--trials", "50000", "--seed", "1"]

@@ -9,23 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp import cli
 from shuffledp.cli.app import app
 
 SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 PLAN = ["plan", "binary-sum", "--users", "1000", *TARGET]
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture

@@ -7,22 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp import cli
-
 TARGET = ["--shufflers", "3", "--epsilon", "1", "--delta", "1e-6"]
 PLAN = ["plan", "counter", "--users", "5000", *TARGET]
 PNG = b"\x89PNG"
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture

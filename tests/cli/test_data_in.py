@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import shlex
 import sys
@@ -19,27 +18,6 @@ from shuffledp.cli.app import app
 TARGET = ["--epsilon", "2", "--delta", "1e-3", "--fast"]
 QUICK = [*TARGET, "--method", "opt-in"]
 ROWS = 200
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
-
-
-@pytest.fixture
-def asked(run):
-    def call(*words: object, code: int = 0) -> Any:
-        found, out, err = run(*words, "--json")
-        assert found == code and err == "", (found, out, err)
-        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
-
-    return call
 
 
 @pytest.fixture

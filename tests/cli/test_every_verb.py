@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -41,18 +41,6 @@ VALUES = {
     "counter": ["--shufflers", "2", "--method", "coins"],
 }
 USERS = ["--users", "300"]
-
-
-@pytest.fixture
-def asked(capsys):
-    def call(*words: object, code: int = 0) -> dict[str, Any]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*map(str, words), "--json"])
-        out, err = capsys.readouterr()
-        assert int(ended.value.code or 0) == code and err == "", (words, out, err)
-        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
-
-    return call
 
 
 def test_every_family_is_here() -> None:

@@ -4,20 +4,7 @@ import json
 
 import pytest
 
-from shuffledp import cli
-
 SUM = ["papers", "secure-sum"]
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 def test_one_object_and_nothing_else(run) -> None:

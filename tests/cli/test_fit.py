@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp import cli
 from shuffledp.learn import (
     ShuffleHuberRegressor,
     ShuffleLinearSVC,
@@ -18,17 +17,6 @@ from shuffledp.learn import (
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 PLAN = ["plan", "optimize", "--users", "20000", "--dimension", "5", "--radius", "3", *TARGET]
 PNG = b"\x89PNG"
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Numbers by group, and the difference of two: --by, --groups and `difference`."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,6 @@ from shuffledp import cli
 
 TARGET = ["--epsilon", "4", "--delta", "1e-6"]
 BY = ["--by", "variant", "--groups", "A,B"]
-
-
-@pytest.fixture
-def asked(capsys: Any) -> Any:
-    def call(*words: object, code: int = 0) -> Any:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in (*words, "--json")])
-        out, err = capsys.readouterr()
-        assert int(ended.value.code or 0) == code and err == "", (out, err)
-        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
-
-    return call
 
 
 @pytest.fixture

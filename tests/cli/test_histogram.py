@@ -4,12 +4,11 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from shuffledp import Histogram, Privacy, cli
+from shuffledp import Histogram, Privacy
 
 USERS = 300
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -17,27 +16,6 @@ NAMES = ["red", "green", "blue"]
 COUNTS = [200, 90, 10]
 COLOURS = ["--domain", "red,green,blue"]
 PLAN = ["plan", "histogram", "--users", str(USERS), *TARGET]
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
-
-
-@pytest.fixture
-def asked(run):
-    def call(*words: object, code: int = 0) -> Any:
-        found, out, err = run(*words, "--json")
-        assert found == code and err == "", (found, out, err)
-        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
-
-    return call
 
 
 @pytest.fixture

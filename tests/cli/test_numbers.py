@@ -1,7 +1,6 @@
 """`shuffledp sum`, `mean`, `variance` and `predict`: one obvious place for each number."""
 
 import csv
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -30,18 +29,6 @@ def people(tmp_path_factory) -> tuple[Path, dict[str, Any]]:
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     file.write_text(",".join(columns) + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     return file, columns
-
-
-@pytest.fixture
-def asked(capsys) -> Any:
-    def call(*words: object, code: int = 0) -> dict[str, Any]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in (*words, "--json")])
-        out, err = capsys.readouterr()
-        assert int(ended.value.code or 0) == code and err == "", (out, err)
-        return json.loads(out)
-
-    return call
 
 
 @pytest.fixture

@@ -1,28 +1,13 @@
 """People with several rows in a file: --user and --at-most."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shuffledp import cli
-
 TARGET = ["--epsilon", "4", "--delta", "1e-6"]
 PEOPLE = ["--user", "who", "--at-most", "2"]
-
-
-@pytest.fixture
-def asked(capsys: Any) -> Any:
-    def call(*words: object, code: int = 0) -> Any:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in (*words, "--json")])
-        out, err = capsys.readouterr()
-        assert int(ended.value.code or 0) == code and err == "", (out, err)
-        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
-
-    return call
 
 
 @pytest.fixture

@@ -6,21 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp import cli
-
 TARGET = ["--epsilon", "1", "--delta", "1e-4"]
 USERS = 20_000
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture(scope="module")

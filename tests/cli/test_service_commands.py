@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import pytest
 
-from shuffledp import BinarySum, Histogram, Privacy, VectorSum, cli
+from shuffledp import BinarySum, Histogram, Privacy, VectorSum
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.randomness import RandomBits
@@ -27,27 +27,6 @@ from shuffledp.service.wire import SentReport
 
 SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
 USERS = 120
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
-
-
-@pytest.fixture
-def asked(run):
-    def call(*words: object, code: int = 0) -> dict[str, Any]:
-        found, out, err = run(*words, "--json")
-        assert found == code and err == "", (found, out, err)
-        return json.loads(out, parse_constant=lambda word: pytest.fail(word))
-
-    return call
 
 
 def written(path: Path, plan: Any) -> Path:

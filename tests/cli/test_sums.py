@@ -7,25 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shuffledp import cli
-
 USERS = 60
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 NUMBERS = ["--low", "-1", "--high", "4"]
 VECTORS = ["--dimension", "3", "--radius", "2"]
 DOMAINS = {"bounded-sum": NUMBERS, "vector-sum": VECTORS}
 BOTH = [(protocol, method) for protocol in DOMAINS for method in ("bits", "shares")]
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture

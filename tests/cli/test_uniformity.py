@@ -5,22 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from shuffledp import cli
 from shuffledp.cli.domains import parse_domain
 from shuffledp.errors import ParameterError
 
 TARGET = ["--distance", "0.25", "--epsilon", "1", "--delta", "1e-6"]
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture
