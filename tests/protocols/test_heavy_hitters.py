@@ -332,8 +332,11 @@ def test_groups_are_drawn_at_random_whatever_the_order_of_the_file() -> None:
     assert set(answer.names) == {"ab", "c"} and np.abs(answer.value - 20_000).max() <= 2000
 
 
-def test_a_searchs_privacy_is_that_of_every_level() -> None:
-    plan = _abc()
+@pytest.mark.parametrize("length", [2, 24])
+def test_a_searchs_privacy_is_that_of_every_level(length: int) -> None:
+    # Short strings are found by one group of everybody, longer ones by several.
+    plan = _search(6000, length=length, top=2, alphabet=b"abc")
+    assert (plan.groups > 1) == (length > 2)
     first = plan.ask(plan.start())
     assert plan.guarantee().terms == first.guarantee().terms and plan.guarantee().holds
     assert plan.epsilon_with(0.5) == first.epsilon_with(0.5) > 1
