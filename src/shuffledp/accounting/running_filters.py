@@ -1,0 +1,117 @@
+"""Running sums through a rational filter: how long a user's mark on the noise is, and what the noise adds to a sum.
+
+A slot's noise w_t has variance v_t; what is released at time t is
+
+    r = C x + w,        C = prod(1 - zero_i q) / ((1 - q) prod(1 - pole_i q)),        q: one slot later,
+
+with one zero more than there are poles beside the 1. One unit in slot t moves r along column t of C, whose length, in
+deviations of the noise, is
+
+    length_t^2 = sum_{s >= t} c_(s-t)^2 / v_s,
+
+and the sum of the first t slots, each divided by its weight, is known up to the sum of (C^-1 w)_s / weight_s, s <= t. Both
+are sums of first-order recursions, one for each pair of poles or zeros, so that they cost O(slots k^2) and nothing is
+approximated: C's own coefficients are sums of powers of the poles.
+
+Reference: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024 (buffered linear Toeplitz matrices) for a curator.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from shuffledp.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningFilter:
+    """The filter with these zeros and poles, all in [0, 1) and distinct; the pole 1 is not named.
+
+    >>> RunningFilter((0.5,), ()).coefficients(4).tolist()
+    [1.0, 0.5, 0.5, 0.5]
+    >>> RunningFilter((0.5,), ()).column_lengths(np.ones(3)).round(4).tolist()
+    [1.2247, 1.118, 1.0]
+    """
+
+    zeros: tuple[float, ...]
+    poles: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        every = (*self.zeros, *self.poles)
+        if len(self.zeros) != len(self.poles) + 1 or not all(0 <= each < 1 for each in every):
+            problem = "must lie in [0, 1), one zero more than poles"
+            raise ParameterError("zeros", self.zeros, problem, "make the plan again")
+        if len(set(self.zeros)) < len(self.zeros) or len(set(self.poles)) < len(self.poles):
+            raise ParameterError("zeros", self.zeros, "must be distinct, as must poles", "make the plan again")
+
+    def coefficients(self, count: int) -> Floats:
+        """The first entries of C's first column."""
+        impulse = np.zeros(count)
+        impulse[0] = 1.0
+        for zero, pole in zip(self.zeros, (*self.poles, 1.0), strict=True):
+            impulse = _filtered(impulse, pole, zero)
+        return impulse
+
+    def column_lengths(self, variances: Floats) -> Floats:
+        """How far one unit in each slot moves all that is released, in deviations of the noise.
+
+        Args:
+            variances: of each slot's noise.
+        """
+        poles = np.array([*self.poles, 1.0])
+        residues = _residues(poles, np.array(self.zeros))
+        later = 1 / variances
+        squares = later.copy()
+        for first, second in combinations_with_replacement(range(poles.size), 2):
+            times = residues[first] * residues[second] * (1 if first == second else 2)
+            squares += times * _decayed(later[::-1], poles[first] * poles[second])[::-1]
+        return np.asarray(np.sqrt(squares))
+
+    def prefix_variances(self, variances: Floats, weights: Floats) -> Floats:
+        """The variance of the sum of the first 1, 2, ... slots' noise, each slot's divided by its weight.
+
+        Args:
+            variances: of each slot's noise.
+            weights: how often a unit of each slot was counted.
+        """
+        zeros = np.array(self.zeros)
+        residues = _residues(zeros, np.array([*self.poles, 1.0]))
+        # The noise of slot s is w_s plus residues times memories; memory i decays by zero i and takes w_s in.
+        memories = {
+            (first, second): _decayed(variances, zeros[first] * zeros[second])
+            for first, second in combinations_with_replacement(range(zeros.size), 2)
+        }
+        own = variances.copy()
+        for (first, second), shared in memories.items():
+            own += residues[first] * residues[second] * (1 if first == second else 2) * shared
+        with_sum = np.zeros_like(variances)
+        for one in range(zeros.size):
+            # The covariance of a slot's noise with the memory just after it, then that of the sum with the memory.
+            taken = variances.copy()
+            for other in range(zeros.size):
+                taken += zeros[one] * residues[other] * memories[min(one, other), max(one, other)]
+            with_sum += residues[one] * _decayed(taken / weights, zeros[one])
+        return np.asarray(np.cumsum((2 * with_sum + own / weights) / weights))
+
+
+def _residues(poles: Floats, zeros: Floats) -> Floats:
+    """R with prod(1 - zero q) / prod(1 - pole q) = 1 + sum R_i q / (1 - pole_i q)."""
+    found = []
+    for place, pole in enumerate(poles):
+        others = np.delete(poles, place)
+        found.append(np.prod(pole - zeros) / np.prod(pole - others))
+    return np.array(found)
+
+
+def _decayed(values: Floats, factor: float) -> Floats:
+    """Everything before, an entry j places earlier times factor^(j-1)."""
+    return np.asarray(scipy.signal.lfilter([0.0, 1.0], [1.0, -factor], values))
+
+
+def _filtered(values: Floats, pole: float, zero: float) -> Floats:
+    return np.asarray(scipy.signal.lfilter([1.0, -zero], [1.0, -pole], values))

@@ -1,0 +1,97 @@
+"""Which filter is best for so many windows and slots: the outcome of a search, interpolated.
+
+The search minimised the union bound of `continual.carried.bound` over zeros, poles and the shape of the variances,
+
+    v_t = ((slots + c) / (slots - t + c))^(2 growth),
+
+for slots in powers of 4. Nothing rests on these numbers but how small the bound is: privacy and error are computed
+from whatever filter there is.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# For each number of windows: log2 of the slots, then 1 - zero and 1 - pole by turns from fast to slow, growth, c / slots.
+_FOUND: dict[int, tuple[tuple[float, ...], ...]] = {
+    2: (
+        (4, 0.5437, 1.450, 0.141),
+        (6, 0.3871, 2.770, 0.278),
+        (8, 0.2642, 4.797, 0.353),
+        (10, 0.1757, 7.847, 0.383),
+        (12, 0.1036, 12.37, 0.484),
+        (14, 0.0479, 19.68, 0.977),
+        (16, 0.0224, 29.81, 1.69),
+    ),
+    3: (
+        (4, 0.9106, 0.6124, 0.2783, 0.783, 0.0217),
+        (6, 0.7309, 0.3156, 0.0998, 0.902, 0.0501),
+        (8, 0.6146, 0.1918, 0.0437, 1.373, 0.131),
+        (10, 0.5096, 0.1150, 0.0192, 2.164, 0.241),
+        (12, 0.4117, 0.0665, 0.00823, 3.186, 0.331),
+        (14, 0.3268, 0.0379, 0.00352, 4.469, 0.393),
+        (16, 0.2563, 0.0215, 0.00151, 6.092, 0.433),
+        (18, 0.1993, 0.0122, 0.00064, 8.177, 0.458),
+    ),
+    4: (
+        (10, 0.7050, 0.2955, 0.0968, 0.0277, 0.00720, 0.990, 0.0668),
+        (12, 0.6251, 0.2064, 0.0535, 0.01264, 0.00270, 1.388, 0.135),
+        (14, 0.5494, 0.1433, 0.0298, 0.00578, 0.00101, 1.956, 0.220),
+        (16, 0.4761, 0.0976, 0.01627, 0.00258, 0.000371, 2.630, 0.296),
+    ),
+    5: (
+        (10, 0.8318, 0.5064, 0.2527, 0.1130, 0.0468, 0.01687, 0.00534, 0.823, 0.0405),
+        (12, 0.7569, 0.3706, 0.1447, 0.0513, 0.0173, 0.00533, 0.00151, 0.888, 0.0506),
+        (14, 0.6894, 0.2767, 0.0877, 0.0256, 0.00723, 0.00193, 0.000479, 1.060, 0.0792),
+        (16, 0.6288, 0.2103, 0.0556, 0.01376, 0.00332, 0.00078, 0.0001665, 1.403, 0.138),
+    ),
+}
+MOST_WINDOWS = max(_FOUND)
+"""More windows gain nothing worth their messages."""
+# A zero p / g is given to about this precision.
+_PRECISION = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A filter and the shape of its variances."""
+
+    gains: tuple[tuple[int, int], ...]
+    poles: tuple[float, ...]
+    growth: float
+    offset: float
+    """c, in slots."""
+
+    def variances(self, slots: int) -> Floats:
+        """Of the noise in each of so many slots, the first one's being 1."""
+        return np.asarray(((slots + self.offset) / (slots - np.arange(slots) + self.offset)) ** (2 * self.growth))
+
+
+def design_for(windows: int, slots: int) -> Design:
+    """The best filter that is known, between two that were searched for by their logarithms.
+
+    >>> design = design_for(3, 4096)
+    >>> design.gains, [round(pole, 4) for pole in design.poles]
+    (((7, 9), (1, 121)), [0.9335])
+    """
+    rows = np.array(_FOUND[windows])
+    numbers = np.concatenate((rows[:, :1], np.log(rows[:, 1:])), axis=1)
+    place = math.log2(max(slots, 2))
+    right = int(np.clip(np.searchsorted(numbers[:, 0], place), 1, len(numbers) - 1))
+    low, high = numbers[right - 1], numbers[right]
+    # Beyond both ends along the last line.
+    part = (place - low[0]) / (high[0] - low[0])
+    *rests, growth, offset = np.exp(low + part * (high - low))[1:].tolist()
+    rests = [min(rest, 0.98) for rest in rests]
+    gains = tuple(_whole(rest) for rest in rests[0::2])
+    return Design(gains, tuple(1 - rest for rest in rests[1::2]), growth, offset * slots)
+
+
+def _whole(rest: float) -> tuple[int, int]:
+    """Whole numbers (p, g) with p / (p + g) near this."""
+    p = max(1, round(_PRECISION * rest))
+    return p, max(1, round(p * (1 - rest) / rest))

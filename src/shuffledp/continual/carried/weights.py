@@ -1,0 +1,275 @@
+"""What each slot's users weigh and how much noise they add: the one source for clients, simulations and accounting.
+
+Batches are windows over k slots. A user of slot s with value x adds to the window that closes with slot s + j
+
+    sum_i (-1)^j C(i, j) (kappa_i weight_s x + n_i),        i = 0..k-1, n_0 = 0,        j = 0..k-1,
+
+so that the running sum of all windows up to slot t is, with D the difference to the slot before,
+
+    Y_t = kappa_0 sum_{s <= t} weight_s X_s + sum_{i >= 1} (D^(i-1) (kappa_i weight X + N_i))_t.
+
+X_s and N_i are sums over the users of a slot. Proofs: docs/theory/carried-noise.md.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from shuffledp.accounting.running_filters import RunningFilter
+from shuffledp.errors import ParameterError
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# The variance that rounding a running sum at random to whole numbers takes: two steps' deviation.
+ROUNDING_VARIANCE = 4.0
+# Recursions over all slots are good to 1e-9 or better; lengths and variances are rounded up by more.
+_ROUNDED_UP = 1 + 1e-7
+# Weights times values and noise stay exact in a double, and leave room in 64 bits.
+LARGEST_SUM = 1 << 52
+MOST_SLOTS = 1 << 26
+# In the first slots there is more noise than the filter's by at least this part of it: eigenvalues are good to 1e-14.
+_CLEARLY = 1e-10
+
+
+@dataclass(frozen=True)
+class CarriedWeights:
+    """Weights and noise of every slot, from a few numbers.
+
+    Attributes:
+        slots: how many there are.
+        gains: for each zero of the filter two whole numbers (p, g): kappa(D) is the product of p + g D.
+        poles: of the filter, beside 1: how fast noise that is carried on is taken back.
+        knots: slots at which weights are given; between two they lie on a line, rounded down.
+        weights: what a step of a user weighs at each knot, whole numbers.
+        variance: of the filter's noise in the first slot, in the unit of the windows' sums.
+        growth: of the noise's deviation, ((slots + offset) / (slots - t + offset))^growth in slot t.
+        offset: as above, in slots.
+        begins: beside the filter's noise, row i - 1: the variance of more N_i in the first slots, before which there is
+            nothing that could be carried on.
+
+    >>> plain = CarriedWeights(
+    ...     slots=3, gains=((1, 1),), poles=(), knots=(0, 2), weights=(4, 6), variance=900.0, growth=0.5, offset=1.0
+    ... )
+    >>> plain.kappa, plain.taps.tolist(), plain.slot_weights.tolist()
+    ((1, 1), [2, -1], [4, 5, 6])
+    """
+
+    slots: int
+    gains: tuple[tuple[int, int], ...]
+    poles: tuple[float, ...]
+    knots: tuple[int, ...]
+    weights: tuple[int, ...]
+    variance: float
+    growth: float
+    offset: float
+    begins: tuple[tuple[float, ...], ...] = ()
+    is_begun: bool = True
+    """False while a planner has not yet found what to begin with."""
+
+    def __post_init__(self) -> None:
+        again = "make the plan again"
+        if not 1 <= self.slots <= MOST_SLOTS:
+            raise ParameterError("slots", self.slots, f"must lie in 1..{MOST_SLOTS}", again)
+        whole = [*self.knots, *self.weights, *(each for gain in self.gains for each in gain)]
+        if not all(type(each) is int for each in whole) or not all(p >= 1 and g >= 0 for p, g in self.gains):
+            raise ParameterError("gains", self.gains, "must be whole numbers, as must knots and weights", again)
+        if not len(self.knots) == len(self.weights) >= 1:
+            raise ParameterError("knots", len(self.knots), "must have a weight each", again)
+        if self.knots[0] != 0 or self.knots[-1] != self.slots - 1 or (np.diff(self.knots) <= 0).any():
+            raise ParameterError("knots", self.knots[-1], "must grow from 0 to the last slot", again)
+        if min(self.weights) < 1 or max(self.weights) > LARGEST_SUM // self.slots:
+            raise ParameterError("weights", max(self.weights), "must be >= 1 and fit into 52 bits together", again)
+        for name, most in (("variance", 1e32), ("growth", 100.0), ("offset", 1e12)):
+            value = getattr(self, name)
+            if type(value) is not float or not 0 < value <= most:
+                raise ParameterError(name, value, f"must lie in (0, {most:g}]", again)
+        if self.component_variances.min() <= 0:
+            problem = "must not fall faster than the noise is carried on"
+            raise ParameterError("growth", self.growth, problem, again)
+        if not self.is_begun:
+            return
+        begun = [len(self.begins), *(len(row) for row in self.begins)]
+        if begun != [self._corner] * (self._corner + 1) or not all(
+            type(each) is float and 0 <= each < 1e35 for row in self.begins for each in row
+        ):
+            raise ParameterError("begins", begun, f"must be {self._corner} times as many variances >= 0", again)
+        if any(each for number, row in enumerate(self.begins) for each in row[self._corner - number :]):
+            raise ParameterError("begins", begun, "must end with the first slots", again)
+        if self._corner and np.linalg.eigvalsh(self.begin_surplus).min() < _CLEARLY * self.variance:
+            raise ParameterError("begins", self.begins[0][0], "must be enough to begin with", again)
+
+    # --- the filter --------------------------------------------------------------------------
+
+    @property
+    def windows(self) -> int:
+        """The windows that a user is in."""
+        return len(self.gains) + 1
+
+    @property
+    def zeros(self) -> tuple[float, ...]:
+        """Of the filter: p + g D is (p + g) (1 - g/(p + g) q)."""
+        return tuple(g / (p + g) for p, g in self.gains)
+
+    @property
+    def filter(self) -> RunningFilter:
+        """What the noise makes of a user's value, up to the weight and the first tap."""
+        return RunningFilter(self.zeros, self.poles)
+
+    @property
+    def kappa(self) -> tuple[int, ...]:
+        """The coefficients of the product of p + g D, lowest first."""
+        product = [1]
+        for p, g in self.gains:
+            product = [p * low + g * high for low, high in zip([*product, 0], [0, *product], strict=True)]
+        return tuple(product)
+
+    @property
+    def first_tap(self) -> int:
+        """What a weighed step adds to the window that closes first: the product of p + g."""
+        return math.prod(p + g for p, g in self.gains)
+
+    @property
+    def taps(self) -> Whole:
+        """What a weighed step adds to each of a user's windows."""
+        return np.asarray(np.array(self.kappa, dtype=np.int64) @ self.patterns)
+
+    @property
+    def patterns(self) -> Whole:
+        """What a unit of n_i adds to each window: row i has the coefficients of (1 - q)^i."""
+        size = self.windows
+        rows = [[(-1) ** j * math.comb(i, j) for j in range(size)] for i in range(size)]
+        return np.array(rows, dtype=np.int64)
+
+    # --- every slot --------------------------------------------------------------------------
+
+    @cached_property
+    def slot_weights(self) -> Whole:
+        """What a step of each slot's users weighs, in whole numbers along lines between the knots."""
+        return _along(self.knots, np.array(self.weights, dtype=np.int64), self.slots)
+
+    @cached_property
+    def slot_variances(self) -> Floats:
+        """The variance of the filter's noise w in each slot."""
+        return self._variances(0)
+
+    def _variances(self, first: int) -> Floats:
+        """As `slot_variances`, from this slot on, which may be one before the first."""
+        left = self.slots - np.arange(first, self.slots) + self.offset
+        return self.variance * ((self.slots + self.offset) / left) ** (2 * self.growth)
+
+    @cached_property
+    def component_variances(self) -> Floats:
+        """Row i - 1: the variance of N_i in each slot with which all of them together have the filter's covariance.
+
+        prod((1 - pole) + pole D) w has the covariance of sum_i D^(i-1) N_i exactly: for one more pole, with V the
+        diagonal matrix of variances, ((1 - pole) + pole D) V (...)^T = (1 - pole)(V_t - pole V_(t-1)) + pole D V D^T.
+        Here as if the noise had been growing like that for ever.
+        """
+        before = len(self.poles)
+        return self._components(self._variances(-before))[:, before:]
+
+    def _components(self, variances: Floats) -> Floats:
+        """Of a filter that begins with these variances and has nothing before."""
+        rows = [variances]
+        none = np.zeros_like(variances)
+        for pole in self.poles:
+            before = [np.concatenate(([0.0], row[:-1])) for row in rows]
+            kept = [(1 - pole) * (row - pole * last) for row, last in zip(rows, before, strict=True)]
+            rows = [low + pole * high for low, high in zip([*kept, none], [none, *rows], strict=True)]
+        return np.array(rows)
+
+    @property
+    def _corner(self) -> int:
+        """The first slots, in which noise is missing that would have been carried on from before."""
+        return min(len(self.poles), self.slots)
+
+    @cached_property
+    def missing_at_first(self) -> Floats:
+        """The filter's covariance less that of `component_variances`: it is 0 but in the first few running sums."""
+        return covariance_of(self.missing_components)
+
+    @cached_property
+    def missing_components(self) -> Floats:
+        """The same as variances of N_1, N_2, ... in the first slots; some are negative."""
+        size = self._corner
+        return self._components(self.slot_variances[:size]) - self.component_variances[:, :size]
+
+    @cached_property
+    def begin_surplus(self) -> Floats:
+        """How much more covariance the first running sums' noise has than the filter's: a positive definite matrix."""
+        return covariance_of(np.array(self.begins)) - self.missing_at_first
+
+    @cached_property
+    def noise_variances(self) -> Floats:
+        """The variances with which the users of a slot draw N_1, N_2, ...: together at least the filter's noise.
+
+        What comes on top only helps to hide people. N_1 has what the rounding of running sums takes, too.
+        """
+        drawn = self.component_variances.copy()
+        drawn[: self._corner, : self._corner] += np.array(self.begins).reshape(self._corner, self._corner)
+        drawn[0] += ROUNDING_VARIANCE
+        return drawn
+
+    @cached_property
+    def shift(self) -> float:
+        """How many deviations of the filter's noise a step of one user moves all that is ever released, at most."""
+        return float((self.filter.column_lengths(self.slot_variances) * self.slot_weights).max()) * (
+            self.first_tap * _ROUNDED_UP
+        )
+
+    @cached_property
+    def prefix_variances(self) -> Floats:
+        """The noise of the sum of the first 1, 2, ... slots, in steps squared, if everybody draws its part."""
+        weights = self.slot_weights * float(self.first_tap)
+        found = self.filter.prefix_variances(self.slot_variances, weights)
+        if self._corner:
+            responses = self.first_responses()
+            found += np.einsum("at,ab,bt->t", responses, self.begin_surplus, responses, optimize=True)
+        return found * (1 + self.rounding_part) * _ROUNDED_UP
+
+    @property
+    def rounding_part(self) -> float:
+        """Noise of variance 4 in every running sum would add at most this part to `prefix_variances`."""
+        return ROUNDING_VARIANCE / float(self.component_variances[0].min())
+
+    def first_responses(self) -> Floats:
+        """Row t: what a unit of noise in running sum t, of the first few, adds to the estimates after 1, 2, ... slots."""
+        windows = np.zeros((self.slots, self._corner))
+        for slot in range(self._corner):
+            windows[slot : slot + 2, slot] = (1.0, -1.0)[: self.slots - slot]
+        return self.decoded(windows).T
+
+    def decoded(self, windows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The estimated sums of the first 1, 2, ... slots, in steps, from the windows' sums along the first axis."""
+        slots = np.asarray(windows, dtype=np.float64)
+        for p, g in self.gains:
+            slots = scipy.signal.lfilter([1.0], [p + g, -g], slots, axis=0)
+        weights = self.slot_weights[: len(slots)].reshape(-1, *(1,) * (slots.ndim - 1))
+        return np.asarray(np.cumsum(slots / weights, axis=0))
+
+
+def covariance_of(rows: Floats) -> Floats:
+    """Of sum_i D^(i-1) N_i over the first running sums, N_i having the variances of row i - 1; further ones are left out."""
+    size = rows.shape[1]
+    difference = np.eye(size) - np.eye(size, k=-1)
+    found, pattern = np.zeros((size, size)), np.eye(size)
+    for row in rows[:size]:
+        found += pattern * row @ pattern.T
+        pattern = pattern @ difference
+    return found
+
+
+def _along(knots: tuple[int, ...], heights: Whole, count: int) -> Whole:
+    """Whole numbers along lines between the knots, rounded down: the same on every machine."""
+    places = np.arange(count)
+    ends = np.array(knots)
+    left = np.minimum(np.searchsorted(ends, places, side="right") - 1, max(0, len(knots) - 2))
+    if len(knots) == 1:
+        return np.full(count, heights[0])
+    spans, rises = np.diff(ends), np.diff(heights)
+    return np.asarray(heights[left] + rises[left] * (places - ends[left]) // spans[left])
