@@ -87,6 +87,11 @@ class BatchSchedule:
         levels = self.levels.astype(np.min_scalar_type(highest))
         return [np.flatnonzero(levels == level) for level in range(1, highest + 1)]
 
+    @property
+    def large_ends(self) -> Whole:
+        """The slots at whose end a batch closes that is larger than most: none, where they are alike."""
+        return np.zeros(0, dtype=np.int64)
+
     def overlap(self) -> int:
         """The most batches that any slot is in."""
         changes = np.bincount(self.parents[1:], minlength=self.slots)

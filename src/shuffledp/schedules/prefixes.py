@@ -38,6 +38,11 @@ class PrefixSchedule(BatchSchedule):
                 runs.append((members, np.flatnonzero(begins), np.cumsum(begins) - 1))
         return runs
 
+    @property
+    def large_ends(self) -> Whole:
+        """The slots at whose end a batch of the highest level closes."""
+        return self.ends_by_level[-1]
+
     def prefix_sums(self, batch_values: NDArray[Any]) -> NDArray[Any]:
         """Every prefix's value from those of the batches that close at slots 1, 2, ...; the empty prefix's is 0."""
         totals = np.zeros((self.slots, *batch_values.shape[1:]), dtype=batch_values.dtype)
