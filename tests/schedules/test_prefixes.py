@@ -57,6 +57,9 @@ def test_levels_end_where_they_say(schedule: PrefixSchedule) -> None:
     for level, ends in enumerate(schedule.ends_by_level, start=1):
         assert ends.tolist() == [end for end in range(schedule.slots) if schedule.levels[end] == level]
     assert sum(ends.size for ends in schedule.ends_by_level) == schedule.batches
+    if schedule.batches:
+        highest = np.flatnonzero(schedule.levels == schedule.levels.max())
+        assert schedule.large_ends.tolist() == highest.tolist()
 
 
 def test_a_single_slot_has_no_batch() -> None:

@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 
 from shuffledp.randomness import RandomBits
+from shuffledp.schedules.layout import BatchLayout
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.cost import LARGE_REPORT_BYTES, MeasuredCost, TaskCost
 from shuffledp.service.routing import Routing
 from shuffledp.service.task import Task
 
 
-@pytest.mark.parametrize("kind", ["running count", "running histogram", "binary coins"])
+@pytest.mark.parametrize("kind", ["running count", "running histogram", "binary coins", "windows"])
 def test_bytes_are_those_of_everybodys_report(make_task: Callable[..., Task], kind: str) -> None:
-    routing = make_task(kind).routing
+    if kind == "windows":
+        messages = {2: 4, 4: 3, 6: 2, 7: 2, 8: 2, 9: 1}
+        routing = Routing.of(BatchLayout.sliding(users=18, slots=7, shufflers=3, messages=messages))
+    else:
+        routing = make_task(kind).routing
     cost = TaskCost.of(routing)
     lengths = [routing.report_bytes(position) for position in range(routing.users)]
     assert cost.upload_bytes == sum(lengths) and max(lengths) <= cost.report_bytes_max

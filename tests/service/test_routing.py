@@ -16,6 +16,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.learner import OpenBatch
 from shuffledp.schedules.combinatorial import slots, whole_slots
+from shuffledp.schedules.layout import BatchLayout
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
@@ -33,14 +34,19 @@ COUNTERS: list[dict[str, Any]] = [
 
 @st.composite
 def routings(draw: st.DrawFn) -> Routing:
-    """Any small schedule with any counts of messages, its last slot open or ending with the last user."""
+    """Any small schedule with any counts of messages, its last slot open or ending with the last user; or windows."""
     budget, shufflers, slot_users = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
-    every_slot, counts_everybody = draw(st.booleans()), draw(st.booleans())
-    users = draw(st.integers(1, min(60, slots(budget, shufflers) * slot_users)))
-    if counts_everybody:
+    every_slot, counts_everybody, windows = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    if windows:
+        budget, every_slot, counts_everybody = draw(st.integers(1, 12)), False, True
+        users = draw(st.integers(budget, min(60, budget * slot_users)))
+        slot_users = -(-users // budget)
+    else:
+        users = draw(st.integers(1, min(60, slots(budget, shufflers) * slot_users)))
+    if counts_everybody and not windows:
         slot_users = whole_slots(budget, shufflers, users).users
     shape = {"users": users, "budget": budget, "shufflers": shufflers, "slot_users": slot_users}
-    shape["counts_everybody"] = counts_everybody
+    shape |= {"counts_everybody": counts_everybody, "windows": windows}
     try:
         Routing(**shape, every_slot=every_slot, messages={0: 1})
     except DataError as refused:
@@ -163,6 +169,51 @@ def test_a_field_with_nonsense_is_refused(plan_named: Callable[[str], Any], fiel
     for broken in (document | {field: value}, {name: kept for name, kept in document.items() if name != field}):
         with pytest.raises(DataError, match=r"routing.*: create"):
             Routing.from_document(broken)
+
+
+def windows(**changed: Any) -> Routing:
+    """Seven slots of two users and three, three shufflers in turn."""
+    shape = {"users": 18, "budget": 7, "shufflers": 3, "slot_users": 3, "every_slot": False, "windows": True}
+    messages = {2: 4, 4: 3, 6: 2, 7: 2, 8: 2, 9: 1}
+    return Routing(**{**shape, "counts_everybody": True, "messages": messages} | changed)
+
+
+def test_windows_slide_and_shufflers_take_turns() -> None:
+    routing = windows()
+    assert routing == Routing.of(BatchLayout.sliding(18, 7, 3, routing.messages))
+    assert [(b.level, b.batch_id, b.size, b.seat) for b in routing.batches_of(7)] == [
+        (1, "1.1.4", 7, 5), (2, "2.2.5", 8, 3), (3, "3.3.6", 9, 1)
+    ]  # fmt: skip
+    assert [(b.batch_id, b.size, b.seat) for b in routing.batches_of(0)] == [
+        ("1.0.1", 2, 0), ("2.0.2", 4, 0), ("3.0.3", 6, 0)
+    ]  # fmt: skip
+    assert [(b.batch_id, b.seat) for b in routing.batches_of(17)] == [("1.4.7", 8)]
+    assert routing.report_bytes(0) == (4 + 3 + 2) * CIPHERTEXT_BYTES and routing.sizes_by_level[0] == {2, 7, 9}
+    assert routing.longest_report_bytes == (4 + 3 + 2) * CIPHERTEXT_BYTES
+    assert [routing.find(name) for name in ("1.1.4", "2.1.4", "1.0.4", "1.6.9", "2.5.8")] == [(1, 1, 4)] + [None] * 4
+
+
+def test_only_windows_say_so_in_their_document(plan_named: Callable[[str], Any]) -> None:
+    routing = windows()
+    document = json.loads(json.dumps(routing.document()))
+    assert document["windows"] is True and Routing.from_document(document) == routing
+    older = Routing.of(plan_named("running count").layout).document()
+    assert "windows" not in older and not Routing.from_document(older).windows
+    with pytest.raises(DataError, match="routing"):
+        Routing.from_document({name: value for name, value in document.items() if name != "windows"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [({"windows": 1}, "windows"), ({"windows": None}, "windows"), ({"every_slot": True}, "windows"),
+     ({"counts_everybody": False}, "windows"), ({"slot_users": 4}, "counts_everybody"), ({"users": 6}, "users"),
+     ({"users": 22}, "users"), ({"budget": (1 << 24) + 1, "users": 1 << 25}, "budget"), ({"shufflers": 65}, "budget"),
+     ({"messages": {2: 4, 4: 3, 6: 2, 9: 1}}, "messages"), ({"shufflers": 2}, "messages")],
+    ids=str,
+)  # fmt: skip
+def test_windows_with_nonsense_are_refused(changed: dict[str, Any], name: str) -> None:
+    with pytest.raises(DataError, match=rf"routing\.{name} must"):
+        windows(**changed)
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])

@@ -160,7 +160,7 @@ def _draw(
     from shuffledp.simulation.running_truth import estimates_at
 
     domain = plan.domain
-    ends = plan.schedule.users_by(plan.schedule.ends_by_level[-1])
+    ends = plan.schedule.users_by(plan.schedule.large_ends)
     title = f"{plan.title}: {plan.shufflers_used} shufflers, epsilon {plan.privacy.epsilon:g}"
     title = plan.cautioned(title)
     if domain.coordinates > MOST_LINES:

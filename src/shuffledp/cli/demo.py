@@ -98,7 +98,7 @@ def demo(
 def _show(task: "Task", said: dict[str, Any]) -> None:
     layout = task.plan.layout
     true = f"the truth is {said['truth']:,}: off by {abs(said['estimate'] - said['truth']):,.0f}"
-    sizes = f"of {layout.slot_users:,} users and more"
+    sizes = f"of {min(layout.messages):,} users and more"
     rows = [
         (
             "what happened",

@@ -116,9 +116,7 @@ def _draw(found: Any, picture: Path) -> None:
     """Which shuffler holds which users when."""
     from shuffledp.pictures.running import draw_schedule
 
-    layout = found.layout
-    words = f"{layout.users:,} users, {layout.shufflers} shufflers, at most {layout.budget} batches an estimate"
-    draw_schedule(picture, found.spans(), words)
+    draw_schedule(picture, found.spans(), found.layout.in_words)
 
 
 def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from shuffledp.schedules.prefixes import PrefixSchedule
+from shuffledp.schedules.batches import BatchSchedule
 
 
-def joined_batches(schedule: PrefixSchedule, slot: int, *, every_slot: bool = False) -> list[tuple[int, int, int]]:
+def joined_batches(schedule: BatchSchedule, slot: int, *, every_slot: bool = False) -> list[tuple[int, int, int]]:
     """Level, first slot and end of every batch over this slot, lowest level first.
 
     With `every_slot` each slot but the last has a batch of level 1 of its own, even where a larger one closes

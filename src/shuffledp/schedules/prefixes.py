@@ -1,9 +1,8 @@
 """Prefixes as sums of batches: at the end of every slot one batch closes and makes a new prefix of an old one.
 
-Time is cut into slots of equally many users. The batch that closes at the end of slot i covers the slots
-after `parents[i]`, so the estimate of the first i slots is that of the first parents[i] plus the batch's.
-How many batches an estimate is made of is the depth of i in the tree of parents; how many batches a user is
-in, at most, is the number of intervals (parents[i], i] over one slot.
+The batch that closes at the end of slot i covers the slots after `parents[i]`, so the estimate of the first i slots is
+that of the first parents[i] plus the batch's. How many batches an estimate is made of is the depth of i in the tree of
+parents.
 """
 
 from dataclasses import dataclass
@@ -13,71 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.errors import ParameterError
-
-Whole = NDArray[np.int64]
+from shuffledp.schedules.batches import BatchSchedule, Whole
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixSchedule:
-    """`slots` slots of `slot_users` users each; parents[i] for i = 1..slots-1, and parents[0] = 0.
-
-    The last slot has no batch that ends with it: its users are only in larger ones, or in none. The first `short` slots
-    have a user less each, so that the last batch can end with any user.
-    """
-
-    parents: Whole
-    levels: Whole
-    slot_users: int
-    short: int = 0
-
-    def __post_init__(self) -> None:
-        times = np.arange(self.parents.size)
-        if self.parents.size < 1 or (self.parents[1:] >= times[1:]).any() or (self.parents < 0).any():
-            raise ParameterError("parents", self.parents.size, "must point to earlier slots", "check the schedule")
-
-    @property
-    def slots(self) -> int:
-        """Slots, the last included."""
-        return int(self.parents.size)
-
-    @property
-    def batches(self) -> int:
-        """Batches, one for each slot but the last."""
-        return self.slots - 1
-
-    def users_by(self, slots: Any) -> Any:
-        """How many users have come at the end of the first so many slots: of a number, or of an array of them."""
-        return slots * self.slot_users - np.minimum(slots, self.short)
-
-    def place_of(self, times: Any) -> tuple[Any, Any]:
-        """The slots that are over when so many users have come, and how many users came since.
-
-        Args:
-            times: a number of users, or an array of them.
-        """
-        in_short = self.short * (self.slot_users - 1)
-        over, since = np.divmod(times + self.short, self.slot_users)
-        if self.short and np.less(times, in_short).any():
-            ahead = np.less(times, in_short)
-            first, within = np.divmod(times, self.slot_users - 1)
-            over, since = np.where(ahead, first, over), np.where(ahead, within, since)
-        return (over, since) if np.ndim(times) else (int(over), int(since))
-
-    def batch_users(self, first: int, end: int) -> int:
-        """The users of a batch over the slots after `first` up to `end`."""
-        return int(self.users_by(end) - self.users_by(first))
-
-    def sizes_with(self, *, every_slot: bool) -> list[set[int]]:
-        """For every level, lowest first: how many users its batches have.
-
-        Args:
-            every_slot: whether every slot has a batch of level 1 of its own.
-        """
-        sizes = [set((self.users_by(ends) - self.users_by(self.parents[ends])).tolist()) for ends in self.ends_by_level]
-        if every_slot and sizes:
-            sizes[0] |= set(np.diff(self.users_by(np.arange(self.slots))).tolist())
-        return sizes
+class PrefixSchedule(BatchSchedule):
+    """Batches that add up: every prefix is an earlier one and the batch that closes with it."""
 
     @cached_property
     def depths(self) -> Whole:
@@ -98,10 +38,10 @@ class PrefixSchedule:
                 runs.append((members, np.flatnonzero(begins), np.cumsum(begins) - 1))
         return runs
 
-    @cached_property
-    def ends_by_level(self) -> list[Whole]:
-        """For every level, lowest first: the slots at whose end one of its batches closes."""
-        return [np.flatnonzero(self.levels == level) for level in range(1, int(self.levels.max(initial=0)) + 1)]
+    @property
+    def large_ends(self) -> Whole:
+        """The slots at whose end a batch of the highest level closes."""
+        return self.ends_by_level[-1]
 
     def prefix_sums(self, batch_values: NDArray[Any]) -> NDArray[Any]:
         """Every prefix's value from those of the batches that close at slots 1, 2, ...; the empty prefix's is 0."""
@@ -113,11 +53,3 @@ class PrefixSchedule:
             before = totals[self.parents[first]] - (along[starts] - values[starts])
             totals[members] = along + before[run]
         return totals
-
-    def overlap(self) -> int:
-        """The most batches that any slot is in."""
-        changes = np.zeros(self.slots + 1, dtype=np.int64)
-        ends = np.arange(1, self.slots)
-        np.add.at(changes, self.parents[1:], 1)
-        np.add.at(changes, ends, -1)
-        return int(np.cumsum(changes).max(initial=0))

@@ -9,10 +9,11 @@ from itertools import accumulate
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.schedules.batches import BatchSchedule
 from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule, slots, whole_slots
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.schedules.layout import BatchLayout
-from shuffledp.schedules.prefixes import PrefixSchedule
+from shuffledp.schedules.windows import window_schedule
 from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION, is_id
 
 # A schedule's table of slots is held in memory.
@@ -44,7 +45,7 @@ _OF_BATCH = fields(SeatInBatch)
 # What a document says of the batches beside their messages.
 _SHAPE = ("users", "budget", "shufflers", "slot_users", "every_slot")
 # What documents of earlier tasks do not say, as it is false there.
-_LATER = "counts_everybody"
+_LATER = ("counts_everybody", "windows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +124,27 @@ class Routing(BatchLayout):
         return cls(**vars(layout))
 
     def __post_init__(self) -> None:
+        if not isinstance(self.windows, bool):
+            raise DataError("routing.windows", self.windows, "must be true or false", "create the task again")
         for name in ("users", "budget", "shufflers", "slot_users"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise DataError(f"routing.{name}", value, "must be a whole number >= 1", "create the task again")
-        if self.shufflers > 64 or slots(self.budget, self.shufflers) > _MOST_SLOTS:
+        most = self.budget if self.windows else slots(self.budget, self.shufflers)
+        if self.shufflers > 64 or most > _MOST_SLOTS:
             raise DataError(
                 "routing.budget", self.budget, f"must give at most {_MOST_SLOTS} slots", "plan for fewer users"
             )
-        if self.users > slots(self.budget, self.shufflers) * self.slot_users:
+        if self.users > most * self.slot_users or (self.windows and self.users < most):
             raise DataError("routing.users", self.users, "must fit into the schedule's slots", "create the task again")
         if not isinstance(self.counts_everybody, bool) or (
-            self.counts_everybody and self.slot_users != whole_slots(self.budget, self.shufflers, self.users).users
+            self.counts_everybody and self.slot_users != self._whole_slot_users
         ):
             problem = "must be true only where the last slot ends with the last user"
             raise DataError("routing.counts_everybody", self.counts_everybody, problem, "create the task again")
+        if self.windows and (self.every_slot or not self.counts_everybody):
+            problem = "must be true only where everybody is counted and slots have no batches of their own"
+            raise DataError("routing.windows", self.windows, problem, "create the task again")
         sizes = {size for sizes in self.sizes_by_level for size in sizes}
         counts_are_whole = all(type(count) is int and count >= 1 for count in self.messages.values())
         if not isinstance(self.every_slot, bool) or set(self.messages) != sizes or not counts_are_whole:
@@ -153,9 +160,18 @@ class Routing(BatchLayout):
                 "plan for fewer users, more shufflers, or a method with fewer messages",
             )
 
+    @property
+    def _whole_slot_users(self) -> int:
+        """The users of a slot where the last one ends with the last user."""
+        if self.windows:
+            return -(-self.users // self.budget)
+        return whole_slots(self.budget, self.shufflers, self.users).users
+
     @cached_property
-    def schedule(self) -> PrefixSchedule:
+    def schedule(self) -> BatchSchedule:
         """Which batch covers which slots."""
+        if self.windows:
+            return window_schedule(self.budget, self.shufflers, self.users)
         if self.counts_everybody:
             return ending_schedule(self.budget, self.shufflers, self.users)
         return combinatorial_schedule(self.budget, self.shufflers, self.slot_users)
@@ -218,8 +234,7 @@ class Routing(BatchLayout):
     def document(self) -> dict[str, Any]:
         """The routing as JSON."""
         shape = {name: getattr(self, name) for name in _SHAPE}
-        if self.counts_everybody:
-            shape[_LATER] = True
+        shape |= {name: True for name in _LATER if getattr(self, name)}
         messages = {str(size): count for size, count in sorted(self.messages.items())}
         return {"version": VERSION, **shape, "messages": messages, "ciphertext_bytes": CIPHERTEXT_BYTES}
 
@@ -237,10 +252,8 @@ class Routing(BatchLayout):
             messages = {int(size): count for size, count in document["messages"].items()}
             if [str(size) for size in messages] != list(document["messages"]):
                 raise ValueError("messages must be by plain sizes")
-            counts_everybody = document.get(_LATER, False)
-            return cls(
-                **{name: document[name] for name in _SHAPE}, messages=messages, counts_everybody=counts_everybody
-            )
+            later = {name: document.get(name, False) for name in _LATER}
+            return cls(**{name: document[name] for name in _SHAPE}, messages=messages, **later)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
 
