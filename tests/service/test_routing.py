@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,6 +124,31 @@ def test_every_positions_batches_are_consistent(routing: Routing) -> None:
         assert place is not None and batch_id(*place) == name
         assert routing.schedule.batch_users(place[1], place[2]) == seats[0].size
         assert routing.batch_bytes(seats[0].size) == seats[0].size * seats[0].messages * CIPHERTEXT_BYTES
+
+
+@settings(deadline=None)
+@given(routings(), st.data())
+def test_a_seat_says_whose_it_is(routing: Routing, data: st.DataObject) -> None:
+    nowhere = [position for position in range(routing.users) if not routing.batches_of(position)]
+    for position in range(routing.users):
+        expected = routing.users - 1 if position in nowhere else position
+        assert routing.position_of(routing.batches_of(position)) == expected
+    assert (routing.position_of(()) is None) == (not nowhere)
+    # What is offered with anything else in it is nobody's seat.
+    offered = list(routing.batches_of(data.draw(st.integers(0, routing.users - 1))))
+    if not offered:
+        return
+    place = data.draw(st.integers(0, len(offered) - 1))
+    change = data.draw(
+        st.sampled_from(
+            [{"seat": offered[place].seat + 1000}, {"seat": -1}, {"size": offered[place].size + 1}, {"level": 9},
+             {"messages": 9}, {"batch_id": "1.0.99"}, {"batch_id": "x"}]
+        )
+    )  # fmt: skip
+    others = [*offered[:place], replace(offered[place], **change), *offered[place + 1 :]]
+    assert routing.position_of(tuple(others)) is None
+    assert routing.position_of(tuple(offered[1:])) is None or len(offered) == 1
+    assert routing.position_of((*offered, offered[0])) is None
 
 
 @settings(deadline=None)

@@ -229,9 +229,10 @@ class Counter(PlanLearner[CounterState]):
         return prefixes
 
     def _by_messages(self, array: NDArray[Any], bits: RandomBits, progress: Progress | None) -> NDArray[np.int64]:
-        def steps(cohort: Cohort, first: int, users: int, clients: RandomBits) -> NDArray[Any]:
+        def steps(cohort: Cohort, first: int, users: int, clients: RandomBits) -> Any:
             # Rounded once: all of a user's batches get the same steps.
-            return self.plan.domain.to_steps(array[first : first + users], bits=clients)
+            positions = np.arange(first, first + users)
+            return self.plan.prepare(array[first : first + users], bits=clients, positions=positions)
 
         schedule, shufflers = self.plan.schedule, self.plan.shufflers_used
         prefixes = np.zeros((schedule.place_of(len(array))[0] + 1, *np.shape(self._nothing)), dtype=np.int64)

@@ -176,7 +176,9 @@ class CounterPlan(PrivateCount):
         total = self.domain.numbers(self.check_values(values)).sum(axis=0)
         return float(total) if np.ndim(total) == 0 else np.asarray(total, dtype=np.float64)
 
-    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> NDArray[Any]:
+    def prepare(
+        self, values: ArrayLike, *, bits: RandomBits, positions: NDArray[np.int64] | None = None
+    ) -> NDArray[Any]:
         return self.domain.to_steps(self.check_values(values), bits=bits)
 
     @property

@@ -44,7 +44,8 @@ class BatchMechanism(ABC):
         """Reports of consecutive users, the first of whom has this seat in the batch, from 0.
 
         Args:
-            prepared: what the plan's `prepare` made of the users' values.
+            prepared: the users' rows of what the plan's `prepare` made; which part of a row is this batch's, the seat
+                says where batches get different ones.
             first_seat: the seat of the first user.
             bits: where the noise comes from.
         """

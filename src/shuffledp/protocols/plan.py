@@ -205,8 +205,20 @@ class Plan(DescribedPlan):
         """What the users of a batch of this size send."""
 
     @abstractmethod
-    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
-        """Checked values as batches take them, rounded once: all of a user's batches get the same."""
+    def prepare(self, values: ArrayLike, *, bits: RandomBits, positions: NDArray[np.int64] | None = None) -> Any:
+        """Checked values as batches take them, drawn once: whatever a user's batches get is of the same draw.
+
+        Args:
+            values: encoded, an entry or a row a user.
+            bits: where rounding, and all else that a user draws once for all its batches, comes from.
+            positions: each user's place among all users of the plan, from 0, in the order in which seats are given. A
+                plan whose reports do not depend on the place ignores it; another one refuses to do without.
+
+        Returns:
+            An array whose first axis is users: mechanisms are given rows of it, for each batch those of its users in
+            the order of their seats. Where batches get different parts of a row, such as windows that share noise, the
+            seat in the batch says which part is the batch's.
+        """
 
     def in_order(self, values: Any, *, bits: RandomBits) -> Any:
         """Checked values in the order in which their owners report: at random where groups are asked different things.

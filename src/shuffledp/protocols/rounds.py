@@ -42,7 +42,7 @@ class InteractivePlan(Plan):
     def mechanism(self, users: int) -> BatchMechanism:
         raise self._not_scheduled("ask its learner")
 
-    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def prepare(self, values: ArrayLike, *, bits: RandomBits, positions: NDArray[np.int64] | None = None) -> Any:
         return self.check_values(values)
 
 
@@ -94,7 +94,7 @@ class RoundPlan(Plan):
         """The estimate from a whole permuted batch."""
         return self.estimate(self.tally(batch))
 
-    def prepare(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def prepare(self, values: ArrayLike, *, bits: RandomBits, positions: NDArray[np.int64] | None = None) -> Any:
         return self.check_values(values)
 
     def parts(self, values: Any, messages: int) -> Iterator[Part]:

@@ -205,6 +205,27 @@ class Routing(BatchLayout):
             for batch in self.slot(number).batches
         )
 
+    def position_of(self, batches: tuple[SeatInBatch, ...]) -> int | None:
+        """The position of the user whose seat is in exactly these batches, lowest level first; None if nobody's is.
+
+        Those who are in no batch at all are not told apart: they came last.
+
+        >>> routing = Routing(users=9, budget=1, shufflers=1, slot_users=5, every_slot=False, messages={5: 2})
+        >>> [routing.position_of(routing.batches_of(position)) for position in (0, 4, 5, 8)]
+        [0, 4, 8, 8]
+        """
+        position = self.users - 1
+        if batches:
+            place = self._found(batches[0].batch_id)
+            position = -1 if place is None else int(self.schedule.users_by(place[1])) + batches[0].seat
+        is_seat = 0 <= position < self.users and self.batches_of(position) == batches
+        return position if is_seat else None
+
+    @cached_property
+    def _found(self) -> Callable[[str], tuple[int, int, int] | None]:
+        """As `find`, remembered for a while."""
+        return lru_cache(_MOST_REMEMBERED)(self.find)
+
     def report_bytes(self, position: int) -> int:
         """How long the report of this position is."""
         return self.slot(self.schedule.place_of(position)[0]).length

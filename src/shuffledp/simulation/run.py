@@ -60,7 +60,8 @@ def _by_messages(plan: Plan, array: Any, bits: RandomBits, progress: Progress | 
     def prepared(cohort: Cohort, first: int, users: int, clients: RandomBits) -> Any:
         if not ordered:
             ordered.append(plan.in_order(array, bits=clients))
-        return plan.prepare(ordered[0][first : first + users], bits=clients)
+        positions = np.arange(first, first + users)
+        return plan.prepare(ordered[0][first : first + users], bits=clients, positions=positions)
 
     states = ask_and_tell(learner, plan.open_batches, prepared, len(array), bits=bits, progress=progress)
     *_, last = states

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -147,8 +146,6 @@ class Client:
         self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)
         self._lock = threading.Lock()
         self._path = f"/v1/tasks/{task.id}"
-        # What the routing says of a batch is looked up once.
-        self._find = cache(task.routing.find)
         longest = max(1, task.routing.longest_report_bytes)
         self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
         self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES * CIPHERTEXT_BYTES // longest))
@@ -305,13 +302,7 @@ class Client:
 
     def _check_seat(self, seat: Seat) -> None:
         """Only what the task's own routing has: in a batch that is said to be larger, everybody adds less noise."""
-        if not seat.batches:
-            return
-        routing, lowest = self.task.routing, seat.batches[0]
-        _, first, _ = self._find(lowest.batch_id) or (0, routing.users, 0)
-        position = int(routing.schedule.users_by(first)) + lowest.seat
-        known = routing.batches_of(position) if lowest.seat >= 0 and position < routing.users else None
-        if seat.batches != known:
+        if self.task.routing.position_of(seat.batches) is None:
             words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"
             raise AnswerError(201, "seat-unknown", f"{words} task under this id, or is not to be trusted")
 

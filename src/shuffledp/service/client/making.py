@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.errors import DataError, RandomnessError
 from shuffledp.messages import Reports
@@ -35,7 +36,7 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
 
     Raises:
         RandomnessError: the bits are not secure.
-        ParameterError: a value lies outside the plan's domain.
+        ParameterError: a value lies outside the plan's domain, or the task has no such seat.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.protocols.binary_sum import BinarySum
@@ -49,8 +50,8 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
     """
     if not bits.is_secure:
         raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
-    # Rounded once: all of a user's batches get the same.
-    prepared = task.plan.prepare(values, bits=bits)
+    # Drawn once: whatever a user's batches get is of the same draw.
+    prepared = task.plan.prepare(values, bits=bits, positions=_positions(task, seats))
     members: defaultdict[str, list[tuple[int, SeatInBatch]]] = defaultdict(list)
     for place, seat in enumerate(seats):
         for batch in seat:
@@ -63,6 +64,15 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
             for place, sealed in zip(places, _sealed(task, first, reports, bits), strict=True):
                 bodies[place][first.batch_id] = sealed
     return [b"".join(body[batch.batch_id] for batch in seat) for body, seat in zip(bodies, seats, strict=True)]
+
+
+def _positions(task: Task, seats: Sequence[tuple[SeatInBatch, ...]]) -> NDArray[np.int64]:
+    """Which of the task's users each seat's is."""
+    found = [task.routing.position_of(seat) for seat in seats]
+    if None in found:
+        names = " ".join(batch.batch_id for batch in seats[found.index(None)])
+        raise DataError("seat", names or "none", "must be one that the task has", "take a seat of this task")
+    return np.array(found, dtype=np.int64)
 
 
 def _runs(members: list[tuple[int, SeatInBatch]]) -> Iterator[list[tuple[int, SeatInBatch]]]:
