@@ -193,9 +193,9 @@ def test_whole_numbers_alone_have_the_law() -> None:
 @pytest.mark.parametrize("variance", SMALL)
 def test_draws_have_the_law_and_a_tenth_less_variance_is_caught(variance: float) -> None:
     reach = int(12 * variance**0.5) + 3
-    drawn = sample_discrete_gaussian(variance, 300_000, bits=RandomBits.seeded(1))
+    drawn = sample_discrete_gaussian(variance, 200_000, bits=RandomBits.seeded(1))
     assert_law(drawn, -reach, masses(variance, reach), false_alarm=1e-9)
-    wrong = sample_discrete_gaussian(max(1.0, 0.9 * variance), 300_000, bits=RandomBits.seeded(1))
+    wrong = sample_discrete_gaussian(max(1.0, 0.9 * variance), 200_000, bits=RandomBits.seeded(1))
     if variance > 1:
         assert_not_law(wrong, -reach, masses(variance, reach), false_alarm=1e-9)
     assert_not_law(drawn, -reach, masses(0.9 * variance, reach), false_alarm=1e-9)
