@@ -102,14 +102,8 @@ def _propose(
     power = zeros & -zeros  # 2^c, or 0 where c is longer than the word
     sizes = np.bitwise_count(power - 1).astype(np.int64) << shift
     sizes |= words & (np.int64(1) << shift) - 1
-    rate = 0.5 / variances
-    exponents = sizes.astype(np.float64)
-    exponents *= exponents
-    exponents *= -rate
-    exponents += np.minimum(np.ldexp(rate, 2 * shift), _LARGEST_OFFSET)
-    gap = np.exp(exponents, out=exponents)
-    gap *= power
-    gap *= _WHOLE / 2
+    gap = _computed_acceptance(power, sizes, shift, variances)
+    gap *= _WHOLE
     gap -= digits
     # U has these digits and more: it is below p for certain, or at least p for certain, or neither.
     accepted = gap >= 1 + margin * _WHOLE
@@ -128,6 +122,21 @@ def _propose(
 def _log2_width(variances: NDArray[np.float64] | float) -> NDArray[np.int64]:
     """The j of B = 2^j, the smallest power of two with 2 B^2 > variance."""
     return np.asarray(np.frexp(variances)[1] >> 1, dtype=np.int64)
+
+
+def _computed_acceptance(
+    power: NDArray[np.int64], sizes: NDArray[np.int64], shift: NDArray[np.int64], variances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The probabilities with which proposals are accepted, in floating point: 2^c, x, j and v, for c <= 12."""
+    rate = 0.5 / variances
+    exponents = sizes.astype(np.float64)
+    exponents *= exponents
+    exponents *= -rate
+    exponents += np.minimum(np.ldexp(rate, 2 * shift), _LARGEST_OFFSET)
+    computed = np.exp(exponents, out=exponents)
+    computed *= power
+    computed *= 0.5
+    return computed
 
 
 def _decide(word: int, digits: int, variance: float, *, bits: RandomBits) -> int | None:
