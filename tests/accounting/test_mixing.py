@@ -1,13 +1,14 @@
 import itertools
 import math
 from collections import Counter, defaultdict
+from functools import cache, reduce
 
 import mpmath
 import numpy as np
 import pytest
 
 from shuffledp.accounting import mixing
-from shuffledp.accounting.mixing import mixing_distance, smallest_messages
+from shuffledp.accounting.mixing import distance_of_each, mixing_distance, mixing_distance_of, smallest_messages
 from shuffledp.errors import InfeasibleError, ParameterError
 
 
@@ -31,6 +32,84 @@ def view(values: tuple[int, ...], messages: int, q: int) -> dict[tuple[int, ...]
 
 def tv(a: dict, b: dict) -> float:
     return sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys()) / 2
+
+
+@cache
+def views_and_simulations(users: int, messages: int, q: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The exact law of every input's view, up to order, and of the simulation from its sum, on the same outcomes."""
+    found = []
+    for total in range(q):
+        inputs = Counter(tuple(sorted(v)) for v in itertools.product(range(q), repeat=users) if sum(v) % q == total)
+        laws = {v: view(v, messages, q) for v in inputs}
+        outcomes = sorted({counts for law in laws.values() for counts in law})
+        rows = {v: np.array([law.get(counts, 0.0) for counts in outcomes]) for v, law in laws.items()}
+        simulation = sum(times * rows[v] for v, times in inputs.items()) / inputs.total()
+        found += [(row, simulation) for row in rows.values()]
+    return found
+
+
+def together(laws: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The law of independent views."""
+    return reduce(np.multiply.outer, laws).ravel()
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        ((2, 3, 2), (2, 3, 2)),
+        ((2, 4, 3), (2, 4, 3)),
+        ((3, 4, 2), (3, 4, 2), (3, 4, 2)),
+        ((2, 4, 4), (3, 4, 3)),
+        ((2, 5, 2), (2, 5, 3), (3, 4, 2)),
+    ],
+)
+def test_several_batches_against_exact_distances(batches: tuple) -> None:
+    """Every share of every batch, every input: the views of all batches beside their independent simulations."""
+    bound = mixing_distance_of([(*batch, 1) for batch in batches])
+    worst = 0.0
+    for chosen in itertools.product(*(views_and_simulations(*batch) for batch in batches)):
+        real, simulated = zip(*chosen, strict=True)
+        worst = max(worst, float(np.abs(together(real) - together(simulated)).sum()) / 2)
+    alone = [max(float(np.abs(a - b).sum()) / 2 for a, b in views_and_simulations(*batch)) for batch in batches]
+    # Together they show more than any of them alone, and less than the distances' sum.
+    assert max(alone) < worst <= bound < sum(mixing_distance(*batch) for batch in batches)
+
+
+@pytest.mark.parametrize(("users", "messages", "q"), [(2, 6, 2**20), (10, 9, 2**40), (60, 7, 2**54)])
+@pytest.mark.parametrize("count", [1, 3, 1000, 10**7])
+def test_the_product_of_many_batches_in_80_digits(users: int, messages: int, q: int, count: int) -> None:
+    with mpmath.workdps(80):
+        product = mpmath.expm1(count * mpmath.log1p(exact_excess(users, messages - 1, q)))
+        other = mpmath.log1p(exact_excess(5, 8, 2**30))
+        exact = float(mpmath.sqrt(product) / 2)
+        mixed = float(mpmath.sqrt(mpmath.expm1(mpmath.log1p(product) + 2 * other)) / 2)
+    ours = mixing_distance_of([(users, messages, q, count)])
+    assert min(exact, 1.0) <= ours <= min(1.0, 1.0011 * exact)
+    # In any order, and in parts.
+    parts = [(5, 9, 2**30, 1), (users, messages, q, count), (5, 9, 2**30, 1)]
+    assert min(mixed, 1.0) <= mixing_distance_of(parts) <= min(1.0, 1.0011 * mixed)
+
+
+def test_no_distance_is_too_small_to_be_added() -> None:
+    """F - 1 is far below what a float beside 1 can hold, and near where its square root ends."""
+    tiny = mixing_distance(10**6, 100, 2**64)
+    assert 0 < tiny < 1e-200
+    assert mixing_distance_of([(10**6, 100, 2**64, 10**6)]) == pytest.approx(1000 * tiny, rel=1e-9)
+    assert mixing_distance_of([]) == mixing_distance_of([(1, 1, 2**40, 10**7)]) == 0.0
+    assert mixing_distance_of([(10**6, 100, 2**64, 1), (10, 2, 2**40, 1)]) == 1.0
+    with pytest.raises(ParameterError, match="count"):
+        mixing_distance_of([(10, 9, 2**40, -1)])
+    with pytest.raises(ParameterError, match="users"):
+        mixing_distance_of([(0, 9, 2**40, 1)])
+
+
+@pytest.mark.parametrize("distance", [1e-300, 1e-12, 1e-8, 1e-3, 0.3])
+@pytest.mark.parametrize("count", [1, 2, 7, 10**5])
+def test_what_each_of_several_batches_may_show(distance: float, count: int) -> None:
+    each = distance_of_each(distance, count)
+    with mpmath.workdps(700):
+        all_of_them = mpmath.sqrt((1 + 4 * mpmath.mpf(each) ** 2) ** count - 1) / 2
+        assert distance * (1 - 3e-9) <= all_of_them <= distance
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Every term of a running sum's delta, by itself: most are far below any delta, and a slip would change no figure."""
 
+import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import delta_of_distance
+from shuffledp.accounting.mixing import distance_together
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.continual.batches import batch_mechanism
 from shuffledp.continual.counter import Counter
@@ -15,7 +18,7 @@ from shuffledp.continual.doubling import UnboundedCounter
 from shuffledp.continual.noise import TRANSPORT_PART, calibrate
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import ROUNDING_PART, WINDOW_PART, UserView
-from shuffledp.errors import InfeasibleError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise
@@ -46,10 +49,13 @@ def test_shares_of_all_batches_and_tables_of_all_users_are_terms(noise: str) -> 
     used, factor = plan.shufflers_used, math.exp(PRIVACY.epsilon)
     assert used > 1
     terms = values_of(plan.guarantee().terms)
-    assert terms["transport"] == pytest.approx(
-        delta_of_distance(factor, used * plan.distance_per_batch), rel=1e-9, abs=0
-    )
-    assert terms["transport"] + terms["sampling"] <= TRANSPORT_PART * PRIVACY.delta
+    shown = distance_together([plan.distance_per_batch] * used)
+    assert terms["transport"] == pytest.approx(delta_of_distance(factor, shown), rel=1e-8, abs=0)
+    # Where noise takes no delta, the shares have all of it.
+    part = 1.0 if noise == "laplace" else TRANSPORT_PART
+    assert (terms["noise"] == 0) == (noise == "laplace")
+    assert 0.999 * part * PRIVACY.delta < terms["transport"] + terms["sampling"] <= part * PRIVACY.delta
+    assert plan.guarantee().holds
     # Every batch shows at most its part, and every user of a user's smallest batches draws from tables.
     assert all(plan.mechanism(size).distance_with(size) <= plan.distance_per_batch for size in plan.all_sizes)
     part = Fraction(1, plan.slot_users)
@@ -61,13 +67,43 @@ def test_fewer_honest_users_mix_the_shares_of_the_worst_batch_of_each_level() ->
     plan = CounterPlan.plan(users=3000, shufflers=3, privacy=PRIVACY, noise="laplace", estimator="completed")
     for honest in (plan.users * 9 // 10, plan.users * 7 // 10):
         fraction = honest / plan.users
-        worst = 0.0
+        worst = []
         for sizes in plan.batch_sizes.values():
             shown = [plan.mechanism(size).distance_with(math.floor(fraction * size + 1e-9)) for size in sizes]
             assert len(sizes) == 1 or max(shown) > min(shown)
-            worst += max(shown)
+            worst.append(max(shown))
         terms = values_of(plan.delta_terms(1.0, honest))
-        assert terms["transport"] == pytest.approx(delta_of_distance(math.e, worst), rel=1e-6, abs=0) and worst > 0
+        together = distance_together(worst)
+        assert terms["transport"] == pytest.approx(delta_of_distance(math.e, together), rel=1e-6, abs=0)
+        assert together > max(worst) > 0
+
+
+@pytest.mark.parametrize(
+    "asked", [{"noise": "laplace"}, {"noise": "skellam"}, {"noise": "skellam", "domain": Vectors(3, 1.0, 20)}], ids=str
+)
+def test_plans_that_add_distances_up_stay_as_they_were_and_send_more(asked: dict) -> None:
+    plan = CounterPlan.plan(users=3000, shufflers=3, privacy=PRIVACY, estimator="completed", **asked)
+    before = replace(plan, mixed_together=False)
+    assert plan.mixed_together and plan.document()["mixed_together"] is True
+    assert "mixed_together" not in before.document() and before.fingerprint != plan.fingerprint
+    for each in (plan, before):
+        assert CounterPlan.from_document(json.loads(json.dumps(each.document()))) == each
+    # Version 0.1.0: a tenth of delta for shares, a part of it for every batch, and a part of that for every coordinate.
+    tenth = TRANSPORT_PART * PRIVACY.delta
+    parts = plan.shufflers_used * plan.domain.coordinates
+    each = before.distance_per_batch / plan.domain.coordinates
+    assert 0.999 * tenth < delta_of_distance(math.e, parts * each) <= tenth
+    assert before.guarantee().holds and before.error_bound == plan.error_bound
+    assert plan.messages_per_user_max <= before.messages_per_user_max
+    if asked != {"noise": "skellam"}:  # Two batches of bits save the root of 2, which is less than a share.
+        assert plan.messages_per_user_mean < before.messages_per_user_mean
+    with pytest.raises(ParameterError, match="mixed_together"):
+        replace(plan, mixed_together=1)
+
+
+def test_coins_have_nothing_to_mix() -> None:
+    plan = CounterPlan.plan(users=3000, shufflers=3, privacy=PRIVACY, noise="coins")
+    assert not plan.mixed_together and values_of(plan.guarantee().terms)["transport"] == 0
 
 
 def test_a_batch_that_cannot_mix_is_not_opened() -> None:

@@ -116,5 +116,7 @@ def test_two_bins_transport_is_a_term_of_delta() -> None:
     plan = Parities.plan(users=50, privacy=TARGET, categories=30)
     for honest in (50, 30):
         [shown] = [term.value for term in plan.delta_terms(1.0, honest) if term.name == "transport"]
-        expected = (1 + math.e) * 2 * parity_mixing(honest, plan.shares)
+        expected = (1 + math.e) * parity_mixing(honest, plan.shares, 2)
+        alone = parity_mixing(honest, plan.shares)
+        assert alone < parity_mixing(honest, plan.shares, 2) < 2 * alone or alone in (0.0, 1.0)
         assert shown == pytest.approx(expected, abs=0) and shown > 0

@@ -16,6 +16,7 @@ a recursion without negative terms (q + 1 >= n), so that no digit is lost howeve
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +33,8 @@ _LAST = 40
 # Binomial coefficients are good to 1e-6 or better; the result is rounded up by more.
 _SAFETY = 1.001
 MOST_SHARES = 256
+# Below this x, log(1 + e^x) and e^x - 1 with e^x for x are e^x to all digits.
+_NEARLY_LINEAR = -40.0
 
 
 def _log_choose(n: Floats | float, k: Floats | float) -> Floats:
@@ -117,6 +120,17 @@ def _log_excess(users: int, shares: int, modulus: int) -> float:
     return math.inf
 
 
+def _checked_excess(users: int, messages: int, modulus: int) -> float:
+    """log(F_n - 1) with so many messages a user, one of them in the clear; inf where nothing is proved."""
+    if users < 1 or messages < 1:
+        raise ParameterError("users", users, "must be >= 1, with at least one message each", "count again")
+    if modulus + 1 < users:
+        raise ParameterError("modulus", modulus, f"must be at least {users - 1}", "choose a larger one")
+    if users == 1:
+        return -math.inf
+    return _log_excess(users, messages - 1, modulus) if messages >= 3 else math.inf
+
+
 def mixing_distance(users: int, messages: int, modulus: int) -> float:
     """A bound on the total variation distance between the shuffled shares and a simulation of them
     from their sum alone, whatever the values; at most 1. Two inputs with one sum are at most twice
@@ -125,16 +139,72 @@ def mixing_distance(users: int, messages: int, modulus: int) -> float:
     >>> mixing_distance(users=10_000, messages=9, modulus=2**54) < 1e-7
     True
     """
-    if users < 1 or messages < 1:
-        raise ParameterError("users", users, "must be >= 1, with at least one message each", "count again")
-    if modulus + 1 < users:
-        raise ParameterError("modulus", modulus, f"must be at least {users - 1}", "choose a larger one")
-    if users == 1:
-        return 0.0
-    if messages < 3:
-        return 1.0
-    log_excess = _log_excess(users, messages - 1, modulus)
+    log_excess = _checked_excess(users, messages, modulus)
     return min(1.0, _SAFETY * 0.5 * math.exp(0.5 * log_excess)) if log_excess < 2 else 1.0
+
+
+def mixing_distance_of(batches: Iterable[tuple[int, int, int, int]]) -> float:
+    """The same for several batches at once, simulated from their sums alone: 1/2 sqrt(prod F - 1).
+
+    Each batch mixes its own shares, so k alike are about sqrt(k) times as far as one, and not k times.
+
+    Args:
+        batches: users, messages a user and modulus of a batch or coordinate, and how many there are of its kind.
+
+    >>> one, hundred = (mixing_distance_of([(10_000, 9, 2**54, count)]) for count in (1, 100))
+    >>> round(hundred / one, 6)
+    10.0
+    """
+    kinds = list(batches)
+    if len(kinds) == 1 and kinds[0][-1] == 1:
+        return mixing_distance(*kinds[0][:3])
+    log_logs = [-math.inf]
+    for users, messages, modulus, count in kinds:
+        if count < 0:
+            raise ParameterError("count", count, "must be >= 0", "count again")
+        log_excess = _checked_excess(users, messages, modulus)
+        if count and log_excess > -math.inf:
+            log_logs.append(math.log(count) + _log_log1p_exp(log_excess))
+    log_total = float(special.logsumexp(log_logs))
+    # Beyond log 5 the bound is 1; far below 0, e^x - 1 is x but for less than is rounded up.
+    if log_total >= math.log(math.log(5.0)):
+        return 1.0
+    log_product = math.log(math.expm1(math.exp(log_total))) if log_total > _NEARLY_LINEAR else log_total
+    return min(1.0, _SAFETY * 0.5 * math.exp(0.5 * log_product))
+
+
+def _log_log1p_exp(x: float) -> float:
+    """log(log(1 + e^x)), or x itself, which is more, where that is the same to all digits."""
+    return math.log(float(np.logaddexp(0.0, x))) if x > _NEARLY_LINEAR else x
+
+
+def distance_together(distances: Iterable[float]) -> float:
+    """How far batches are from their simulations all together, where each is so far by its own bound.
+
+    >>> round(distance_together([3e-7, 4e-7]) / 5e-7, 6)
+    1.0
+    """
+    each = list(distances)
+    # 1/2 sqrt(prod (1 + 4 d^2) - 1); where that is tiny, the root of the sum of squares, rounded up.
+    if math.hypot(*each) <= 1e-8:
+        return math.hypot(*each) * (1 + 1e-9)
+    product = math.expm1(math.fsum(math.log1p(4 * distance * distance) for distance in each))
+    return min(1.0, 0.5 * math.sqrt(product) * (1 + 1e-9))
+
+
+def distance_of_each(distance: float, count: int) -> float:
+    """How far each of so many batches may be from its simulation if all together may be so far.
+
+    >>> round(distance_of_each(1e-6, 100) / 1e-7, 6)
+    1.0
+    """
+    if count == 1:
+        return distance
+    # (1 + 4 e^2)^count = 1 + 4 d^2; e is d / sqrt(count) but for a part of about d^2, and rounded down by more.
+    each = distance / math.sqrt(count)
+    if distance > 1e-8:
+        each = 0.5 * math.sqrt(math.expm1(math.log1p(4 * distance * distance) / count))
+    return each * (1 - 1e-9)
 
 
 def smallest_messages(users: int, modulus: int, distance: float) -> int:

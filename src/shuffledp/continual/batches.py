@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.mixing import MOST_SHARES, distance_of_each, mixing_distance, smallest_messages
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.domains.summed import BITS, SummedDomain
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
@@ -22,9 +22,17 @@ def _spread(noise: BatchNoise, surplus: float, false_alarm: float) -> int:
 
 @lru_cache(maxsize=4096)
 def batch_mechanism(
-    users: int, honest_fraction: float, noise: BatchNoise, distance: float, domain: SummedDomain = BITS
+    users: int,
+    honest_fraction: float,
+    noise: BatchNoise,
+    distance: float,
+    domain: SummedDomain = BITS,
+    mixed_together: bool = True,
 ) -> SumBatch:
-    """The mechanism of a batch of this size, refused where its shares would show more than `distance`."""
+    """The mechanism of a batch of this size, refused where its shares would show more than `distance`.
+
+    Unless `mixed_together`, every coordinate has its part of the distance, as if distances added up.
+    """
     honest = honest_users(users, honest_fraction)
     if coins := noise.dealt(users, honest):
         if (users + 1) * coins >= 1 << 63:
@@ -33,7 +41,8 @@ def batch_mechanism(
     spread = _spread(noise, users / honest, FALSE_ALARM / domain.coordinates)
     lowest, highest = users * domain.lowest - spread, users * domain.highest + spread
     modulus_bits = modulus_bits_for(highest - lowest + 1)
-    modulus, each = 1 << modulus_bits, distance / domain.coordinates
+    parts = domain.coordinates
+    modulus, each = 1 << modulus_bits, distance_of_each(distance, parts) if mixed_together else distance / parts
     # Enough for a few users fewer, too, so that dropouts leave something to say.
     shares = smallest_messages(max(1, math.floor(_ROBUST * honest)), modulus, each)
     while mixing_distance(honest, shares, modulus) > each and shares < MOST_SHARES:

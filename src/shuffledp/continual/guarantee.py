@@ -9,6 +9,7 @@ from typing import ClassVar
 from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, delta_of_distance
+from shuffledp.accounting.mixing import distance_of_each, distance_together
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.continual.batches import batch_mechanism
@@ -35,7 +36,10 @@ class PrivateCount(CountShape):
 
     def mechanism(self, users: int) -> SumBatch:
         """What the users of a batch of this size send."""
-        return batch_mechanism(users, self.honest_fraction, self.batch_noise, self.distance_per_batch, self.domain)
+        distance = self.distance_per_batch
+        return batch_mechanism(
+            users, self.honest_fraction, self.batch_noise, distance, self.domain, self.mixed_together
+        )
 
     @property
     def messages_per_user_max(self) -> int:
@@ -88,9 +92,17 @@ class PrivateCount(CountShape):
         """How much the shares of one batch may show beyond their sum."""
         if self.batch_noise.is_exact:
             return 0.0
+        together, batches = self._distance_of_all, self.shufflers_used
+        # Plans of version 0.1.0 add distances up.
+        return distance_of_each(together, batches) if self.mixed_together else together / batches
+
+    @property
+    def _distance_of_all(self) -> float:
+        """How much the shares of all a user's batches may show beyond their sums."""
+        is_free = self.mixed_together and self.view.takes_no_delta(self.batch_noise, self.privacy.epsilon)
         sampling = delta_of_distance(math.exp(self.privacy.epsilon), self._sampling_distance)
-        left = TRANSPORT_PART * self.privacy.delta * (1 - 1e-9) - sampling
-        return left / (1 + math.exp(self.privacy.epsilon)) / self.shufflers_used
+        left = (1.0 if is_free else TRANSPORT_PART) * self.privacy.delta * (1 - 1e-9) - sampling
+        return left / (1 + math.exp(self.privacy.epsilon))
 
     @property
     def _sampling_distance(self) -> float:
@@ -123,7 +135,7 @@ class PrivateCount(CountShape):
     def delta_terms_at(self, epsilon: float, fraction: float) -> tuple[DeltaTerm, ...]:
         """Every summand of delta at this epsilon, when this fraction of every batch is honest."""
         # As promised if the plan's fraction is honest, else the worst batch of each level.
-        promised = self.shufflers_used * self.distance_per_batch
+        promised = 0.0 if self.batch_noise.is_exact else self._distance_of_all
         shown = promised if fraction == self.honest_fraction else _worst_distances(self, fraction)
         factor = math.exp(epsilon)
         return (
@@ -213,8 +225,8 @@ class PrivateCount(CountShape):
 
 @lru_cache(maxsize=64)
 def _worst_distances(plan: PrivateCount, fraction: float) -> float:
-    """The worst batch of each level, added up."""
-    return sum(
+    """The worst batch of each level, all of them together."""
+    return distance_together(
         max(plan.mechanism(size).distance_with(honest_users(size, fraction)) for size in sizes)
         for sizes in plan.batch_sizes.values()
     )

@@ -153,6 +153,8 @@ class CounterPlan(PrivateCount):
             confidence=request.confidence,
             domain=request.domain,
             estimator=layout.estimator,
+            # Coins are exact: there is nothing to mix.
+            mixed_together=not layout.noise.is_exact,
         )
 
     def _closed_if_free(self, max_messages: int | None) -> Self:
@@ -336,6 +338,8 @@ class CounterPlan(PrivateCount):
             "estimator": self.estimator,
             # Plans of version 0.1.0 left the last slot open, and do not say so.
             **({"counts_everybody": True} if self.counts_everybody else {}),
+            # And added up what the shares of a user's batches show.
+            **({"mixed_together": True} if self.mixed_together else {}),
         }
 
     def document(self) -> dict[str, Any]:
@@ -372,6 +376,7 @@ class CounterPlan(PrivateCount):
                 batch_noise=kind(**parameters),
                 domain=domain_from(document["domain"]),
                 counts_everybody=document.get("counts_everybody", False),
+                mixed_together=document.get("mixed_together", False),
             )
         except (KeyError, TypeError) as missing:
             raise DataError("plan", str(missing), "must have all its fields", again) from None

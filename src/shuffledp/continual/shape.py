@@ -62,7 +62,8 @@ class CountShape(Plan):
     """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say.
 
     `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
-    level 2 or more closes. With `counts_everybody` the last slot ends with the last user.
+    level 2 or more closes. With `counts_everybody` the last slot ends with the last user. With `mixed_together` what
+    shares of a user's batches show is bounded for all of them at once, and has all of delta where the noise takes none.
     """
 
     protocol: ClassVar[str] = "counter"
@@ -76,6 +77,7 @@ class CountShape(Plan):
     estimator: Estimator = "completed"
     domain: SummedDomain = BITS
     counts_everybody: bool = False
+    mixed_together: bool = False
 
     def _check_shape(self) -> None:
         check_shufflers(self.shufflers)
@@ -90,6 +92,8 @@ class CountShape(Plan):
             raise ParameterError(
                 "counts_everybody", self.counts_everybody, "must be true or false", "make the plan again"
             )
+        if not isinstance(self.mixed_together, bool):
+            raise ParameterError("mixed_together", self.mixed_together, "must be true or false", "make the plan again")
         check_estimator(self.estimator)
         if self.estimator == "combined" and not (
             self.shufflers_used >= 2

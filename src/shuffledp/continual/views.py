@@ -70,6 +70,12 @@ class UserView:
         """Noises that a user moves, in all batches."""
         return self.batches * (self.moved or self.coordinates)
 
+    def takes_no_delta(self, noise: BatchNoise, epsilon: float) -> bool:
+        """Whether all noises together are pure: discrete Laplace with the ratio of a part of epsilon each."""
+        return (
+            self.composes_exactly(noise) and epsilon >= self.noises * noise.pair(1.0, self.largest_shift).pure_epsilon
+        )
+
     def pair(self, noise: BatchNoise, surplus: float = 1.0) -> DominatingPair:
         """What one moved coordinate of one batch shows, or a whole batch where any number is moved."""
         if surplus == 0:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance, smallest_messages
+from shuffledp.accounting.mixing import MOST_SHARES, distance_of_each, mixing_distance_of, smallest_messages
 from shuffledp.accounting.pairs import FinitePair
 from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
@@ -43,15 +43,15 @@ def _pair(odd: float) -> FinitePair:
     return FinitePair(p=np.outer(fair, noisy).ravel(), q=np.outer(noisy, fair).ravel(), words=words)
 
 
-def parity_mixing(honest: int, shares: int) -> float:
-    """What permuted shares of a parity show beyond it: E[2^(c-1)] <= E[q^(c-1)] for every modulus q >= 2.
+def parity_mixing(honest: int, shares: int, bins: int = 1) -> float:
+    """What permuted shares of bins' parities show beyond them: E[2^(c-1)] <= E[q^(c-1)] for every modulus q >= 2.
 
     The recursion of `mixing_distance` has no negative term if q >= n - 1, so the smallest such q bounds 2.
 
     >>> parity_mixing(1000, 7) < 1e-6
     True
     """
-    return mixing_distance(honest, shares, max(2, honest - 1))
+    return mixing_distance_of([(honest, shares, max(2, honest - 1), bins)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class Parities(RoundPlan):
         # Rounded up: the honest users' parity must not be odd more rarely than asked for.
         probability = min(0.5, _each_odd(odd, honest) * (1 + 1e-12)) if odd < 0.5 else 0.5
         left = privacy.delta - _pair(_odd(probability, honest)).delta(privacy.epsilon)
-        distance = left * (1 - 1e-9) / (2 * (1 + math.exp(privacy.epsilon)))
+        distance = distance_of_each(left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon)), 2)
         return cls(
             **request.common,
             categories=as_categories(categories),
@@ -163,13 +163,13 @@ class Parities(RoundPlan):
         return _pair(_odd(self.probability, honest))
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        distance = parity_mixing(honest, self.shares)
+        distance = parity_mixing(honest, self.shares, 2)
         return (
             DeltaTerm("noise", self.pair(honest).delta(epsilon), "the hockey-stick curve of two bins' parities"),
             DeltaTerm(
                 "transport",
-                delta_of_distance(math.exp(epsilon), 2 * distance),
-                f"(1 + e^epsilon) times two bins' {distance:.3g}, what shuffled shares show beyond their parity",
+                delta_of_distance(math.exp(epsilon), distance),
+                f"(1 + e^epsilon) times {distance:.3g}, what two bins' shuffled shares show beyond their parities",
             ),
             DeltaTerm("sampling", 0.0, "coins and shares are drawn exactly"),
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
-from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance
+from shuffledp.accounting.mixing import MOST_SHARES, mixing_distance_of
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads
 from shuffledp.protocols.labels import labels_of
@@ -77,16 +77,20 @@ class Splitting:
 
     def transport_terms(self, honest: int, epsilon: float, coordinates: int = 1) -> tuple[DeltaTerm, DeltaTerm]:
         """What shuffled shares of so many coordinates show, and that reducing a sum costs nothing."""
-        distance = mixing_distance(honest, self.shares, 1 << self.modulus_bits)
-        times = f"{coordinates:,} times " if coordinates > 1 else ""
+        distance = self.distance_with(honest, coordinates)
+        shown = f"shuffled shares of {coordinates:,} coordinates" if coordinates > 1 else "shuffled shares"
         return (
             DeltaTerm(
                 "transport",
-                delta_of_distance(math.exp(epsilon), coordinates * distance),
-                f"(1 + e^epsilon) times {times}{distance:.3g}, what shuffled shares show beyond their sum",
+                delta_of_distance(math.exp(epsilon), distance),
+                f"(1 + e^epsilon) times {distance:.3g}, what {shown} show beyond their sum",
             ),
             DeltaTerm("wrap-around", 0.0, f"reducing a sum modulo 2^{self.modulus_bits} is a post-processing"),
         )
+
+    def distance_with(self, honest: int, coordinates: int = 1) -> float:
+        """How far so many honest users' shares, each coordinate's mixed by themselves, are from showing sums alone."""
+        return mixing_distance_of([(honest, self.shares, 1 << self.modulus_bits, coordinates)])
 
     def lying_client(self, moved: str) -> str:
         """What one client that does not follow the protocol can do to what it may move."""

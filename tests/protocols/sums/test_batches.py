@@ -9,7 +9,7 @@ import pytest
 
 from shuffledp.accounting.guarantee import delta_of_distance
 from shuffledp.accounting.laws import Binomial
-from shuffledp.accounting.mixing import mixing_distance
+from shuffledp.accounting.mixing import mixing_distance_of
 from shuffledp.errors import BrokenBatchError
 from shuffledp.messages import Batch
 from shuffledp.protocols.splitting import Splitting
@@ -115,11 +115,14 @@ def test_what_shares_show_and_tables_round_adds_up_over_coordinates_and_users() 
     shares = BATCHES["skellam of two"]
     assert isinstance(shares, ShareBatch)
     for coordinates, users in ((1, 6), (2, 6), (5, 12)):
-        batch = replace(shares, coordinates=coordinates, users=users)
+        splitting = replace(shares.splitting, shares=40)
+        batch = replace(shares, coordinates=coordinates, users=users, splitting=splitting)
         terms = {term.name: term.value for term in batch.transport_terms(4, 0.5)}
-        distance = mixing_distance(4, 3, 1 << 50)
-        assert terms["transport"] == pytest.approx(delta_of_distance(math.exp(0.5), coordinates * distance), abs=0)
-        assert batch.distance_with(4) == pytest.approx(coordinates * distance, abs=0) and distance > 0
+        distance = mixing_distance_of([(4, 40, 1 << 50, coordinates)])
+        assert terms["transport"] == pytest.approx(delta_of_distance(math.exp(0.5), distance), abs=0)
+        assert batch.distance_with(4) == pytest.approx(distance, abs=0)
+        one = mixing_distance_of([(4, 40, 1 << 50, 1)])
+        assert 1 > distance >= math.sqrt(coordinates) * one > 0
         alone = {term.name: term.value for term in replace(batch, coordinates=1, users=1).transport_terms(4, 0.5)}
         assert (
             terms["sampling"] == pytest.approx(coordinates * users * alone["sampling"], abs=0) and alone["sampling"] > 0

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial, IntegerLaw
-from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.errors import BrokenBatchError
 from shuffledp.messages import Batch, Payloads, Reports
 from shuffledp.protocols.fields import forwarded
@@ -161,8 +160,7 @@ class ShareBatch(SumBatch):
         return self.noise.law(honest, self.honest)
 
     def distance_with(self, honest: int) -> float:
-        splitting = self.splitting
-        return self.coordinates * mixing_distance(honest, splitting.shares, 1 << splitting.modulus_bits)
+        return self.splitting.distance_with(honest, self.coordinates)
 
     def transport_terms(self, honest: int, epsilon: float) -> tuple[DeltaTerm, ...]:
         return (
