@@ -22,6 +22,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from scipy import special
 
 from shuffledp.errors import ParameterError
 
@@ -97,6 +98,35 @@ class RunningFilter:
                 taken += zeros[one] * residues[other] * memories[min(one, other), max(one, other)]
             with_sum += residues[one] * _decayed(taken / weights, zeros[one])
         return np.asarray(np.cumsum((2 * with_sum + own / weights) / weights))
+
+
+# Deviations below this part of the largest hardly count.
+_SMALL = 0.5
+
+
+def gaussian_union(deviations: Floats, failure: float) -> float:
+    """The least bound that centred Gaussians of these deviations pass, any of them, with at most this probability.
+
+    By a union, rounded up by a ten-thousandth.
+
+    >>> round(gaussian_union(np.ones(1), 0.05), 2), round(gaussian_union(np.ones(1000), 0.05), 2)
+    (1.96, 4.06)
+    """
+    largest = float(deviations.max())
+    tried = deviations[deviations > _SMALL * largest]
+    others = deviations.size - tried.size
+    low = largest * -float(special.ndtri(failure / 2))
+    high = largest * -float(special.ndtri(failure / 4 / deviations.size))
+
+    def passed(bound: float) -> float:
+        # Those that were left out pass it less often than one of _SMALL times the largest deviation.
+        rest = others * float(special.ndtr(-bound / (_SMALL * largest)))
+        return 2 * (float(special.ndtr(-bound / tried).sum()) + rest)
+
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if passed(middle) <= failure else (middle, high)
+    return high
 
 
 def _residues(poles: Floats, zeros: Floats) -> Floats:

@@ -15,20 +15,17 @@ from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.second_opinions import combine
 from shuffledp.continual.shape import batch_noises
+from shuffledp.continual.slot_sums import slot_sums
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
-from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
 from shuffledp.protocols.runner import Progress, ask_and_tell
 from shuffledp.protocols.states import State, is_whole, kept, whole
 from shuffledp.protocols.sums.batches import Total
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
-
-# Numbers of steps at a time.
-_AT_A_TIME = 1 << 20
 
 
 def _total_from(written: Any) -> Total:
@@ -196,28 +193,10 @@ class Counter(PlanLearner[CounterState]):
         plan = self.plan
         closed, _ = plan.schedule.place_of(len(array))
         if fast:
-            prefixes = self._noisy_prefixes(self._slot_sums(array, closed, bits), bits)
+            prefixes = self._noisy_prefixes(slot_sums(plan, array, closed, bits), bits)
         else:
             prefixes = self._by_messages(array, bits, progress)
         return RunningEstimates(plan, len(array), prefixes[: closed + 1], simulated=not bits.is_secure)
-
-    def _slot_sums(self, array: NDArray[Any], closed: int, bits: RandomBits) -> NDArray[np.int64]:
-        """Each full slot's sum in steps, some slots at a time; first come those that have a user less."""
-        plan, schedule = self.plan, self.plan.schedule
-        short = min(closed, schedule.short)
-        parts = [np.zeros((0, *np.shape(self._nothing)), dtype=np.int64)]
-        for begin, end, size in ((0, short, plan.slot_users - 1), (short, closed, plan.slot_users)):
-            is_count = isinstance(plan.domain, Bits)
-            together = max(1, end - begin if is_count else _AT_A_TIME // (plan.slot_users * plan.domain.coordinates))
-            for first in range(begin, end, together):
-                start = int(schedule.users_by(first))
-                block = array[start : start + min(together, end - first) * size]
-                if is_count:
-                    parts.append(_count_slots(block, size))
-                    continue
-                steps = plan.domain.to_steps(block, bits=bits)
-                parts.append(steps.reshape(-1, size, *steps.shape[1:]).sum(axis=1))
-        return np.concatenate(parts)
 
     def _noisy_prefixes(self, slot_sums: NDArray[np.int64], bits: RandomBits) -> NDArray[np.int64]:
         """True prefix sums plus the noise of the batches that make them."""
@@ -241,11 +220,3 @@ class Counter(PlanLearner[CounterState]):
             if since == 0:
                 prefixes[slot] = state.prefixes[slot]
         return prefixes
-
-
-def _count_slots(array: NDArray[np.uint8], slot_users: int) -> NDArray[np.int64]:
-    """How many ones each slot of so many users has."""
-    whole = array.reshape(-1, slot_users)
-    if slot_users < 256:
-        return np.asarray(np.add.reduce(whole, axis=1, dtype=np.uint8), dtype=np.int64)
-    return np.asarray(np.add.reduce(whole, axis=1, dtype=np.int64))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp import markup
-from shuffledp.continual.guarantee import PrivateCount
+from shuffledp.continual.running import RunningPlan
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate, Estimate, VectorEstimate
 from shuffledp.protocols.fields import forwarded
@@ -23,7 +23,7 @@ class RunningEstimates:
     `bound` holds for every time at once with probability `confidence`.
     """
 
-    plan: PrivateCount
+    plan: RunningPlan
     users: int
     prefixes: NDArray[Any]
     simulated: bool = False
@@ -34,10 +34,7 @@ class RunningEstimates:
     @property
     def batches(self) -> int:
         """How many batches closed."""
-        closed = len(self.prefixes) - 1
-        if self.plan.estimator == "completed":
-            return closed
-        return closed + int(np.searchsorted(self.plan.second_opinions.places, closed, side="right"))
+        return self.plan.batches_by(len(self.prefixes) - 1)
 
     @property
     def times(self) -> NDArray[np.int64]:
@@ -100,7 +97,7 @@ class RunningEstimates:
         return self.at_times(np.arange(1, self.users + 1))
 
 
-def since_then(plan: PrivateCount, before: NDArray[Any], sums: Floats, since: NDArray[Any]) -> Floats:
+def since_then(plan: RunningPlan, before: NDArray[Any], sums: Floats, since: NDArray[Any]) -> Floats:
     """What the users since the last release count as: the rate before them, as far as the bound allows.
 
     With u users since and at most m - 1, the middle for each is off by u reach at most, and the bound has room for
@@ -120,7 +117,7 @@ def since_then(plan: PrivateCount, before: NDArray[Any], sums: Floats, since: ND
     return np.asarray(since * domain.middle + moved)
 
 
-def _values(plan: PrivateCount, before: Any, steps: Any, since: Any) -> Floats:
+def _values(plan: RunningPlan, before: Any, steps: Any, since: Any) -> Floats:
     """Estimates made of prefixes' steps and the users since; of several coordinates a row each."""
     domain = plan.domain
     before, since, found = np.asarray(before), np.asarray(since), np.asarray(steps, dtype=np.float64)
@@ -130,7 +127,7 @@ def _values(plan: PrivateCount, before: Any, steps: Any, since: Any) -> Floats:
     return np.asarray(sums + since_then(plan, before, sums, since))
 
 
-def estimate_of(plan: PrivateCount, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
+def estimate_of(plan: RunningPlan, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
     """The estimate made of a prefix's steps and the users since."""
     before = int(plan.schedule.users_by(slot))
     value = _values(plan, before, steps, since)

@@ -165,7 +165,6 @@ class PrivateCount(CountShape):
         )
 
     method = forwarded("batch_noise.family")
-    message_influence = forwarded("domain.step")
 
     @property
     def dominates_because(self) -> str:

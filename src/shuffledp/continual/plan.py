@@ -1,9 +1,10 @@
 """The plan of a private running sum: the best shape for a target, and its file."""
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,14 +14,13 @@ from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.planner import Layout, best_layout, with_grid
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import CountRequest, Estimator
+from shuffledp.continual.running import RunningPlan
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.kinds import domain_from
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.protocols.fields import Constants, alike
 from shuffledp.protocols.plan import SCHEMA
-from shuffledp.protocols.presentation import Listing, listed
 from shuffledp.protocols.sums.noise import FAMILIES
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -44,7 +44,6 @@ class CounterPlan(PrivateCount):
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
 
-    file_command: ClassVar[str] = "count"
     later_numbers: ClassVar[tuple[str, ...]] = ("uncounted",)
 
     def _check_noise(self) -> None:
@@ -174,10 +173,6 @@ class CounterPlan(PrivateCount):
 
     # --- values and batches ------------------------------------------------------------------
 
-    def true_value(self, values: ArrayLike) -> Any:
-        total = self.domain.numbers(self.check_values(values)).sum(axis=0)
-        return float(total) if np.ndim(total) == 0 else np.asarray(total, dtype=np.float64)
-
     def prepare(
         self, values: ArrayLike, *, bits: RandomBits, positions: NDArray[np.int64] | None = None
     ) -> NDArray[Any]:
@@ -201,33 +196,11 @@ class CounterPlan(PrivateCount):
         by_level = self.schedule.sizes_with(every_slot=self.estimator == "combined")
         return {size for sizes in by_level for size in sizes}
 
-    def check_reports(self, reports: int) -> None:
-        """Any number of users up to the plan's may have come."""
-        if not 1 <= reports <= self.users:
-            raise ParameterError("values", reports, f"must be at most {self.users}", "plan for more users")
-
     def learner(self) -> Any:
         return Counter(self)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
-        estimates = self.learner().run(values, bits=bits, fast=True)
-        return cast(AnyEstimate, estimates.at(estimates.users))
-
     def reference(self) -> dict[str, float | None]:
         return counter_reference(self)
-
-    @property
-    def options(self) -> str:
-        kind, shufflers = self.domain.kind, f"--shufflers {self.shufflers}"
-        if self.domain.named is not None:
-            return f"{shufflers} {self.domain.options}"
-        own = {"bits": "", "reals": " --values reals"}
-        return shufflers + own.get(kind, f" --values {kind} {self.domain.options}")
-
-    @property
-    def sends(self) -> str:
-        mean, most = f"{self.messages_per_user_mean:.3g} messages on average", self.messages_per_user_max
-        return f"{mean}, at most {most}, of up to {self.bits_per_message} bits"
 
     def facts(self) -> list[tuple[str, str]]:
         domain = self.domain
@@ -258,45 +231,12 @@ class CounterPlan(PrivateCount):
             ("one lying client", self.lying_client),
         ]
 
-    def beside(self) -> dict[str, Any]:
-        return {"values": self.domain.kind, "reference": self.reference()}
-
     def spans(self) -> dict[int, list[tuple[int, int]]]:
-        """The first and the last user of every batch, by the level of its shuffler."""
-        found = {}
-        for level, ends in enumerate(self.schedule.ends_by_level, 1):
-            firsts = self.schedule.parents[ends]
-            if level == 1 and self.estimator == "combined":
-                ends = np.arange(1, self.schedule.slots)
-                firsts = ends - 1
-            edges = (self.schedule.users_by(slots).tolist() for slots in (firsts, ends))
-            users = zip(*edges, strict=True)
-            found[level] = list(users)
+        found = RunningPlan.spans(self)
+        if self.estimator == "combined" and found:
+            ends = self.schedule.users_by(np.arange(self.schedule.slots)).tolist()
+            found[1] = list(itertools.pairwise(ends))
         return found
-
-    def compared(self) -> Listing:
-        """The largest error over all times beside others'; only the plan's own where it has several numbers."""
-        reference, several = self.reference(), self.domain.coordinates > 1
-        rows = [
-            ("trusted curator, the strongest known", reference["central_error_bound"]),
-            (f"this plan, {self.shufflers_used} shufflers", self.error_bound),
-            (f"the best uniform tree, {self.method}", reference["uniform_tree_error_bound"]),
-            (f"one shuffler, {self.method}", reference["sequential_error_bound"]),
-            ("the paper's algorithm and constants", reference["paper_error_bound"]),
-            ("local model, no shuffler", reference["local_error_bound"]),
-        ]
-        cells = [
-            (
-                name,
-                "-" if bound is None else f"{bound:,.4g}",
-                "" if bound is None or bound == self.error_bound else f"{bound / self.error_bound:,.3g}x",
-            )
-            for name, bound in rows
-            if bound is not None or not several
-        ]
-        title = f"Largest error over all {self.users:,} times, {self.confidence:.0%}"
-        caption = "Others are not computed for several numbers at once." if several else ""
-        return listed(title, ("who", "bound", "beside this plan"), cells, caption=caption)
 
     # --- the audit ---------------------------------------------------------------------------
 

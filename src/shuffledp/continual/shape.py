@@ -24,9 +24,9 @@ from shuffledp.continual.request import (
 )
 from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.domains.summed import BITS, Bits, SummedDomain
+from shuffledp.continual.running import RunningPlan
+from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.fields import forwarded
-from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.request import once
 from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise
@@ -58,7 +58,7 @@ def _combined_variances(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountShape(Plan):
+class CountShape(RunningPlan):
     """Slots, batches and noise of a running sum; what they protect is `PrivateCount`'s to say.
 
     `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
@@ -66,16 +66,10 @@ class CountShape(Plan):
     shares of a user's batches show is bounded for all of them at once, and has all of delta where the noise takes none.
     """
 
-    protocol: ClassVar[str] = "counter"
-
-    shufflers: int
     batch_noise: BatchNoise
-    shufflers_used: int
     budget: int
-    confidence: float = 0.95
     certified_noise_bound: int | None = None
     estimator: Estimator = "completed"
-    domain: SummedDomain = BITS
     counts_everybody: bool = False
     mixed_together: bool = False
 
@@ -118,18 +112,10 @@ class CountShape(Plan):
             raise ParameterError("certified_noise_bound", certified, problem, "certify it again")
 
     @property
-    def question(self) -> str:
-        return f"a running {self.domain.total} of {self.users:,} {self.domain.people}, estimated as they come"
-
-    @property
-    def title(self) -> str:
-        return f"A private {self.domain.running}"
-
-    unit = forwarded("domain.each")
-
-    @property
     def noise(self) -> dict[str, Any]:
         return {"family": self.batch_noise.family, **self.batch_noise.parameters}
+
+    reference_noise = forwarded("batch_noise.family")
 
     # --- the schedule ------------------------------------------------------------------------
 
@@ -165,6 +151,11 @@ class CountShape(Plan):
     def second_opinions(self) -> SecondOpinions:
         """Which batches have one, and what it weighs, if the estimator is "combined"."""
         return _opinions(*self._shape)
+
+    def batches_by(self, slots: int) -> int:
+        if self.estimator == "completed":
+            return slots
+        return slots + int(np.searchsorted(self.second_opinions.places, slots, side="right"))
 
     @property
     def batch_sizes(self) -> dict[int, tuple[int, ...]]:
@@ -229,11 +220,6 @@ class CountShape(Plan):
         )
 
     @property
-    def rounding_bound(self) -> float:
-        """No estimate is further off by rounding."""
-        return self.domain.rounding_bound(self.users, ROUNDING_FAILURE * (1 - self.confidence))
-
-    @property
     def error_bound(self) -> float:
         """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data.
 
@@ -272,11 +258,6 @@ class CountShape(Plan):
         if self.estimator == "combined":
             return _combined_variances(self.batch_noise, *self._shape)[slots]
         return self.schedule.depths[slots] * self.batch_noise.law(self.surplus).variance
-
-    @property
-    def _rounding_variance(self) -> float:
-        """Of a slot, in steps: a quarter a user at most."""
-        return self.slot_users / 4 if self.domain.rounds else 0.0
 
 
 def batch_noises(plan: CountShape, closed: int, shape: tuple[int, ...], *, bits: RandomBits) -> NDArray[np.int64]:

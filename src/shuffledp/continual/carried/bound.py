@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shuffledp.accounting.running_filters import gaussian_union
 from shuffledp.continual.carried.weights import CarriedWeights
 
 Floats = NDArray[np.float64]
 
 # Deviations of the noise that is only thought of, and what the law of sums is off by, far above what it is.
 _THOUGHT, _LAW = 4.0, 1e-9
-# Estimates with a deviation below this part of the largest do not count at all: their tails are below 1e-15.
-_SMALL = 0.5
+_ALLOWED = float(special.ndtr(_THOUGHT)) * (1 - _LAW)
 
 
 def horizon_noise_bound(weights: CarriedWeights, surplus: float, failure: float) -> float:
@@ -33,18 +33,14 @@ def horizon_noise_bound(weights: CarriedWeights, surplus: float, failure: float)
         surplus: how much more noise than is counted on there is when everybody follows the protocol.
         failure: the probability.
     """
-    deviations = _deviations(weights, surplus)
-    return _union(deviations, failure) + _slack(weights)
+    return gaussian_union(_deviations(weights, surplus), failure * _ALLOWED) + _slack(weights)
 
 
 def bounds_at(weights: CarriedWeights, surplus: float, failure: float) -> Floats:
     """As `horizon_noise_bound`, in proportion to each estimate's own deviation: all hold together, too."""
     deviations = _deviations(weights, surplus)
-    each = failure * _allowed / deviations.size
+    each = failure * _ALLOWED / deviations.size
     return np.asarray(deviations * -special.ndtri(each / 2) + _slack(weights))
-
-
-_allowed = float(special.ndtr(_THOUGHT)) * (1 - _LAW)
 
 
 def _deviations(weights: CarriedWeights, surplus: float) -> Floats:
@@ -54,22 +50,3 @@ def _deviations(weights: CarriedWeights, surplus: float) -> Floats:
 
 def _slack(weights: CarriedWeights) -> float:
     return _THOUGHT * math.sqrt(weights.rounding_part * float(weights.prefix_variances.max()))
-
-
-def _union(deviations: Floats, failure: float) -> float:
-    """The least x such that tails beyond x of all these Gaussians together are at most the failure, rounded up."""
-    allowed = failure * _allowed
-    largest = float(deviations.max())
-    tried = deviations[deviations > _SMALL * largest]
-    # Those left out have a tail below that of _SMALL times the largest, at a bound above the largest's own.
-    low, high = largest * -float(special.ndtri(allowed / 2)), largest * -float(special.ndtri(allowed / 4 / deviations.size))
-    others = deviations.size - tried.size
-
-    def fails(bound: float) -> float:
-        rest = others * float(special.ndtr(-bound / (_SMALL * largest)))
-        return 2 * (float(special.ndtr(-bound / tried).sum()) + rest)
-
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if fails(middle) <= allowed else (middle, high)
-    return high

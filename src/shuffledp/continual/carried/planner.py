@@ -1,24 +1,42 @@
 """Which windows, slots, filter and weights: the smallest proved bound over the whole horizon."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from shuffledp.accounting.running_filters import RunningFilter
-from shuffledp.continual.carried.design import Design, design_for
+from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.filter_designs import MOST_WINDOWS, Design, design_for
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
+from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.weights import CarriedWeights, covariance_of
+from shuffledp.continual.noise import TRANSPORT_PART
+from shuffledp.continual.request import ROUNDING_FAILURE, CountRequest
+from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.vector_sum.base import ROUNDING_PART
 
 Floats = NDArray[np.float64]
 
+# Unions over so many slots are computed; beyond, they grow along a line in the logarithm.
+_MOST_COMPUTED = 1 << 17
+# Slots of sizes that differ by this factor are compared, then those between.
+_FACTOR = 1.25
+# What a step weighs in the first slot: the larger, the less is lost to whole weights, and the longer are shares.
+_WEIGHTS = (64, 32, 16, 8, 4)
+# Rounding may add this part to the bound, and lengthen a user's shift by this part.
+_ROUNDING_COST, _LENGTHENED, _FINEST = 0.01, 0.003, 1 << 14
 # Knots are set wherever weights have grown by this part, and more and more densely towards both ends.
 _GROWN = 0.03
-# The first slots' noises beyond the first are raised by one of these, so that the first itself needs little.
-_RAISED = (1.0, 3.0, 10.0, 30.0, 100.0)
+# So many estimates are looked at to see what the first slots' noise does to them.
+_LOOKED_AT = 300
 # Beyond what is needed to begin with, as a part of the first slot's variance.
-_CLEARLY = 1e-9
+_CLEARLY = 1e-12
 
 
 def weights_for(design: Design, slots: int, shift: float, least_weight: float) -> CarriedWeights:
@@ -75,21 +93,165 @@ def _below(knots: NDArray[np.int64], allowed: Floats) -> NDArray[np.int64]:
 
 
 def _begun(plain: CarriedWeights) -> CarriedWeights:
-    """With what is needed in the first slots, so that it adds least to any estimate's variance."""
+    """With what is needed in the first slots, found so that it adds least to any estimate's variance."""
     missing = plain.missing_components
     size = missing.shape[1]
     if size == 0:
         return replace(plain, is_begun=True)
     responses = plain.first_responses()
-    tried = []
-    for factor in _RAISED:
-        begins = np.zeros((size, size))
-        for number in range(1, size):
-            begins[number, : size - number] = factor * np.abs(missing[number, : size - number])
-        lowest = float(np.linalg.eigvalsh(covariance_of(begins) - plain.missing_at_first).min())
-        begins[0] = max(0.0, -lowest) + _CLEARLY * plain.variance
-        surplus = covariance_of(begins) - plain.missing_at_first
-        harm = float(np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True).max())
-        tried.append((harm, begins))
-    _, begins = min(tried, key=lambda each: each[0])
-    return replace(plain, begins=tuple(tuple(row.tolist()) for row in begins), is_begun=True)
+    looked_at = np.unique(np.geomspace(1, plain.slots, _LOOKED_AT).astype(np.int64)) - 1
+    responses = responses[:, looked_at] * math.sqrt(plain.variance)
+    places = [(number, slot) for number in range(1, size) for slot in range(size - number)]
+
+    def begins(logarithms: Floats) -> Floats:
+        found = np.zeros((size, size))
+        for (number, slot), logarithm in zip(places, logarithms, strict=True):
+            found[number, slot] = math.exp(min(float(logarithm), 20.0))
+        surplus = covariance_of(found) - plain.missing_at_first / plain.variance
+        # Whatever is missing still, the first noise supplies.
+        found[0] = max(0.0, -float(np.linalg.eigvalsh(surplus).min())) + _CLEARLY
+        return found
+
+    def harm(logarithms: Floats) -> float:
+        surplus = covariance_of(begins(logarithms)) - plain.missing_at_first / plain.variance
+        return float(np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True).max())
+
+    start = np.array([math.log(abs(missing[number, slot]) / plain.variance + 1e-12) for number, slot in places])
+    if places:
+        start = scipy.optimize.minimize(harm, start, method="Nelder-Mead", options={"maxiter": 150 * len(places)}).x
+    rows = begins(start) * plain.variance
+    return replace(plain, begins=tuple(tuple(row.tolist()) for row in rows), is_begun=True)
+
+
+def plan_carried(**asked: Any) -> CarriedPlan:
+    """The plan with the smallest proved bound, as `CountRequest` asks for it.
+
+    >>> plan = plan_carried(users=100_000, shufflers=4, privacy=Privacy(1, 1e-6))
+    >>> plan.shufflers_used, plan.error_bound < 77, plan.guarantee().holds
+    (4, True, True)
+    """
+    return best_carried(CountRequest(**asked))
+
+
+def best_carried(asked: CountRequest) -> CarriedPlan:
+    """The carried plan with the smallest proved bound that keeps to the request.
+
+    Raises:
+        InfeasibleError: there are too few users, or too few shufflers.
+    """
+    most = min(asked.shufflers, MOST_WINDOWS)
+    guesses = [
+        (about, windows, size)
+        for windows in range(2, most + 1)
+        if (found := _best_size(asked, windows)) is not None
+        for about, size in [found]
+    ]
+    for about, windows, size in sorted(guesses):
+        if about >= asked.users * asked.domain.reach:
+            break
+        try:
+            return _made(asked, windows, size)
+        except (InfeasibleError, ParameterError):
+            # Too few users to mix shares at this size, or sums that do not fit into a word.
+            continue
+    raise InfeasibleError(
+        "users", asked.users, "and shufflers are too few to carry noise from batch to batch", "take another noise"
+    )
+
+
+def with_fine_grid(asked: CountRequest) -> CountRequest:
+    """The request on the coarsest grid whose rounding hardly costs anything."""
+    domain: Any = asked.domain
+    guesses = [
+        found[0]
+        for windows in range(2, min(asked.shufflers, MOST_WINDOWS) + 1)
+        if (found := _best_size(asked, windows))
+    ]
+    about = min(guesses, default=float(asked.users))
+    failure, grid = ROUNDING_FAILURE * (1 - asked.confidence), 1
+    while grid < _FINEST:
+        fitted = replace(domain, grid=grid)
+        length = fitted.difference(ROUNDING_PART * asked.privacy.delta).length * fitted.step
+        little = fitted.rounding_bound(asked.users, failure) <= _ROUNDING_COST * about
+        if little and length <= (1 + _LENGTHENED) * domain.diameter:
+            break
+        grid = math.ceil(grid * 1.15)
+    return replace(asked, domain=replace(domain, grid=grid))
+
+
+def _largest_shift(asked: CountRequest) -> float:
+    """By how many deviations a step may move all that is released."""
+    difference = asked.domain.difference(ROUNDING_PART * asked.privacy.delta)
+    delta = (1 - TRANSPORT_PART) * asked.privacy.delta - difference.failure
+    within = Privacy(asked.privacy.epsilon, delta * (1 - 1e-6))
+    return (1 - 1e-9) / gaussian_standard_deviation(within, difference.length)
+
+
+def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
+    """About the smallest bound with so many windows, and the users of a slot; None where people are too few."""
+    domain = asked.domain
+    deviation = gaussian_standard_deviation(asked.privacy, domain.diameter)
+
+    def about(size: int) -> float:
+        slots = -(-asked.users // size)
+        surplus = size / honest_users(size, asked.honest_fraction)
+        return deviation * math.sqrt(surplus) * union_about(windows, slots, asked.failure) + (size - 1) * domain.reach
+
+    least, most = 2 * windows + 1, asked.users // (2 * windows)
+    if most < least:
+        return None
+    sizes = [least]
+    while sizes[-1] * _FACTOR < most:
+        sizes.append(max(sizes[-1] + 1, round(sizes[-1] * _FACTOR)))
+    # The bound falls and rises once: stop where it has risen twice.
+    found: list[tuple[float, int]] = []
+    for size in sizes:
+        found.append((about(size), size))
+        if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
+            break
+    _, near = min(found)
+    between = {max(least, min(most, round(near * _FACTOR**power))) for power in (-0.67, -0.33, 0.0, 0.33, 0.67)}
+    return min((about(size), size) for size in between)
+
+
+def union_about(windows: int, slots: int, failure: float) -> float:
+    """About the bound of all estimates, where noise has deviation 1 and one user moves everything by 1."""
+    if slots <= _MOST_COMPUTED:
+        return _union_of(windows, slots, round(math.log(failure), 6))
+    ends = [_union_of(windows, each, round(math.log(failure), 6)) for each in (_MOST_COMPUTED // 4, _MOST_COMPUTED)]
+    # Along a line in the logarithms of both.
+    power = math.log(slots / _MOST_COMPUTED) / math.log(4)
+    return ends[1] * (ends[1] / ends[0]) ** power
+
+
+@lru_cache(maxsize=1024)
+def _union_of(windows: int, slots: int, log_failure: float) -> float:
+    design = design_for(windows, slots)
+    variances = design.variances(slots)
+    rational = RunningFilter(tuple(g / (p + g) for p, g in design.gains), design.poles)
+    weights = 1 / rational.column_lengths(variances)
+    deviations = np.sqrt(np.maximum(0.0, rational.prefix_variances(variances, weights)))
+    return gaussian_union(deviations, math.exp(log_failure))
+
+
+def _made(asked: CountRequest, windows: int, size: int) -> CarriedPlan:
+    """The plan with so many windows and slots of about this size."""
+    slots = -(-asked.users // size)
+    design, shift = design_for(windows, slots), _largest_shift(asked)
+    failed: Exception | None = None
+    for weight in _WEIGHTS:
+        try:
+            plan = CarriedPlan(
+                **asked.common,
+                shufflers=asked.shufflers,
+                shufflers_used=windows,
+                confidence=asked.confidence,
+                domain=asked.domain,
+                weights=weights_for(design, slots, shift, weight),
+            )
+            # Refused where sums do not fit into a word, or people are too few to mix shares.
+            _ = plan.messages_per_user_max
+            return plan
+        except (InfeasibleError, ParameterError) as problem:
+            failed = problem
+    raise failed or InfeasibleError("users", asked.users, "are too few", "take another noise")

@@ -33,7 +33,7 @@ _ROUNDED_UP = 1 + 1e-7
 LARGEST_SUM = 1 << 52
 MOST_SLOTS = 1 << 26
 # In the first slots there is more noise than the filter's by at least this part of it: eigenvalues are good to 1e-14.
-_CLEARLY = 1e-10
+_CLEARLY = 3e-13
 
 
 @dataclass(frozen=True)

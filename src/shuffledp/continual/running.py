@@ -1,0 +1,156 @@
+"""What every running sum says of itself, however its noise is made: values, slots, estimates, and words."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.continual.request import ROUNDING_FAILURE
+from shuffledp.errors import ParameterError
+from shuffledp.estimates import AnyEstimate
+from shuffledp.protocols.domains.summed import BITS, SummedDomain
+from shuffledp.protocols.fields import forwarded
+from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.presentation import Listing, listed
+from shuffledp.randomness import RandomBits
+from shuffledp.schedules.batches import BatchSchedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningPlan(Plan):
+    """A sum that is estimated after every user: of bits (a count), numbers, vectors or categories.
+
+    Time is cut into slots of `slot_users`; with every slot a batch closes, and the estimate is made anew. `shufflers` may
+    work concurrently, and `shufflers_used` of them do.
+    """
+
+    protocol: ClassVar[str] = "counter"
+    is_independent: ClassVar[bool] = True
+    """Whether every batch has noise of its own."""
+    file_command: ClassVar[str] = "count"
+
+    shufflers: int
+    shufflers_used: int
+    confidence: float = 0.95
+    domain: SummedDomain = BITS
+
+    # --- values ------------------------------------------------------------------------------
+
+    @property
+    def question(self) -> str:
+        return f"a running {self.domain.total} of {self.users:,} {self.domain.people}, estimated as they come"
+
+    @property
+    def title(self) -> str:
+        return f"A private {self.domain.running}"
+
+    unit = forwarded("domain.each")
+
+    def true_value(self, values: ArrayLike) -> Any:
+        total = self.domain.numbers(self.check_values(values)).sum(axis=0)
+        return float(total) if np.ndim(total) == 0 else np.asarray(total, dtype=np.float64)
+
+    def check_reports(self, reports: int) -> None:
+        """Any number of users up to the plan's may have come."""
+        if not 1 <= reports <= self.users:
+            raise ParameterError("values", reports, f"must be at most {self.users}", "plan for more users")
+
+    # --- slots -------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def slot_users(self) -> int:
+        """The users of a slot; the first ones may have a user less."""
+
+    @property
+    @abstractmethod
+    def schedule(self) -> BatchSchedule:
+        """Which batch covers which slots."""
+
+    @abstractmethod
+    def batches_by(self, slots: int) -> int:
+        """How many batches have closed by the end of the first so many slots."""
+
+    def spans(self) -> dict[int, list[tuple[int, int]]]:
+        """The first and the last user of every batch, by the level of its shuffler."""
+        found = {}
+        for level, ends in enumerate(self.schedule.ends_by_level, 1):
+            edges = (self.schedule.users_by(slots).tolist() for slots in (self.schedule.parents[ends], ends))
+            found[level] = list(zip(*edges, strict=True))
+        return found
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    @property
+    def rounding_bound(self) -> float:
+        """No estimate is further off by rounding."""
+        return self.domain.rounding_bound(self.users, ROUNDING_FAILURE * (1 - self.confidence))
+
+    @abstractmethod
+    def standard_error_of(self, slot: int) -> float:
+        """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
+
+    @property
+    def _rounding_variance(self) -> float:
+        """Of a slot, in steps: a quarter a user at most."""
+        return self.slot_users / 4 if self.domain.rounds else 0.0
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
+        estimates = self.learner().run(values, bits=bits, fast=True)
+        return cast(AnyEstimate, estimates.at(estimates.users))
+
+    message_influence = forwarded("domain.step")
+
+    @property
+    @abstractmethod
+    def reference_noise(self) -> str:
+        """The family of noise in which others' bounds are told beside this plan's."""
+
+    # --- words -------------------------------------------------------------------------------
+
+    @property
+    def options(self) -> str:
+        kind, shufflers = self.domain.kind, f"--shufflers {self.shufflers}"
+        if self.domain.named is not None:
+            return f"{shufflers} {self.domain.options}"
+        own = {"bits": "", "reals": " --values reals"}
+        return shufflers + own.get(kind, f" --values {kind} {self.domain.options}")
+
+    @property
+    def sends(self) -> str:
+        mean, most = f"{self.messages_per_user_mean:.3g} messages on average", self.messages_per_user_max
+        return f"{mean}, at most {most}, of up to {self.bits_per_message} bits"
+
+    def beside(self) -> dict[str, Any]:
+        return {"values": self.domain.kind, "reference": self.reference()}
+
+    def compared(self) -> Listing:
+        """The largest error over all times beside others'; only the plan's own where it has several numbers."""
+        reference, several = self.reference(), self.domain.coordinates > 1
+        rows = [
+            ("trusted curator, the strongest known", reference["central_error_bound"]),
+            (f"this plan, {self.shufflers_used} shufflers", self.error_bound),
+            ("as many shufflers, independent noise", reference["independent_error_bound"]),
+            (f"the best uniform tree, {self.reference_noise}", reference["uniform_tree_error_bound"]),
+            (f"one shuffler, {self.reference_noise}", reference["sequential_error_bound"]),
+            ("the paper's algorithm and constants", reference["paper_error_bound"]),
+            ("local model, no shuffler", reference["local_error_bound"]),
+        ]
+        cells = [
+            (
+                name,
+                "-" if bound is None else f"{bound:,.4g}",
+                "" if bound is None or bound == self.error_bound else f"{bound / self.error_bound:,.3g}x",
+            )
+            for name, bound in rows
+            if bound is not None or not (several or name.startswith("as many"))
+        ]
+        title = f"Largest error over all {self.users:,} times, {self.confidence:.0%}"
+        caption = "Others are not computed for several numbers at once." if several else ""
+        return listed(title, ("who", "bound", "beside this plan"), cells, caption=caption)
+
+    def standard_errors(self) -> NDArray[np.float64]:
+        """`standard_error_of` the first 0, 1, 2, ... slots."""
+        return np.array([self.standard_error_of(slot) for slot in range(self.schedule.slots)])
