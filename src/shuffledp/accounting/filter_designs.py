@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# For each number of windows: log2 of the slots, then 1 - zero and 1 - pole by turns from fast to slow, growth, c / slots.
+# For each number of windows: log2 of the slots, then 1 - zero and 1 - pole by turns from fast to slow, then growth and
+# c / slots.
 _FOUND: dict[int, tuple[tuple[float, ...], ...]] = {
     2: (
         (4, 0.5437, 1.450, 0.141),
@@ -87,7 +88,12 @@ def design_for(windows: int, slots: int) -> Design:
     part = (place - low[0]) / (high[0] - low[0])
     *rests, growth, offset = np.exp(low + part * (high - low))[1:].tolist()
     rests = [min(rest, 0.98) for rest in rests]
-    gains = tuple(_whole(rest) for rest in rests[0::2])
+    gains: tuple[tuple[int, int], ...] = ()
+    for p, g in map(_whole, rests[0::2]):
+        # From fast to slow, and no two alike.
+        while gains and g * gains[-1][0] <= gains[-1][1] * p:
+            g += 1
+        gains += ((p, g),)
     return Design(gains, tuple(1 - rest for rest in rests[1::2]), growth, offset * slots)
 
 

@@ -9,9 +9,9 @@ deviations of the noise, is
 
     length_t^2 = sum_{s >= t} c_(s-t)^2 / v_s,
 
-and the sum of the first t slots, each divided by its weight, is known up to the sum of (C^-1 w)_s / weight_s, s <= t. Both
-are sums of first-order recursions, one for each pair of poles or zeros, so that they cost O(slots k^2) and nothing is
-approximated: C's own coefficients are sums of powers of the poles.
+and the sum of the first t slots, each divided by its weight, is known up to the sum of (C^-1 w)_s / weight_s, s <= t.
+Both are sums of first-order recursions, one for each pair of poles or zeros, so that they cost O(slots k^2) and nothing
+is approximated: C's own coefficients are sums of powers of the poles.
 
 Reference: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024 (buffered linear Toeplitz matrices) for a curator.
 """

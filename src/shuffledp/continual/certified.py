@@ -6,12 +6,12 @@ below that quantile: with r chosen by the binomial law, that is as unlikely as o
 
 import math
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
 
-from shuffledp.continual.plan import CounterPlan
-from shuffledp.continual.shape import batch_noises
+from shuffledp.continual.running import RunningPlan
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.randomness import RandomBits
 
@@ -21,26 +21,31 @@ _AT_A_TIME = 1 << 22
 _MOST_DRAWS = 5e9
 
 
-def certify(plan: CounterPlan, *, runs: int = 10_000, seed: int = 1) -> CounterPlan:
+P = TypeVar("P", bound=RunningPlan)
+
+
+def certify(plan: P, *, runs: int = 10_000, seed: int = 1) -> P:
     """The plan with a bound from so many runs of its own noise; the seed makes the certificate repeatable.
 
     >>> from shuffledp.privacy import Privacy
+    >>> from shuffledp.continual.plan import CounterPlan
     >>> plan = CounterPlan.plan(users=2000, shufflers=2, privacy=Privacy(1, 1e-6))
     >>> certify(plan, runs=1000).error_bound <= plan.error_bound
     True
     """
     rank = certified_rank(runs, plan.confidence)
-    draws = runs * (plan.schedule.batches + (plan.second_opinions.count if plan.estimator == "combined" else 0))
+    draws = runs * plan.draws_a_run
     if draws > _MOST_DRAWS:
         raise InfeasibleError(
             "runs", runs, f"would draw {draws:.1e} noises, more than {_MOST_DRAWS:.0e}", "take the proved bound"
         )
     bits = RandomBits.seeded(seed)
-    each = max(1, _AT_A_TIME // plan.schedule.slots)
-    maxima = np.concatenate([_maxima(plan, min(each, runs - start), bits) for start in range(0, runs, each)])
-    bound = int(np.partition(maxima, rank - 1)[rank - 1])
+    each = max(1, _AT_A_TIME // plan.draws_a_run)
+    maxima = np.concatenate([plan.noise_maxima(min(each, runs - start), bits=bits) for start in range(0, runs, each)])
+    bound = np.partition(maxima, rank - 1)[rank - 1].item()
     # Where few runs say less than the proof, the proof stands.
-    return replace(plan, certified_noise_bound=min(bound, plan.proved_noise_bound))
+    changes: dict[str, Any] = {"certified_noise_bound": min(bound, plan.proved_noise_bound)}
+    return replace(plan, **changes)
 
 
 def certified_rank(runs: int, confidence: float) -> int:
@@ -55,9 +60,3 @@ def certified_rank(runs: int, confidence: float) -> int:
         least = math.ceil(math.log(_DOUBT) / math.log(confidence))
         raise ParameterError("runs", runs, f"must be at least {least}", "10,000 are enough for most")
     return rank
-
-
-def _maxima(plan: CounterPlan, runs: int, bits: RandomBits) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """The largest |noise| of any prefix, in each of so many runs."""
-    noise = batch_noises(plan, plan.schedule.batches, (runs,), bits=bits)
-    return np.asarray(np.abs(plan.schedule.prefix_sums(noise)).max(axis=0))

@@ -5,12 +5,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from shuffledp.continual.carried.plan import CarriedPlan
+from shuffledp.continual.carried.planner import best_carried, with_fine_grid
 from shuffledp.continual.certified import certify
 from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.planner import with_grid
+from shuffledp.continual.request import CountRequest
+from shuffledp.continual.running import RunningPlan
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.domains.repeated import RowCounts
-from shuffledp.protocols.domains.summed import OneHot, SummedDomain
+from shuffledp.protocols.domains.summed import BITS, OneHot, Reals, SummedDomain, Vectors
 from shuffledp.protocols.family import Choice, DomainParameter, Family
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import FAMILIES
@@ -26,11 +31,13 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, repr=False)
-class RunningFamily(Family[CounterPlan]):
-    """Methods are families of noise; the planner compares them itself, with schedules and grids."""
+class RunningFamily(Family[RunningPlan]):
+    """Methods are families of noise; the planners compare them, with schedules and grids."""
 
-    def method_of(self, document: Any) -> type[CounterPlan]:
-        return CounterPlan
+    def method_of(self, document: Any) -> type[RunningPlan]:
+        # Documents of noise that is not carried do not name a method.
+        named = document.get("method") if isinstance(document, Mapping) else None
+        return CarriedPlan if named == CarriedPlan.method else CounterPlan
 
     def read_domain(self, given: Mapping[str, Any]) -> dict[str, Any]:
         found = Family.read_domain(self, given)
@@ -38,7 +45,7 @@ class RunningFamily(Family[CounterPlan]):
         _check_described(_kind(found.get("values"), described), described)
         return found
 
-    def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[CounterPlan]:
+    def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[RunningPlan]:
         """The smallest proved bound over the whole horizon, and why."""
         self._tried(method)
         plan = self._allowed(request, method, self.read_domain(domain))
@@ -48,12 +55,12 @@ class RunningFamily(Family[CounterPlan]):
         )
         return Choice(plan, why if method == "auto" else f"{plan.method}: as asked", {plan.method: plan})
 
-    def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> CounterPlan:
+    def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> RunningPlan:
         """The plan of this noise; for the live service the best one that no client can spoil."""
         plan = _planned(request, method, **given)
         if not (request.live and plan.can_be_spoiled):
             return plan
-        found: list[CounterPlan] = []
+        found: list[RunningPlan] = []
         for name in self.methods if method == "auto" else ():
             with suppress(InfeasibleError):
                 found.append(_planned(request, name, **given))
@@ -63,23 +70,20 @@ class RunningFamily(Family[CounterPlan]):
         return min(allowed, key=self.error)
 
 
-def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:
-    domain = OneHot(categories) if isinstance(categories, int) else OneHot.of(categories)
-    return CounterPlan.plan(domain=domain, **asked)
-
-
-def _plan_counts(*, at_most: int, **asked: Any) -> CounterPlan:
-    """A person comes once, with all its rows: it adds a whole number of 0..at_most."""
-    return CounterPlan.plan(domain=RowCounts(at_most), **asked)
-
-
-_PLANNERS: dict[str, Callable[..., CounterPlan]] = {
-    "bits": CounterPlan.plan,
-    "reals": CounterPlan.plan_reals,
-    "vectors": CounterPlan.plan_vectors,
-    "categories": _plan_categories,
-    "counts": _plan_counts,
-}
+def _domain(kind: str, domain: SummedDomain | None, given: dict[str, Any]) -> tuple[SummedDomain, bool]:
+    """What is added up, taken out of what is given, and whether its grid is still to be chosen."""
+    grid = given.pop("grid", None)
+    if kind == "reals":
+        return Reals(1 if grid is None else grid), grid is None
+    if kind == "vectors":
+        return Vectors(given.pop("dimension"), given.pop("radius"), 1 if grid is None else grid), grid is None
+    if kind == "categories":
+        categories = given.pop("categories")
+        return OneHot(categories) if isinstance(categories, int) else OneHot.of(categories), False
+    if kind == "counts":
+        # A person comes once, with all its rows: it adds a whole number of 0..at_most.
+        return RowCounts(given.pop("at_most")), False
+    return (BITS if domain is None else domain), False
 
 
 def _planned(
@@ -90,14 +94,37 @@ def _planned(
     bound: str = "proved",
     domain: SummedDomain | None = None,
     **given: Any,
-) -> CounterPlan:
+) -> RunningPlan:
     kind = _kind(values, given)
     if bound == "certified" and kind != "bits":
         problem = f"can be certified for bits only, not for {kind}"
         raise ParameterError("bound", bound, problem, "take the proved bound")
-    own = {"domain": domain} if kind == "bits" and domain is not None else {}
-    plan = _PLANNERS[kind](**request.common, max_messages=request.max_messages, noise=method, **given, **own)
+    if given.get("estimator") == CarriedPlan.estimator:
+        given["estimator"], method = "auto", CarriedPlan.method
+    added, is_free = _domain(kind, domain, given)
+    noise = "auto" if method == CarriedPlan.method else method
+    asked = CountRequest(**request.common, max_messages=request.max_messages, noise=noise, domain=added, **given)
+    plan = min(_plans(asked, method, is_free), key=lambda plan: plan.error_bound)
     return certify(plan) if bound == "certified" else plan
+
+
+def _plans(asked: CountRequest, method: str, is_free: bool) -> list[RunningPlan]:
+    """The plan with noise of each batch's own, and the one whose noise is carried on, where they are asked for."""
+    found: list[RunningPlan] = []
+    refused: list[InfeasibleError] = []
+    planners: list[Callable[[], RunningPlan]] = []
+    if method != CarriedPlan.method:
+        planners.append(lambda: CounterPlan.for_request(with_grid(asked) if is_free else asked))
+    if method == CarriedPlan.method or (method == "auto" and asked.estimator == "auto"):
+        planners.append(lambda: best_carried(with_fine_grid(asked) if is_free else asked))
+    for planner in planners:
+        try:
+            found.append(planner())
+        except InfeasibleError as reason:
+            refused.append(reason)
+    if not found:
+        raise refused[0]
+    return found
 
 
 def _kind(values: str | None, described: Mapping[str, Any]) -> str:
@@ -131,7 +158,7 @@ _MEANINGS = {
     "categories": "categories: names, a range, or how many there are.",
     "at_most": "how many rows of one person count; everybody contributes as many.",
     "confidence": "with which the error bound holds, over the whole horizon; 0.95.",
-    "estimator": "completed, combined, or auto.",
+    "estimator": "completed, combined, carried, or auto.",
     "bound": "proved, or certified by a computation; bits only.",
     "domain": "another domain of sums.",
 }
@@ -139,7 +166,7 @@ _MEANINGS = {
 RunningSum = RunningFamily(
     "counter",
     "A count, sum or histogram that is known after every person, by several shufflers at once.",
-    dict.fromkeys(FAMILIES, CounterPlan),
+    {CarriedPlan.method: CarriedPlan, **dict.fromkeys(FAMILIES, CounterPlan)},
     domain=(
         DomainParameter(
             "shufflers",

@@ -1,6 +1,7 @@
 """What a private running sum is compared with: others' bounds over the same horizon, at the same privacy."""
 
 from dataclasses import replace
+from typing import Any
 
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.continual.planner import best_layout
@@ -94,7 +95,7 @@ def _independent(plan: RunningPlan) -> float | None:
 def _central(plan: RunningPlan) -> float:
     """The smallest of what is known: the square root, a few buffers, and the shufflers' own schedule and noise."""
     domain = plan.domain
-    values = {"sensitivity": domain.diameter, "coordinates": domain.coordinates, "reach": domain.reach}
+    values: dict[str, Any] = {"sensitivity": domain.diameter, "coordinates": domain.coordinates, "reach": domain.reach}
     found = [
         curator(plan.users, plan.privacy, plan.confidence, **values)
         for curator in (best_curator_bound, buffered_curator_bound)

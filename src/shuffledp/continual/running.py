@@ -22,8 +22,8 @@ from shuffledp.schedules.batches import BatchSchedule
 class RunningPlan(Plan):
     """A sum that is estimated after every user: of bits (a count), numbers, vectors or categories.
 
-    Time is cut into slots of `slot_users`; with every slot a batch closes, and the estimate is made anew. `shufflers` may
-    work concurrently, and `shufflers_used` of them do.
+    Time is cut into slots of `slot_users`; with every slot a batch closes, and the estimate is made anew. `shufflers`
+    may work concurrently, and `shufflers_used` of them do.
     """
 
     protocol: ClassVar[str] = "counter"
@@ -84,9 +84,33 @@ class RunningPlan(Plan):
     # --- numbers -----------------------------------------------------------------------------
 
     @property
+    @abstractmethod
+    def surplus(self) -> float:
+        """How much more noise there is, at most, when everybody follows the protocol."""
+
+    @property
     def rounding_bound(self) -> float:
         """No estimate is further off by rounding."""
         return self.domain.rounding_bound(self.users, ROUNDING_FAILURE * (1 - self.confidence))
+
+    @property
+    @abstractmethod
+    def proved_noise_bound(self) -> float:
+        """No prefix's noise is larger, in steps, with probability `confidence`, over the whole horizon."""
+
+    @property
+    @abstractmethod
+    def draws_a_run(self) -> int:
+        """Noises that one run over the whole horizon draws."""
+
+    @abstractmethod
+    def noise_maxima(self, runs: int, *, bits: RandomBits) -> NDArray[Any]:
+        """The largest |noise| of any prefix, in steps, in each of so many runs.
+
+        Args:
+            runs: how many.
+            bits: where the noise comes from.
+        """
 
     @abstractmethod
     def standard_error_of(self, slot: int) -> float:
@@ -98,7 +122,8 @@ class RunningPlan(Plan):
         return self.slot_users / 4 if self.domain.rounds else 0.0
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:
-        estimates = self.learner().run(values, bits=bits, fast=True)
+        learner: Any = self.learner()
+        estimates = learner.run(values, bits=bits, fast=True)
         return cast(AnyEstimate, estimates.at(estimates.users))
 
     message_influence = forwarded("domain.step")

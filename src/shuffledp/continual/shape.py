@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,15 @@ from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_q
 from shuffledp.continual.least_bound import least_combined_bound, least_completed_bound
 from shuffledp.continual.planner import batch_sizes, largest_surplus, slot_users_for
 from shuffledp.continual.request import (
-    ROUNDING_FAILURE,
     Estimator,
     check_confidence,
     check_estimator,
     check_shufflers,
     noise_failure,
 )
+from shuffledp.continual.running import RunningPlan
 from shuffledp.continual.second_opinions import SecondOpinions
 from shuffledp.errors import ParameterError
-from shuffledp.continual.running import RunningPlan
 from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.request import once
@@ -198,6 +197,14 @@ class CountShape(RunningPlan):
             return self._combined_laws.bound(self.budget, failure)
         tails = sum_tails(self.batch_noise.law(self.surplus), self.budget)
         return horizon_bound(tails, self.budget, lambda j: slots(j, self.shufflers_used), failure)
+
+    @property
+    def draws_a_run(self) -> int:
+        return self.schedule.batches + (self.second_opinions.count if self.estimator == "combined" else 0)
+
+    def noise_maxima(self, runs: int, *, bits: RandomBits) -> NDArray[np.int64]:
+        noise = batch_noises(self, self.schedule.batches, (runs,), bits=bits)
+        return np.asarray(np.abs(self.schedule.prefix_sums(noise)).max(axis=0))
 
     @property
     def least_noise_bound(self) -> int:

@@ -1,8 +1,8 @@
 """How far off any estimate is: Gaussian tails of whole noise, and a union over all slots.
 
-The noise of all running sums together is, at whole points, a Gaussian density but for a factor of 1e-20 (smoothing). Add
-independent Gaussian noise of variance 4 to every running sum, in thought: then their law is Gaussian, again but for such a
-factor. That noise moves an estimate by at most 4 of its deviations to either side but for 3e-5, so
+The noise of all running sums together is, at whole points, a Gaussian density but for a factor of 1e-20 (smoothing).
+Add independent Gaussian noise of variance 4 to every running sum, in thought: then their law is Gaussian, again but for
+such a factor. That noise moves an estimate by at most 4 of its deviations to either side but for 3e-5, so
 
     P[error > x]  <=  P[Gaussian of both > x - 4 deviations] / Phi(4).
 

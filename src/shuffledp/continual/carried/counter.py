@@ -1,8 +1,8 @@
-"""The running sum with carried noise as a learner: windows come in, one a slot, and a cascade of first-order filters decodes.
+"""The running sum with carried noise as a learner: windows come in, one a slot, and a cascade of filters decodes them.
 
 The state is one number a filter and the sum so far, whatever the number of slots. A void window breaks the chain: what
-is weighed into later windows cannot be told from the noise any more, so that everybody after the last good one counts by
-the rate before, and the bound says so.
+is weighed into later windows cannot be told from the noise any more, so that everybody after the last good one counts
+by the rate before, and the bound says so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,6 @@ from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanL
 from shuffledp.protocols.runner import Progress, ask_and_tell
 from shuffledp.protocols.states import State, is_whole, kept, numbers, whole
 from shuffledp.randomness import RandomBits
-from shuffledp.sampling.discrete_gaussian import sample_discrete_gaussian
 from shuffledp.schedules.joined import joined_batches
 
 Floats = NDArray[np.float64]
@@ -176,43 +175,17 @@ class CarriedCounter(PlanLearner[CarriedState]):
     ) -> RunningEstimates:
         """Estimates after every user: by the noise's own law, or with every message made, shuffled and read."""
         array = self.check_values(values)
-        if fast:
-            prefixes = self._by_law(array, bits)
-        else:
-            prefixes = self._by_messages(array, bits, progress)
+        prefixes = self._by_law(array, bits) if fast else self._by_messages(array, bits, progress)
         return RunningEstimates(self.plan, len(array), prefixes, simulated=not bits.is_secure)
 
     def _by_law(self, array: NDArray[Any], bits: RandomBits) -> Floats:
         """Prefixes in steps, as windows of whole noise would show them, a slot's users drawing theirs together."""
         closed, _ = self.plan.schedule.place_of(len(array))
         sums = slot_sums(self.plan, array, closed, bits)
-        errors = self.sample_errors(sums.shape[1:], bits=bits, slots=closed)
+        errors = self.plan.sample_errors(sums.shape[1:], bits=bits, slots=closed)
         prefixes = np.zeros((closed + 1, *sums.shape[1:]))
         prefixes[1:] = np.cumsum(sums, axis=0) + errors
         return prefixes
-
-    def sample_errors(self, shape: tuple[int, ...], *, bits: RandomBits, slots: int | None = None) -> Floats:
-        """The errors of all estimates, in steps, by the law of everybody's noise.
-
-        The noise of a slot is drawn as one: a sum of discrete Gaussians is one but for 1e-30, and the analyzer's filters
-        are linear.
-
-        Args:
-            shape: of the noise of one slot: its coordinates, or independent runs.
-            bits: where the noise comes from.
-            slots: how many slots; all if left out.
-        """
-        weights = self.plan.weights
-        count = weights.slots if slots is None else slots
-        windows = np.zeros((count, *shape))
-        variances = self.plan.surplus_by_slot[:count] * weights.noise_variances[:, :count]
-        one = (slice(None), *(np.newaxis,) * len(shape))
-        for number, row in enumerate(variances, 1):
-            each = np.ascontiguousarray(np.broadcast_to(row[one], (count, *shape)))
-            noise = sample_discrete_gaussian(each, bits=bits)
-            for place, times in enumerate(weights.patterns[number, : number + 1].tolist()):
-                windows[place:] += times * noise[: count - place]
-        return weights.decoded(windows)
 
     def _by_messages(self, array: NDArray[Any], bits: RandomBits, progress: Progress | None) -> Floats:
         def prepared(cohort: Cohort, first: int, users: int, clients: RandomBits) -> NDArray[np.int64]:

@@ -1,9 +1,9 @@
 """What is left of the noise when whole slots are false: their users add none, and know their own values.
 
-Noise is carried from slot to slot, so a run of false slots is felt by everybody who came before. With V the variances of
-what is drawn, 0 in false slots, the running sums' noise has the covariance S = sum_i D^(i-1) V_i (D^(i-1))^T, a band; a user of slot t
-moves them by a_t = weight_t kappa(D) / (1 - q), and the mechanism shows it like a Gaussian one with a shift of
-sqrt(a_t^T S^-1 a_t). As many false slots in a row as there are noises leave a running sum bare.
+Noise is carried from slot to slot, so a run of false slots is felt by everybody who came before. With V the variances
+of what is drawn, 0 in false slots, the running sums' noise has the covariance S = sum_i D^(i-1) V_i D^(i-1)^T, a band;
+a user of slot t moves them by a_t = weight_t kappa(D) / (1 - q), and the mechanism shows it like a Gaussian one with a
+shift of sqrt(a_t^T S^-1 a_t). As many false slots in a row as there are noises leave a running sum bare.
 """
 
 import math
@@ -58,7 +58,7 @@ def _supplied(weights: CarriedWeights, place: int, silent: int, spread: int) -> 
     ends = np.arange(slots) + 1
     firsts = np.maximum(0, ends - spread)
     part = (reached[ends] - reached[firsts]) / (ends - firsts)
-    return weights.noise_variances * part
+    return np.asarray(weights.noise_variances * part)
 
 
 def _band(weights: CarriedWeights, variances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,7 +77,7 @@ def _knots(slots: int, log_deviations: Floats) -> NDArray[np.int64]:
     grown = np.searchsorted(log_deviations, np.arange(0.0, log_deviations[-1], _GROWN))
     steps = np.geomspace(1, slots, 1 + math.ceil(math.log(slots + 1) / math.log(1.25))).astype(np.int64)
     every = np.concatenate((grown, steps - 1, slots - steps, np.linspace(0, slots - 1, 9).astype(np.int64)))
-    return np.unique(np.clip(every, 0, slots - 1))
+    return np.asarray(np.unique(np.clip(every, 0, slots - 1)))
 
 
 def _below(knots: NDArray[np.int64], allowed: Floats) -> NDArray[np.int64]:
@@ -89,7 +89,7 @@ def _below(knots: NDArray[np.int64], allowed: Floats) -> NDArray[np.int64]:
         at_knots = np.minimum(np.append(of_segments, 1.0), np.insert(of_segments, 0, 1.0))
     else:
         at_knots = np.ones(1)
-    return np.maximum(1, np.floor(allowed[knots] * at_knots)).astype(np.int64)
+    return np.asarray(np.maximum(1, np.floor(allowed[knots] * at_knots)), dtype=np.int64)
 
 
 def _begun(plain: CarriedWeights) -> CarriedWeights:
@@ -150,10 +150,12 @@ def best_carried(asked: CountRequest) -> CarriedPlan:
         if about >= asked.users * asked.domain.reach:
             break
         try:
-            return _made(asked, windows, size)
+            plan = _made(asked, windows, size)
         except (InfeasibleError, ParameterError):
             # Too few users to mix shares at this size, or sums that do not fit into a word.
             continue
+        if asked.max_messages is None or plan.messages_per_user_max <= asked.max_messages:
+            return plan
     raise InfeasibleError(
         "users", asked.users, "and shufflers are too few to carry noise from batch to batch", "take another noise"
     )
@@ -221,7 +223,7 @@ def union_about(windows: int, slots: int, failure: float) -> float:
     ends = [_union_of(windows, each, round(math.log(failure), 6)) for each in (_MOST_COMPUTED // 4, _MOST_COMPUTED)]
     # Along a line in the logarithms of both.
     power = math.log(slots / _MOST_COMPUTED) / math.log(4)
-    return ends[1] * (ends[1] / ends[0]) ** power
+    return float(ends[1] * (ends[1] / ends[0]) ** power)
 
 
 @lru_cache(maxsize=1024)

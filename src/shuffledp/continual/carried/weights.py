@@ -13,7 +13,7 @@ X_s and N_i are sums over the users of a slot. Proofs: docs/theory/carried-noise
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -160,7 +160,7 @@ class CarriedWeights:
     def _variances(self, first: int) -> Floats:
         """As `slot_variances`, from this slot on, which may be one before the first."""
         left = self.slots - np.arange(first, self.slots) + self.offset
-        return self.variance * ((self.slots + self.offset) / left) ** (2 * self.growth)
+        return np.asarray(self.variance * ((self.slots + self.offset) / left) ** (2 * self.growth), dtype=np.float64)
 
     @cached_property
     def component_variances(self) -> Floats:
@@ -225,7 +225,7 @@ class CarriedWeights:
     @cached_property
     def prefix_variances(self) -> Floats:
         """The noise of the sum of the first 1, 2, ... slots, in steps squared, if everybody draws its part."""
-        weights = self.slot_weights * float(self.first_tap)
+        weights = self.slot_weights.astype(np.float64) * self.first_tap
         found = self.filter.prefix_variances(self.slot_variances, weights)
         if self._corner:
             responses = self.first_responses()
@@ -238,7 +238,7 @@ class CarriedWeights:
         return ROUNDING_VARIANCE / float(self.component_variances[0].min())
 
     def first_responses(self) -> Floats:
-        """Row t: what a unit of noise in running sum t, of the first few, adds to the estimates after 1, 2, ... slots."""
+        """Row t: what a unit of noise in running sum t, one of the first, adds to estimates after 1, 2, ... slots."""
         windows = np.zeros((self.slots, self._corner))
         for slot in range(self._corner):
             windows[slot : slot + 2, slot] = (1.0, -1.0)[: self.slots - slot]
@@ -254,7 +254,7 @@ class CarriedWeights:
 
 
 def covariance_of(rows: Floats) -> Floats:
-    """Of sum_i D^(i-1) N_i over the first running sums, N_i having the variances of row i - 1; further ones are left out."""
+    """Of sum_i D^(i-1) N_i over the first running sums, N_i having the variances of row i - 1; others are left out."""
     size = rows.shape[1]
     difference = np.eye(size) - np.eye(size, k=-1)
     found, pattern = np.zeros((size, size)), np.eye(size)

@@ -1,8 +1,8 @@
 """A trusted curator whose noise is carried on in a few buffers: the best running count that is known.
 
-The curator counts slots of several users and adds C^-1 w to the slots' sums, w Gaussian and C a rational filter with few
-poles; variances grow along time. With one buffer less than our shufflers have windows this is what they compute, but a
-curator needs neither whole weights nor rounding.
+The curator counts slots of several users and adds C^-1 w to the slots' sums, w Gaussian and C a rational filter with
+few poles; variances grow along time. With one buffer less than our shufflers have windows this is what they compute,
+but a curator needs neither whole weights nor rounding.
 
 Reference: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024.
 """
