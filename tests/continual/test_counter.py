@@ -101,6 +101,21 @@ def test_step_by_step_as_in_one_run() -> None:
     assert state.users == 400
 
 
+def test_the_plan_is_told_everybodys_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = Counter.of(users=60, shufflers=2, privacy=Privacy(4, 1e-2))
+    told: list[int] = []
+    prepare = type(counter.plan).prepare
+
+    def noted(plan, values, *, bits, positions):
+        assert positions.dtype == np.int64 and positions.shape == values.shape
+        told.extend(positions.tolist())
+        return prepare(plan, values, bits=bits, positions=positions)
+
+    monkeypatch.setattr(type(counter.plan), "prepare", noted)
+    counter.run(np.arange(57) % 2, bits=RandomBits.seeded(1), fast=False)
+    assert told == list(range(57))
+
+
 def test_a_state_belongs_to_its_plan() -> None:
     counter, other = small(), small(confidence=0.9)
     state = counter.start()

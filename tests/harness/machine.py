@@ -7,6 +7,7 @@ statements of its store, or with half of a commit written. `Model.check` says wh
 import random
 import shutil
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from harness.model import Model, Place, TrackedReport, WrongError, must
 from harness.world import OpenerHere, World, accept_one, made_report, small_task, together
 from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.crypto import PublicKey
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.store.sqlite import open_analyzer_store
@@ -26,11 +28,18 @@ LEASE = 60.0
 SHAPES = ((24, 3), (12, 3))
 
 
+def some_count(key: PublicKey, choice: random.Random) -> Task:
+    """A running count of one of some shapes."""
+    users, shufflers = choice.choice(SHAPES)
+    return small_task(key, users=users, shufflers=shufflers)
+
+
 @dataclass
 class Machine(Model):
     """The driver: one random operation a step, sometimes with a kill inside it, then every invariant."""
 
     trace: list[str] = field(default_factory=list)
+    new_task: Callable[[PublicKey, random.Random], Task] = some_count
 
     def __post_init__(self) -> None:
         self.choice = random.Random(self.seed)
@@ -85,8 +94,7 @@ class Machine(Model):
 
     def add_task(self) -> None:
         if len(self.tasks) < 2:
-            users, shufflers = self.choice.choice(SHAPES)
-            task = small_task(self.world.key.public, users=users, shufflers=shufflers)
+            task = self.new_task(self.world.key.public, self.choice)
             self.world.add_task(task)
             self.tasks.append(task)
 
@@ -321,10 +329,16 @@ def _delete(store: SqliteStore[Any], task_id: str) -> None:
     store.write(lambda records: delete(records.db))
 
 
-def run(folder: Path, seed: int, steps: int, **world: Any) -> Machine:
+def run(
+    folder: Path,
+    seed: int,
+    steps: int,
+    new_task: Callable[[PublicKey, random.Random], Task] = some_count,
+    **world: Any,
+) -> Machine:
     """So many random steps in a new world, and the machine that took them."""
     made = World(folder / str(seed), lease_seconds=LEASE, most_waiting_bytes=20 * 18 * 3 * CIPHERTEXT_BYTES, **world)
-    machine = Machine(made, seed)
+    machine = Machine(made, seed, new_task=new_task)
     try:
         machine.run(steps)
     finally:

@@ -58,11 +58,11 @@ class MadeReport:
 
 def made_report(task: Task, batches: Iterable[SeatInBatch], *, bits: RandomBits) -> MadeReport:
     """What a client would send, with bits that the test can add up: as many as the seat's part of the batch is."""
-    pieces, ones = {}, {}
-    for batch in batches:
-        count = (
-            task.plan.mechanism(batch.size).randomize(np.zeros(1, dtype=np.int64), batch.seat, bits=bits).payloads.size
-        )
+    pieces, ones, seat = {}, {}, tuple(batches)
+    position = task.routing.position_of(seat)
+    nothing = task.plan.prepare(np.zeros(1, dtype=np.uint8), bits=bits, positions=np.array([position], dtype=np.int64))
+    for batch in seat:
+        count = task.plan.mechanism(batch.size).randomize(nothing, batch.seat, bits=bits).payloads.size
         payloads = (bits.unsigned(count, 8) & 1).astype(np.uint8)
         packed = pack_messages(payloads, None, batch.messages, bits=bits)
         pieces[batch.batch_id] = tuple(task.public_key.seal(packed, binding(task.id, batch.batch_id)))

@@ -392,3 +392,9 @@ class Desks:
 def make_desks(key: PrivateKey) -> Callable[..., Desks]:
     """Both desks of a task, and what a wrong twin does to opened messages."""
     return lambda task, *twin: Desks(task, key, *twin)
+
+
+@pytest.fixture
+def analyzer_memory() -> Callable[[], Any]:
+    """An analyzer's records, in memory."""
+    return AnalyzerMemory
