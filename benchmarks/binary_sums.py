@@ -32,6 +32,10 @@ def errors() -> list[dict]:
         plan = BinarySum.plan(users=users, privacy=TARGET, method=method)
         note = f"{plan.messages_per_user_mean:.3g} messages a user; a curator's error is 1.357"
         rows.append(figure(f"standard error, {method}, {users:,} users", plan.standard_error, "<=", limit, note))
+    for method, limit in (("rr", 11.8), ("pure", 14.9)):
+        plan = BinarySum.plan(users=1000, privacy=TARGET, method=method)
+        note = f"1.96 standard errors are {1.96 * plan.standard_error:.1f}; by Bennett's inequality 17.0 and 27.8"
+        rows.append(figure(f"95% bound, {method}, 1,000 users", plan.error_bound, "<=", limit, note))
     messages = BinarySum.plan(users=10_000, privacy=TARGET, method="correlated").messages_per_user_mean
     rows.append(figure("messages a user, correlated, 10,000 users", messages, "<=", 1.2, "shares send 9"))
     return rows

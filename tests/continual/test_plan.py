@@ -97,6 +97,31 @@ def test_tails_are_those_of_the_sum() -> None:
     assert union[1] <= 0.05 < union[0]
 
 
+@pytest.mark.parametrize("noise", [Binomial(2, 0.5), Binomial(40, 0.5)], ids=str)
+def test_tails_of_very_many_noises_are_bounds_with_their_rounding(noise: Binomial) -> None:
+    """Sums of coins are coins: their tails are known to all digits."""
+    import numpy as np
+
+    tails = sum_tails(noise, 400_000, 3.0)
+    errors = []
+    for column in (0, 1, 40, -2, -1):
+        count = int(tails.counts[column])
+        law = Binomial(count * noise.trials, 0.5)
+        rows = np.arange(0, len(tails.tails), 37)
+        exact = np.array([law.sf(law.mean + a) + law.cdf(law.mean - a - 1) for a in rows * tails.stride])
+        above = tails.tails[rows, column] - exact
+        assert tails.width == 1 and (above > 0).all()
+        errors.append(float(above.max()))
+    # It grows with their number: beyond some ten thousand noises more than the least that is added to all.
+    assert errors[0] < 2e-12 and 2e-12 < errors[-1] < 1e-6
+
+
+def test_what_rounds_too_much_is_refused() -> None:
+    tails = sum_tails(Binomial(2, 0.5), 400_000, 3.0)
+    with pytest.raises(InfeasibleError, match="confidence"):
+        horizon_bound(tails, 400_000, lambda j: j**3, 0.05)
+
+
 def test_groups_of_sums_are_upper_bounds() -> None:
     law = calibrate("laplace", 1, PRIVACY).law()
     fine, rough = sum_tails(law, 400, 1.001), sum_tails(law, 400, 1.2)

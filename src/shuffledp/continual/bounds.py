@@ -28,8 +28,13 @@ Floats = NDArray[np.float64]
 # Every j up to here has its own group; beyond, groups grow by a factor, which may be rougher for a search.
 _EXACT = 96
 FINE, ROUGH = 1.02, 1.08
-# Of each tail: what a transform of at most 2^22 numbers, a power of up to 10^6 and the window may be off.
-_TRANSFORM_ERROR = 1e-12
+# Of each tail: what the window leaves out, and more. What transforms and powers round is added where it is larger.
+_LEAST_ERROR = 1e-12
+# What a transform adds to the error of each of its numbers, for every doubling of their count, as a part of what they
+# can be at most: a product with a root of unity and a sum, each rounded.
+_STAGE = 6 * 2.0**-53
+# Relative errors of masses, for each of the noises behind a sum.
+_RELATIVE = 1e-13
 _LARGEST_TRANSFORM = 1 << 22
 # Tails are kept for at most about this many a.
 _MOST_ROWS = 1 << 15
@@ -74,12 +79,16 @@ def sum_tails(noise: IntegerLaw, most: int, growth: float = FINE) -> SumTails:
     stride = -(-reach // _MOST_ROWS)
     tails = np.empty((reach // stride + 2, counts.size))
     for column, count in enumerate(counts):
-        law = np.maximum(fft.irfft(_power(spectrum, int(count)), size), 0.0)
+        # A single noise needs no transform.
+        power = _power(spectrum, int(count))
+        law = masses / masses.sum() if count == 1 else np.maximum(fft.irfft(power, size), 0.0)
         two_sided = law[1 : reach + 1] + law[-1 : -reach - 1 : -1]
         beyond = np.append(np.cumsum(two_sided[::-1])[::-1], 0.0)[::stride]
         tails[: beyond.size, column] = beyond
         tails[beyond.size :, column] = 0.0
-    return SumTails(counts, tails + _TRANSFORM_ERROR, stride * width, width)
+    errors = np.array([_error(spectrum, int(count), size) + count * noise.numerical_error for count in counts])
+    tails = tails * (1 + 2 * _RELATIVE * counts) + np.maximum(errors, _LEAST_ERROR)
+    return SumTails(counts, tails, stride * width, width)
 
 
 def _masses(noise: IntegerLaw, size: int, width: int) -> Floats:
@@ -97,6 +106,15 @@ def _masses(noise: IntegerLaw, size: int, width: int) -> Floats:
 def _power(spectrum: Floats, count: int) -> Floats:
     signs = np.where(spectrum < 0, -1.0, 1.0) if count % 2 else 1.0
     return np.asarray(signs * np.abs(spectrum) ** count)
+
+
+def _error(spectrum: Floats, count: int, size: int) -> float:
+    """What a tail of the sum of so many noises may be off by rounding, in all (docs/theory/running-sums.md)."""
+    if count == 1:
+        return 0.0
+    each = _STAGE * (math.log2(size) + 2)
+    others = math.sqrt(2 * float(np.sum((np.abs(spectrum) + each) ** (2 * (count - 1)))))
+    return (count + 2) * each * others
 
 
 def _counts(most: int, growth: float) -> NDArray[np.int64]:

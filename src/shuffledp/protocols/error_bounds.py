@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 
 from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.accounting.rounded_noise import rounded_noise_bound
 from shuffledp.estimates import Estimate, VectorEstimate
 
 CONFIDENCE = 0.95
@@ -27,11 +28,12 @@ def rounding_deviation(users: int, failure: float) -> float:
 
 
 def noise_and_rounding_bound(noise: IntegerLaw, users: int, coordinates: int = 1) -> float:
-    """In grid units, for all coordinates at once: the exact quantile of the noise plus the rounding's bound."""
+    """In grid units, for all coordinates at once: by the tails of both together, at most the sum of both bounds."""
     failure = (1 - CONFIDENCE) / coordinates
-    return min(
+    apart = min(
         noise.deviation_quantile(failure * (1 - part)) + rounding_deviation(users, failure * part) for part in _PARTS
     )
+    return rounded_noise_bound(noise, users, failure, apart)
 
 
 @lru_cache(maxsize=256)

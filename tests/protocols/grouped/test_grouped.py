@@ -10,6 +10,7 @@ import pytest
 
 from shuffledp import BinarySum, BoundedSum, Histogram, Privacy, RandomBits, simulate
 from shuffledp.accounting.laws import DiscreteLaplace
+from shuffledp.accounting.mixing import mixing_distance
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.domains.categories import Names
@@ -157,7 +158,15 @@ def test_every_coordinate_is_paid_for_in_the_transport() -> None:
         EndsShares.plan(users=300, privacy=PRIVACY, groups=[f"g{k}" for k in range(n)], low=0, high=1) for n in (2, 64)
     )
     assert many.guarantee().holds and many.shares >= two.shares
-    assert not changed(two, groups=many.groups, shares=two.shares - 1).guarantee().holds
+    # Of too few for a margin of two shares: those of 64 groups are planned for 128 coordinates.
+    few = EndsShares.plan(users=5, privacy=PRIVACY, groups=many.groups, low=0, high=1)
+    assert few.coordinates * mixing_distance(5, few.shares, 1 << few.modulus_bits) * (1 + math.e) <= 1e-6
+    assert few.guarantee().holds
+    # Coordinates mix each by itself: 32 times as many show the root of 32 times as much.
+    shown = [
+        {term.name: term.value for term in plan.guarantee().terms} for plan in (two, changed(two, groups=many.groups))
+    ]
+    assert shown[1]["transport"] == pytest.approx(math.sqrt(32) * shown[0]["transport"], rel=1e-6)
 
 
 def test_errors_of_combined_bins_cover_decoys() -> None:

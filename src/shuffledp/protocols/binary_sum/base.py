@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.answer_tails import answers_bound
+from shuffledp.accounting.curves import smallest_integer
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Reports
@@ -164,8 +165,8 @@ class RandomAnswers(ExactRound, CountedBits):
 
     @property
     @abstractmethod
-    def _largest(self) -> float:
-        """How far one user's number of ones is from its mean, at most."""
+    def _answers(self) -> tuple[float, ...]:
+        """The law of a random answer's ones, from 0 on."""
 
     @property
     def message_influence(self) -> float:
@@ -177,20 +178,8 @@ class RandomAnswers(ExactRound, CountedBits):
 
     @property
     def error_bound(self) -> float:
-        return bennett_bound(self._variance, self._largest) / (1 - self.random_probability)
-
-
-def bennett_bound(variance: float, largest: float) -> float:
-    """A bound that holds with CONFIDENCE for sums of independent centred terms of at most `largest`.
-
-    Bennett's inequality: P[|X| > t] <= 2 exp(-v/m^2 h(m t/v)), h(u) = (1+u) log(1+u) - u.
-    """
-
-    def unlikely(t: float) -> bool:
-        u = largest * t / variance
-        return 2 * math.exp(-variance / largest**2 * ((1 + u) * math.log1p(u) - u)) <= 1 - CONFIDENCE
-
-    return smallest_real(unlikely, 0.0, math.sqrt(variance), relative=1e-6)
+        bound = answers_bound(self.users, self.random_probability, self._answers, 1 - CONFIDENCE)
+        return bound / (1 - self.random_probability)
 
 
 def check_delta(privacy: Privacy) -> None:

@@ -160,8 +160,8 @@ class Pure(RandomAnswers):
         return self.users * _one_variance(self.random_probability, self.bits_per_user, self.decay)
 
     @property
-    def _largest(self) -> float:
-        return self.bits_per_user / 2 + 1
+    def _answers(self) -> tuple[float, ...]:
+        return _random_masses(self.bits_per_user, self.decay)
 
     @property
     def messages_per_user_mean(self) -> float:

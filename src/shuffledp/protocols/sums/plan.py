@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
-from shuffledp.accounting.mixing import distance_of_each
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
@@ -281,7 +280,8 @@ class LaplaceShares(SharesSum):
                 "is smaller than what sampling tables round off",
                 f"choose a larger delta, a smaller epsilon, or the method {exact}, whose noise is drawn exactly",
             )
-        distance = distance_of_each(left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon)), coordinates)
+        # All coordinates together show less than this in each adds up to: that is left for dropouts.
+        distance = left * (1 - 1e-9) / (1 + math.exp(privacy.epsilon)) / coordinates
         return {
             "ratio": ratio,
             "shares": mixing(honest, 1 << modulus_bits, distance),
