@@ -122,6 +122,14 @@ class Routing(BatchLayout):
         """
         return cls(**vars(layout))
 
+    def is_of(self, layout: BatchLayout) -> bool:
+        """Whether this is the routing of a plan's batches.
+
+        Args:
+            layout: `plan.layout`.
+        """
+        return all(getattr(self, name) == value for name, value in vars(layout).items())
+
     def __post_init__(self) -> None:
         for name in ("users", "budget", "shufflers", "slot_users"):
             value = getattr(self, name)
