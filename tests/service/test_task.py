@@ -187,6 +187,19 @@ def test_a_task_with_any_number_changed_is_refused(make_task: Callable[..., Task
     assert checked > 100
 
 
+def test_a_task_with_another_routing_than_its_plans_is_refused(make_task: Callable[..., Task]) -> None:
+    task = make_task(BinarySum.plan(users=20, privacy=Privacy(1, 1e-6), method="coins"))
+    document = json.loads(task.text)
+    (size, count), *_ = document["routing"]["messages"].items()
+    # A routing that is good in itself: half the people, or a message more.
+    fewer = {"users": int(size) // 2, "slot_users": int(size) // 2, "messages": {str(int(size) // 2): count}}
+    for other in (fewer, {"messages": {size: count + 1}}):
+        text = canonical(document | {"routing": document["routing"] | other})
+        assert Task(text).routing != task.routing
+        with pytest.raises(DataError, match=r"^task.routing must be the plan's"):
+            Task.from_text(text)
+
+
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version_is_refused_with_a_sentence(make_task: Callable[..., Task], version: Any) -> None:
     changed = edited(make_task("binary coins").text, ("version",), version)

@@ -64,17 +64,22 @@ class PrivacyLoss:
         """The grid points."""
         return np.arange(self.first, self.first + self.masses.size, dtype=np.float64) * self.grid
 
+    @cached_property
+    def log_masses(self) -> Floats:
+        """The logarithms of the masses; -inf where there is none."""
+        return _logarithms(self.masses)
+
     def log_moment(self, tilt: float) -> float:
         """Log E[e^(tilt * loss)] over the finite losses."""
-        return _log_moment(self.masses, self.losses, tilt)
+        return _log_moment(self.log_masses, self.losses, tilt)
 
     @cached_property
     def coarse(self) -> tuple[Floats, Floats]:
-        """At most 500 masses and their mean losses: enough to choose a tilt, which changes no bound."""
+        """At most 500 masses, as logarithms, and their mean losses: enough to choose a tilt, which changes no bound."""
         starts = np.arange(0, self.masses.size, self.masses.size // 500 + 1)
         masses = np.add.reduceat(self.masses, starts)
         means = np.add.reduceat(self.masses * self.losses, starts)[masses > 0]
-        return masses[masses > 0], means / masses[masses > 0]
+        return np.log(masses[masses > 0]), means / masses[masses > 0]
 
 
 def _smallest_kept(masses: Floats) -> float:
@@ -86,9 +91,13 @@ def _smallest_kept(masses: Floats) -> float:
     return float(rare[-1] if rare.size == masses.size else masses[masses >= _UNLIKELY].min())
 
 
-def _log_moment(masses: Floats, losses: Floats, tilt: float) -> float:
+def _logarithms(masses: Floats) -> Floats:
     with np.errstate(divide="ignore"):
-        exponents = np.log(masses) + tilt * losses
+        return np.log(masses)
+
+
+def _log_moment(log_masses: Floats, losses: Floats, tilt: float) -> float:
+    exponents = log_masses + tilt * losses
     top = float(exponents.max())
     return top + math.log(float(np.exp(exponents - top).sum()))
 
@@ -143,8 +152,7 @@ class _Direction:
         log_scale, error = 0.0, 0.0
         for loss, times in self.losses:
             log_moment = loss.log_moment(tilt)
-            with np.errstate(divide="ignore"):
-                masses = np.exp(np.log(loss.masses) + tilt * loss.losses - log_moment)
+            masses = np.exp(loss.log_masses + tilt * loss.losses - log_moment)
             spectrum *= fft.rfft(masses, padded) ** times
             log_scale += times * log_moment
             error += (times + 1) * _FFT_ERROR * float(np.linalg.norm(masses))

@@ -163,7 +163,9 @@ class ShiftPair(DominatingPair):
 
     def _lasts_above(self, threshold: float) -> set[int]:
         """Where to cut: a rounding error in the ratio must not skip a plateau, so both sides of it count."""
-        return {self._last_above(threshold + slack) for slack in (-1e-12, 1e-12)}
+        last = self._last_above(threshold - 1e-12)
+        # Nearly always there is no plateau here.
+        return {last} if self._log_ratio(last) > threshold + 1e-12 else {last, self._last_above(threshold + 1e-12)}
 
     def _last_above(self, threshold: float) -> int:
         """The largest k with log P(k)/Q(k) > threshold.

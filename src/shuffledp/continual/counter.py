@@ -25,7 +25,7 @@ from shuffledp.protocols.runner import Progress, ask_and_tell
 from shuffledp.protocols.states import State, is_whole, kept, whole
 from shuffledp.protocols.sums.batches import Total
 from shuffledp.randomness import RandomBits
-from shuffledp.schedules.joined import joined_batches
+from shuffledp.schedules.joined import Joined, joined_batches
 
 
 def _total_from(written: Any) -> Total:
@@ -35,11 +35,6 @@ def _total_from(written: Any) -> Total:
     if not is_whole(written):
         raise ValueError(written)
     return int(written)
-
-
-def _is_total(total: Total) -> bool:
-    """Whether this is a whole number or an array of them."""
-    return is_whole(total) or (isinstance(total, np.ndarray) and total.ndim == 1 and total.dtype.kind in "iu")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,16 +83,19 @@ class Counter(PlanLearner[CounterState]):
         return 0 if coordinates == 1 else np.zeros(coordinates, dtype=np.int64)
 
     def _fits(self, total: Total) -> bool:
-        return _is_total(total) and np.shape(total) == np.shape(self._nothing)
+        """Whether this is a whole number, or an array of one for each coordinate."""
+        coordinates = self.plan.domain.coordinates
+        if coordinates == 1:
+            return is_whole(total)
+        return isinstance(total, np.ndarray) and total.shape == (coordinates,) and total.dtype.kind in "iu"
 
     def ask(self, state: CounterState) -> Cohort:
         """The users until something closes, at most, and the batches that they join."""
-        self._check_state(state)
         plan, schedule = self.plan, self.plan.schedule
-        slot, _ = schedule.place_of(state.users)
+        slot, joined = self._checked(state)
         users = min(int(schedule.users_by(slot + 1)), plan.users) - state.users
         batches = []
-        for level, first, end in self._joined(slot):
+        for level, first, end in joined:
             mechanism = plan.mechanism(schedule.batch_users(first, end))
             batches.append(OpenBatch(level, first, mechanism, state.users - int(schedule.users_by(first))))
         return Cohort(users, tuple(batches))
@@ -123,14 +121,14 @@ class Counter(PlanLearner[CounterState]):
             if slot in prefixes:
                 new = combine(new, prefixes[slot], self.plan.second_opinions.divisor_at(slot))
             prefixes[slot] = new
-        needed = self._needed(slot)
+        needed = _needed(slot, self._joined(slot))
         return CounterState(
             state.fingerprint, time, {kept: total for kept, total in prefixes.items() if kept in needed}
         )
 
     def estimate(self, state: CounterState, *, simulated: bool = False) -> AnyEstimate:
         """The sum over the users so far: completed batches, and the rate of these for the users since."""
-        self._check_state(state)
+        self._checked(state)
         slot, since = self.plan.schedule.place_of(state.users)
         return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
 
@@ -152,19 +150,22 @@ class Counter(PlanLearner[CounterState]):
         spoiled = mechanism.users * domain.reach + domain.step / 2 if void else 0.0
         return domain.step * dropped + spoiled
 
-    def _joined(self, slot: int) -> list[tuple[int, int, int]]:
+    def _joined(self, slot: int) -> Joined:
         """Level, first slot and end of every batch that this slot's users join."""
         return joined_batches(self.plan.schedule, slot, every_slot=self.plan.estimator == "combined")
 
-    def _check_state(self, state: CounterState) -> None:
+    def _checked(self, state: CounterState) -> tuple[int, Joined]:
+        """The slot in which a state stands and what its users join; refuses what this counter cannot come to."""
         state.belongs_to(self.fingerprint, "plan")
         if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
             raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
-        needed = self._needed(self.plan.schedule.place_of(state.users)[0])
+        slot, _ = self.plan.schedule.place_of(state.users)
+        joined = self._joined(slot)
+        needed = _needed(slot, joined)
         if (
-            set(state.prefixes) != needed
-            or np.any(state.prefixes.get(0, 0))
+            state.prefixes.keys() != needed
             or not all(map(self._fits, state.prefixes.values()))
+            or (0 in needed and np.count_nonzero(state.prefixes[0]))
         ):
             raise ParameterError(
                 "state",
@@ -172,10 +173,7 @@ class Counter(PlanLearner[CounterState]):
                 f"must have the prefixes {sorted(needed)}, the empty one 0",
                 "restore a copy",
             )
-
-    def _needed(self, slot: int) -> set[int]:
-        """Prefixes that estimates still need: the last, and those on which open batches will stand."""
-        return {slot} | {first for _, first, _ in self._joined(slot)}
+        return slot, joined
 
     # --- whole streams -----------------------------------------------------------------------
 
@@ -220,3 +218,8 @@ class Counter(PlanLearner[CounterState]):
             if since == 0:
                 prefixes[slot] = state.prefixes[slot]
         return prefixes
+
+
+def _needed(slot: int, joined: Joined) -> set[int]:
+    """Prefixes that estimates still need: the last, and those on which open batches will stand."""
+    return {slot, *(first for _, first, _ in joined)}

@@ -226,12 +226,11 @@ def _read_plan(document: Any) -> Plan:
     if family is None:
         raise DataError("plan.protocol", document.get("protocol"), f"must be one of {', '.join(PROTOCOLS)}", _AGAIN)
     plan: Plan = family.method_of(document).from_document(document)
-    decides = {*_DECIDES, *plan.domain_document}
     for key, expected in plan.document().items():
         found = document.get(key)
-        if key in plan.later_numbers and key not in document:
+        if found == expected or (key in plan.later_numbers and key not in document):
             continue
-        if found != expected and (key in decides or not alike(found, expected)):
+        if key in _DECIDES or key in plan.domain_document or not alike(found, expected):
             raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
 

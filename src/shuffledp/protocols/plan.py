@@ -316,6 +316,7 @@ class Plan(DescribedPlan):
 
     def _decides(self) -> Any:
         """All that the plan's behaviour and its claim depend on, as JSON."""
+        domain = self.domain_document
         return [
             SCHEMA,
             self.protocol,
@@ -326,7 +327,7 @@ class Plan(DescribedPlan):
             self.honest_fraction,
             self.constants,
             self.noise,
-            *([self.domain_document] if self.domain_document else []),
+            *([domain] if domain else []),
         ]
 
 

@@ -10,6 +10,7 @@ from shuffledp.privacy import Privacy, as_privacy
 from shuffledp.protocols.fields import Constants
 
 LARGEST_USERS = 10**12
+_NOT_YET = object()
 
 
 def check_users(users: Any) -> int:
@@ -42,9 +43,11 @@ else:
         slot = f"_{compute.__name__}"
 
         def remembered(plan: Any) -> Any:
-            if not hasattr(plan, slot):
-                object.__setattr__(plan, slot, compute(plan))
-            return getattr(plan, slot)
+            found = getattr(plan, slot, _NOT_YET)
+            if found is _NOT_YET:
+                found = compute(plan)
+                object.__setattr__(plan, slot, found)
+            return found
 
         return property(remembered, doc=compute.__doc__)
 

@@ -97,5 +97,6 @@ def _joined(pool: ShufflerPool, batch: OpenBatch, prepared: Any, bits: RandomBit
             came((users * before + min(start + rows, users) * part.messages) // mechanism.messages_max)
         before += part.messages
         # Every part holds a message of each user: the reports are counted once.
-        tallies.append(replace(mechanism.tally(shuffler.close()), reports=0 if tallies else users))
-    return Tally.merge(tallies)
+        tally = mechanism.tally(shuffler.close())
+        tallies.append(replace(tally, reports=0) if tallies else tally)
+    return tallies[0] if len(tallies) == 1 else Tally.merge(tallies)

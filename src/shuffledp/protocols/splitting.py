@@ -102,15 +102,15 @@ class Splitting:
     def split(self, values: NDArray[np.int64], *, bits: RandomBits) -> NDArray[np.uint64]:
         """Uniform shares of each value, along a new last axis."""
         # Unsigned arithmetic wraps modulo 2^64, of which 2^modulus_bits is a divisor.
-        rest = values.astype(np.uint64)
-        messages = np.empty((*values.shape, self.shares), dtype=np.uint64)
-        if self.shares > 1 and values.size:
-            drawn = uniform_below(1 << self.modulus_bits, values.size * (self.shares - 1), bits=bits)
-            messages[..., 1:] = drawn.reshape(*values.shape, self.shares - 1)
+        rest = values.astype(np.uint64).reshape(-1)
+        messages = np.empty((rest.size, self.shares), dtype=np.uint64)
+        if self.shares > 1 and rest.size:
+            drawn = uniform_below(1 << self.modulus_bits, rest.size * (self.shares - 1), bits=bits)
+            messages[:, 1:] = drawn.reshape(rest.size, -1)
             for share in range(1, self.shares):
-                rest -= messages[..., share]
-        messages[..., 0] = rest & self.mask
-        return messages
+                rest -= messages[:, share]
+        messages[:, 0] = rest & self.mask
+        return messages.reshape(*values.shape, self.shares)
 
     def total(self, payloads: Payloads) -> NDArray[np.uint64]:
         """The sum modulo the modulus, along the last axis."""

@@ -48,7 +48,8 @@ class BatchSchedule:
 
     def users_by(self, slots: Any) -> Any:
         """How many users have come at the end of the first so many slots: of a number, or of an array of them."""
-        return slots * self.slot_users - np.minimum(slots, self.short)
+        short = np.minimum(slots, self.short) if isinstance(slots, np.ndarray) else min(slots, self.short)
+        return slots * self.slot_users - short
 
     def place_of(self, times: Any) -> tuple[Any, Any]:
         """The slots that are over when so many users have come, and how many users came since.
@@ -57,12 +58,16 @@ class BatchSchedule:
             times: a number of users, or an array of them.
         """
         in_short = self.short * (self.slot_users - 1)
+        if not isinstance(times, np.ndarray):
+            time = int(times)
+            ahead, size = (0, self.slot_users - 1) if time < in_short else (self.short, self.slot_users)
+            return divmod(time + ahead, size)
         over, since = np.divmod(times + self.short, self.slot_users)
-        if self.short and np.less(times, in_short).any():
-            ahead = np.less(times, in_short)
+        early = times < in_short
+        if early.any():
             first, within = np.divmod(times, self.slot_users - 1)
-            over, since = np.where(ahead, first, over), np.where(ahead, within, since)
-        return (over, since) if np.ndim(times) else (int(over), int(since))
+            over, since = np.where(early, first, over), np.where(early, within, since)
+        return over, since
 
     def batch_users(self, first: int, end: int) -> int:
         """The users of a batch over the slots after `first` up to `end`."""

@@ -1,11 +1,12 @@
 """Which batches the users of a slot join: one a level at most."""
 
-import numpy as np
-
 from shuffledp.schedules.batches import BatchSchedule
 
+Joined = list[tuple[int, int, int]]
+"""Level, first slot and end of every batch over a slot, lowest level first."""
 
-def joined_batches(schedule: BatchSchedule, slot: int, *, every_slot: bool = False) -> list[tuple[int, int, int]]:
+
+def joined_batches(schedule: BatchSchedule, slot: int, *, every_slot: bool = False) -> Joined:
     """Level, first slot and end of every batch over this slot, lowest level first.
 
     With `every_slot` each slot but the last has a batch of level 1 of its own, even where a larger one closes
@@ -18,7 +19,7 @@ def joined_batches(schedule: BatchSchedule, slot: int, *, every_slot: bool = Fal
     """
     found = []
     for level, ends in enumerate(schedule.ends_by_level, 1):
-        place = int(np.searchsorted(ends, slot, side="right"))
+        place = int(ends.searchsorted(slot, side="right"))
         if place < ends.size and schedule.parents[ends[place]] <= slot:
             end = int(ends[place])
             found.append((level, int(schedule.parents[end]), end))

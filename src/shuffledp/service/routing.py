@@ -123,6 +123,14 @@ class Routing(BatchLayout):
         """
         return cls(**vars(layout))
 
+    def is_of(self, layout: BatchLayout) -> bool:
+        """Whether this is the routing of a plan's batches.
+
+        Args:
+            layout: `plan.layout`.
+        """
+        return all(getattr(self, name) == value for name, value in vars(layout).items())
+
     def __post_init__(self) -> None:
         if not isinstance(self.windows, bool):
             raise DataError("routing.windows", self.windows, "must be true or false", "create the task again")

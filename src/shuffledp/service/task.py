@@ -62,7 +62,7 @@ class Task:
                 f"choose {other}, what plan --live takes" if other else f"no method of {plan.protocol} does better"
             )
             raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
-        return cls(_text(plan, key, new_id(bits=bits)))
+        return cls(_text(plan, Routing.of(plan.layout), key, new_id(bits=bits), plan.document()))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -76,10 +76,10 @@ class Task:
         """
         task = cls(text)
         # Reading is checking: each of these refuses what does not fit.
-        if task.routing != Routing.of(task.plan.layout):
+        if not task.routing.is_of(task.plan.layout):
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
         written, known = task.document["plan"], task.plan.document()
-        expected = _text(task.plan, task.public_key, task.document.get("nonce"), written)
+        expected = _text(task.plan, task.routing, task.public_key, task.document.get("nonce"), written)
         # The plan's own check has compared the numbers; what an earlier version did not write is not missing.
         is_whole = set(known) - set(task.plan.later_numbers) <= set(written) <= set(known)
         if not is_whole or not is_id(task.document.get("nonce")) or text != expected:
@@ -158,16 +158,16 @@ def _canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def _text(plan: Plan, key: PublicKey, nonce: Any, written: Any = None) -> str:
-    """The one text of a task; the plan's document is the one that was written, where there is one."""
+def _text(plan: Plan, routing: Routing, key: PublicKey, nonce: Any, written: Any) -> str:
+    """The one text of a task; the plan's document is the one that was written."""
     return _canonical(
         {
             "version": VERSION,
             "nonce": nonce,
             "suite": SUITE_NAME,
             "public_key": key.text,
-            "routing": Routing.of(plan.layout).document(),
-            "plan": plan.document() if written is None else written,
+            "routing": routing.document(),
+            "plan": written,
             "warnings": plan.warnings,
         }
     )
