@@ -43,7 +43,7 @@ class NormalScores:
     outside: float
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float) -> NormalScores:
     """The steepest step for shifts of one coordinate up to `largest_shift`, rounded up; inf if there is none.
 
