@@ -94,7 +94,8 @@ class IntegerLaw(ABC):
         def outside(a: int) -> float:
             return self.sf(math.floor(self.mean + a)) + self.cdf(math.ceil(self.mean - a) - 1)
 
-        low, high = -1, 1
+        # From a deviation on: near the mean of very wide laws tails take long to compute.
+        low, high = -1, max(1, int(self.standard_deviation))
         while outside(high) > probability:
             low, high = high, 2 * high
         while high - low > 1:

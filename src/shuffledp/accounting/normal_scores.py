@@ -16,6 +16,7 @@ matter: every other threshold has P - e^eps Q <= outside, for eps >= 0 and in bo
 Proof: docs/theory/vector-sums.md. Nothing is lost to a Renyi conversion, and L tends to 1/sd.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,9 +30,9 @@ from shuffledp.errors import ParameterError
 
 # What Phi^-1 in doubles may be wrong, and the sums of up to 2^24 masses.
 _SCORE_ERROR = 1e-13
-# Wider windows are looked at in so many blocks.
-_LONGEST_WINDOW = 1 << 23
-_BLOCKS = 10_000
+# Wider windows are looked at in so many blocks on either side: a hundredth of a deviation each.
+_LONGEST_WINDOW = 1 << 18
+_BLOCKS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class NormalScores:
     outside: float
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float) -> NormalScores:
     """The steepest step for shifts of one coordinate up to `largest_shift`, rounded up; inf if there is none.
 
@@ -70,21 +71,60 @@ def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float) -> Norm
 
 
 def _steepest_by_blocks(noise: IntegerLaw, start: int, end: int) -> float:
-    """A bound for noise too wide to look at every value: a step is a mass over the density at its score.
+    """A bound for noise too wide to look at every value: block by block on both sides of the median, and the step at it.
 
-    Masses and the normal density have one peak, so in a block without it the larger mass is at one end and
-    the smaller density, too; the blocks beside the mode are looked at value by value.
+    A step is a mass over the normal density at a score between its two; the density falls outwards.
     """
+    # The largest j with P[Z <= j] <= 1/2. The score at j is minus that at 2 mean - 1 - j where noise is symmetric.
+    if noise.is_symmetric:
+        median = math.ceil(noise.mean) - 1
+        start = min(start, round(2 * noise.mean) - 1 - end)
+    else:
+        median = _last(lambda j: noise.cdf(j) <= 0.5, start, end)
+    log_mass = float(noise.log_pmf(np.array([median + 1.0]))[0])
+    # P[Z <= median] and P[Z > median + 1] are at most 1/2, and less than that by at most the mass between them.
+    nearest = 0.5 - math.exp(log_mass) * (1 + 1e-9)
+    across = log_mass + float(special.ndtri(max(0.0, nearest))) ** 2 / 2
+    below = _highest_log_step(noise, start, median, noise.cdf, nearest, up=True)
+    above = below if noise.is_symmetric else _highest_log_step(noise, median + 1, end, noise.sf, nearest, up=False)
+    return math.exp(max(below, across, above) + 0.5 * math.log(2 * math.pi)) * (1 + 1e-6)
+
+
+def _highest_log_step(
+    noise: IntegerLaw, start: int, end: int, tail: Callable[[float], float], nearest: float, *, up: bool
+) -> float:
+    """Of steps from `start` to `end`, on one side of the median, log mass + score^2 / 2 at most.
+
+    At the end beside the median the tail, which takes long to compute there, is at least `nearest`.
+
+    From a block's outer end a to its inner end b, the tail beside which they lie is log-concave, as the masses are,
+    and score^2 / 2 is convex and falling in the tail's logarithm: the score's half square is at most its chord from a
+    to b. The log mass is at most its tangents at a and at b. So the sum is at most a roof of two lines, which is
+    highest at an end or at its ridge.
+    """
+    if end <= start:
+        return -math.inf
     ends = np.unique(np.linspace(start, end, _BLOCKS).astype(np.int64))
-    below, above = (np.array([tail(int(k)) for k in ends]) for tail in (noise.cdf, noise.sf))
-    masses = np.exp(noise.log_pmf(ends.astype(np.float64)))
-    peak = int(np.argmax(masses))
-    near = np.arange(ends[max(0, peak - 1)], ends[min(peak + 1, ends.size - 1)] + 1, dtype=np.float64)
-    largest = np.maximum(masses[1:], masses[:-1])
-    largest[max(0, peak - 1) : peak + 1] = np.exp(noise.log_pmf(near)).max()
-    outermost = np.maximum(*(np.abs(_score(below, above, factor)) for factor in (1 + 1e-9, 1 - 1e-9)))
-    log_density = -(np.maximum(outermost[1:], outermost[:-1]) ** 2) / 2 - 0.5 * np.log(2 * np.pi)
-    return float(np.max(largest * np.exp(-log_density))) * (1 + 1e-6)
+    if not up:
+        ends = ends[::-1]
+    tails = np.array([*(tail(int(k)) for k in ends[:-1]), max(0.0, nearest)])
+    half = special.ndtri(tails * (1 - 1e-9)) ** 2 / 2
+    # The step from i to its neighbour towards the median, i + 1: its mass is that of the upper one of the two.
+    upper = ends + 1 if up else ends
+    masses = noise.log_pmf(upper.astype(np.float64))
+    slopes = np.array([noise.log_ratio(int(k) + 1) for k in upper]) * (1 if up else -1)
+    widths = np.abs(np.diff(ends)).astype(np.float64)
+    chord = np.diff(half) / widths
+    # Heights at the outer end, at the inner end and at the ridge, each under both tangents.
+    from_outer, from_inner = masses[:-1] + half[:-1], masses[1:] + half[1:]
+    bend = slopes[:-1] - slopes[1:]
+    gap = masses[1:] - masses[:-1] - slopes[1:] * widths
+    ridge = np.clip(np.divide(gap, bend, out=np.zeros_like(gap), where=bend > 0), 0.0, widths)
+    heights = [
+        np.minimum(from_outer + t * (slopes[:-1] + chord), from_inner - (widths - t) * (slopes[1:] + chord))
+        for t in (np.zeros_like(widths), ridge, widths)
+    ]
+    return float(np.max(heights))
 
 
 def _score(below: Floats, above: Floats, factor: float) -> Floats:

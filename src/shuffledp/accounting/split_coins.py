@@ -1,6 +1,7 @@
 """A random number of fair coins, seen by the adversary: symmetric bits, and balls thrown into bins."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -136,13 +137,18 @@ class BallsPair(MixedCoinsPair):
 def _weighed(law: IntegerLaw, low: int, high: int) -> tuple[Floats, Floats, float]:
     """The smallest number of each group of numbers of coins, the group's weight rounded up, and the weight left out."""
     starts = list(range(low, high + 1, -(-(high + 1 - low) // _FEW_GROUPS)))
+    return np.array(starts, dtype=np.float64), group_weights(law, starts, high), law.cdf(low - 1) + law.sf(high)
+
+
+def group_weights(law: IntegerLaw, starts: Sequence[int], high: int) -> Floats:
+    """The weight of each group of numbers, from its start to the next one's or to `high`, rounded up."""
     ends = [*(start - 1 for start in starts[1:]), high]
     weights = []
     for start, end in zip(starts, ends, strict=True):
         # Of the two tails whose difference is the weight, the smaller ones: each is off by a part of itself.
         tails = (law.cdf(end), law.cdf(start - 1)) if end < law.mean else (law.sf(start - 1), law.sf(end))
         weights.append(max(0.0, tails[0] - tails[1]) + RELATIVE_ERROR * sum(tails))
-    return np.array(starts, dtype=np.float64), np.array(weights), law.cdf(low - 1) + law.sf(high)
+    return np.array(weights)
 
 
 def _fair_cdf(k: Floats, totals: Floats) -> Floats:

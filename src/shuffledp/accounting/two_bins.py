@@ -1,5 +1,6 @@
 """A histogram's neighbours: one bin goes up and another down, so a pair and its reverse are composed."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.laws import Floats
-from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, bounded_exp
+from shuffledp.accounting.pairs import RELATIVE_ERROR, Atoms, DominatingPair, ShiftPair, bounded_exp
+from shuffledp.accounting.wide_bins import WIDE, WideBinsPair
 from shuffledp.errors import ParameterError
 
 # Outcomes of one bin up to which the curve is summed; beyond, a grid is faster.
@@ -40,7 +42,7 @@ class TwoBinsPair(DominatingPair):
     The user leaves one bin and joins another, and the bins' noises are independent. Composed exactly: never
     (2 epsilon, 2 delta). Swapping the two bins swaps P and Q, so both directions are equal. Once, the curve is a sum
     over one bin's outcomes of the other's tails, on no grid; several times over, or for very many outcomes, it is
-    composed by FFT.
+    composed by FFT, and for noise that is wide and all but Gaussian a Gaussian pair stands for it.
 
     >>> import math
     >>> from shuffledp.accounting.laws import DiscreteLaplace
@@ -69,7 +71,18 @@ class TwoBinsPair(DominatingPair):
         p_before, q_before = (np.concatenate(([0.0], np.cumsum(np.exp(log)))) for log in (log_p, log_q))
         return ordered, log_q - log_p, p_before, q_before
 
+    @cached_property
+    def _wide(self) -> WideBinsPair | None:
+        """What stands for wide noise whose tails are all but Gaussian: those of Laplace noise, a pure one, are not."""
+        pair = self.bin_pair
+        if not isinstance(pair, ShiftPair) or pair.shift != 1 or pair.noise.variance < WIDE:
+            return None
+        almost = pair.noise.is_log_concave and math.isinf(pair.noise.largest_log_ratio)
+        return WideBinsPair(pair.noise, 2 * self.times) if almost else None
+
     def forward(self, epsilon: float) -> float:
+        if self._wide is not None:
+            return self._wide.forward(epsilon)
         if self.times != 1 or self.bin_pair.atoms().log_p.size > _LARGEST_SUM:
             return self._composition.delta(epsilon)
         atoms, falling, p_before, q_before = self._sorted

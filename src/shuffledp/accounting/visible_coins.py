@@ -2,7 +2,8 @@
 
 Given the number N the curve is that of fair coins, so the whole curve is its mean over N. More coins are a
 post-processing of fewer, so a group of numbers may be counted as the smallest of it: that is how outcomes are laid on a
-grid for composition, where there would be too many of them.
+grid for composition, where there would be too many of them. Of very many coins each group is a Gaussian pair that
+dominates them (see `wide_bins`).
 """
 
 import math
@@ -13,13 +14,17 @@ import numpy as np
 
 from shuffledp.accounting.laws import Binomial, Floats, IntegerLaw
 from shuffledp.accounting.pairs import RELATIVE_ERROR, WINDOW_TAIL, Atoms, DominatingPair, bounded_exp
-from shuffledp.accounting.split_coins import BallsPair
+from shuffledp.accounting.split_coins import BallsPair, group_weights
+from shuffledp.accounting.wide_bins import WideBinsPair
 
 # Groups of numbers of coins, about; grid steps in one bin's loss's standard deviation.
 _GROUPS = 256
 _STEPS = 32
 # The most coins for which a curve is summed, outcome by outcome; beyond, the grid is faster.
 _MOST_COINS = 1 << 9
+# From so many coins on a Gaussian pair stands for them, in so many groups; from the second on the fewest stand for all:
+# there are half a percent fewer of them than on average, or less.
+_MANY_COINS, _VERY_MANY_COINS, _FEW_GROUPS = 1 << 18, 1 << 22, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +53,8 @@ class OptInPair(DominatingPair):
         return _totals(self.total_law)
 
     def forward(self, epsilon: float) -> float:
+        if _fewest(self.total_law) >= _MANY_COINS:
+            return min(1.0, self.atoms().hockey_stick(epsilon))
         totals, weights, outside = self._totals
         if totals[-1] > _MOST_COINS:
             return min(1.0, self.atoms().hockey_stick(epsilon))
@@ -130,6 +137,8 @@ def _two_bins_of_coins(epsilon: float, most: int) -> Floats:
 
 def grid_atoms(law: IntegerLaw | int, *, bins: int) -> Atoms:
     """Outcomes of one or two bins of a visible number of fair coins, dominated by those on a grid."""
+    if _fewest(law) >= _MANY_COINS:
+        return _gaussian_atoms(law, bins)
     totals, weights, outside = _totals(law)
     width = 1 << max(0, (totals.size // _GROUPS).bit_length())
     groups = np.maximum(totals // width * width, totals[0])
@@ -149,6 +158,32 @@ def grid_atoms(law: IntegerLaw | int, *, bins: int) -> Atoms:
     kept = masses > 0
     log_p = np.log(masses[kept])
     return Atoms(log_p, log_p - losses[kept], missing, missing)
+
+
+def _fewest(law: IntegerLaw | int) -> int:
+    """The smallest number of coins but for the weight that a window leaves out."""
+    return law if isinstance(law, int) else law.window(WINDOW_TAIL)[0]
+
+
+def _gaussian_atoms(law: IntegerLaw | int, bins: int) -> Atoms:
+    """Outcomes of one or two bins of very many coins, dominated by Gaussian pairs, one for each group of numbers."""
+    starts, weights, missing = [_fewest(law)], np.ones(1), 0.0
+    if not isinstance(law, int):
+        low, high = law.window(WINDOW_TAIL)
+        missing = law.cdf(low - 1)
+        if low < _VERY_MANY_COINS:
+            # Groups begin at multiples of a power of two, so that neighbours share them.
+            width = 1 << ((high - low) // _FEW_GROUPS).bit_length()
+            starts = [low, *range((low // width + 1) * width, high + 1, width)]
+            weights, missing = group_weights(law, starts, high), missing + law.sf(high)
+    log_p, log_q = [], []
+    for start, weight in zip(starts, weights.tolist(), strict=True):
+        if weight > 0:
+            one = WideBinsPair(Binomial(start, 0.5), bins).atoms()
+            log_p.append(one.log_p + math.log(weight))
+            log_q.append(one.log_q + math.log(weight))
+            missing += weight * one.p_outside
+    return Atoms(np.concatenate(log_p), np.concatenate(log_q), missing, missing)
 
 
 @lru_cache(maxsize=2048)

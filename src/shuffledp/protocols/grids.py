@@ -10,6 +10,19 @@ ACCURATE = 1.10
 # Grids up to so many times the coarsest are tried.
 _TRIED = 100
 _GROWTH = 1.04
+# Coins that a user throws at most: nobody would send more messages. And all users, whose number a double still holds.
+_MOST_COINS, _MOST_IN_ALL = 1 << 20, 1 << 53
+
+
+def check_coins(needed: float, honest: int) -> None:
+    """Refuse a number that needs so many coins of all honest users, at least: Gaussian noise needs no more."""
+    way_out = "take a larger epsilon or delta, or the method shares"
+    if needed > _MOST_COINS * honest:
+        each = f"{needed / honest:.3g}"
+        raise InfeasibleError("messages", each, f"would be more than {_MOST_COINS} a user", f"take more users, or {way_out[5:]}")
+    if needed > _MOST_IN_ALL:
+        problem = f"would be more than {_MOST_IN_ALL}, too many to account for"
+        raise InfeasibleError("coins", f"{needed:.3g}", problem, way_out)
 
 
 def coarsest_grid(users: int, target: float) -> int:
@@ -33,13 +46,19 @@ def choose_grid(
 
     The target is Gaussian noise of the same privacy from all users. `coins(grid)` noise bits a user are needed
     on a grid, and give `error(grid, coins)`; below the coarsest grid the rounding alone would be too much. With
-    a limit on the messages, the most accurate grid that keeps to it, if none is accurate enough.
+    a limit on the messages, the most accurate grid that keeps to it, if none is accurate enough; so, too, where
+    `coins` refuses finer grids.
     """
     grid = coarsest if max_length is None else min(coarsest, max(1, max_length // 8))
     best: tuple[float, int, int] | None = None
     fewest = math.inf
     while grid <= _TRIED * coarsest and (max_length is None or grid < max_length):
-        needed = coins(grid)
+        try:
+            needed = coins(grid)
+        except InfeasibleError:
+            if best is None:
+                raise
+            break  # a finer grid needs more
         fewest = min(fewest, grid + needed)
         if max_length is None or grid + needed <= max_length:
             here = error(grid, needed)

@@ -17,12 +17,9 @@ from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.paper import paper_bits, paper_grid, robust_epsilon
 from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.fields import noise
-from shuffledp.protocols.grids import choose_grid, coarsest_grid
+from shuffledp.protocols.grids import check_coins, choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
-
-# Coins that a user throws at most: nobody would send more messages.
-_MOST_COINS = 1 << 20
 
 
 def coins_for(shift: int, honest: int, privacy: Privacy) -> int:
@@ -34,13 +31,7 @@ def coins_for(shift: int, honest: int, privacy: Privacy) -> int:
     80
     """
     gaussian = (2 * shift * gaussian_standard_deviation(privacy)) ** 2
-    if gaussian > _MOST_COINS * honest:
-        raise InfeasibleError(
-            "messages",
-            f"{gaussian / honest:.3g}",
-            f"would be more than {_MOST_COINS} a user",
-            "take more users, or a larger epsilon or delta, or the method shares",
-        )
+    check_coins(gaussian, honest)
 
     def enough(coins: int) -> bool:
         return ShiftPair(Binomial(honest * coins, 0.5), shift).delta(privacy.epsilon) <= privacy.delta

@@ -14,7 +14,7 @@ from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.fields import forwarded, noise
-from shuffledp.protocols.grids import choose_grid, coarsest_grid
+from shuffledp.protocols.grids import check_coins, choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import BitsSum
 from shuffledp.protocols.vector_sum.base import Scale, VectorSumPlan
@@ -61,13 +61,14 @@ class VectorBits(BitsSum, VectorSumPlan):
 
             def coins_for(grid: int) -> int:
                 difference = rounded_difference(grid / span, coordinates, failure)
-                left = privacy.delta - difference.failure - coordinates * outside
+                left = Privacy(privacy.epsilon, (privacy.delta - difference.failure - coordinates * outside) * (1 - 1e-6))
+                check_coins((2 * difference.length * gaussian_standard_deviation(left)) ** 2, honest)
                 variance = smallest_variance(
                     lambda variance: Binomial(max(1, math.ceil(4 * variance)), 0.5),
                     difference.length,
                     math.ceil(min(grid + 1, difference.length)),
                     outside,
-                    Privacy(privacy.epsilon, left * (1 - 1e-6)),
+                    left,
                     step=0.25,  # one coin
                 )
                 return math.ceil(4 * variance * (1 + 1e-9) / honest)
