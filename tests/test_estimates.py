@@ -42,7 +42,7 @@ def test_a_name_that_is_not_listed_is_not_taken_for_all_others() -> None:
     made = VectorEstimate(value=np.array([30.0, 20.0, 5.0]), standard_error=1.0, bound=2.0, confidence=0.95)
     found = made.made_by(plan)
     assert float(found["else"]) == 5.0 and float(found["Berlin"]) == 30.0
-    with pytest.raises(ParameterError, match="name must be one of the 3 categories.*got 'Berln'.*Berlin") as refused:
+    with pytest.raises(ParameterError, match=r"name must be one of the 3 categories.*got 'Berln'.*Berlin") as refused:
         _ = found["Berln"]
     assert "Köln" not in refused.value.way_out
     pairs = ByGroup(with_other(["A"], "rest"), with_other(["red", "green"], "another"))
