@@ -4,6 +4,8 @@ import pytest
 import shuffledp
 from shuffledp import ParameterError
 from shuffledp.estimates import Estimate, NamedEstimate, VectorEstimate, answer_document
+from shuffledp.protocols.domains.categories import with_other
+from shuffledp.protocols.domains.grouped import ByGroup
 
 
 def test_an_estimate_shows_its_error() -> None:
@@ -31,6 +33,23 @@ def test_numbers_of_a_vector_are_asked_for_by_name_or_place() -> None:
     assert named["variance"] == named.of("variance") and list(named) == ["mean", "variance"]
     with pytest.raises(ParameterError, match="must be one of those found: mean, variance"):
         _ = named["median"]
+
+
+def test_a_name_that_is_not_listed_is_not_taken_for_all_others() -> None:
+    """Whoever mistypes a category is told so, and does not get the number of everybody else."""
+    listed = with_other(["Berlin", "Köln"], "else")
+    plan = shuffledp.Histogram.plan(users=50, privacy=(4, 1e-3), categories=listed)
+    made = VectorEstimate(value=np.array([30.0, 20.0, 5.0]), standard_error=1.0, bound=2.0, confidence=0.95)
+    found = made.made_by(plan)
+    assert float(found["else"]) == 5.0 and float(found["Berlin"]) == 30.0
+    with pytest.raises(ParameterError, match=r"name must be one of the 3 categories.*got 'Berln'.*Berlin") as refused:
+        _ = found["Berln"]
+    assert "Köln" not in refused.value.way_out
+    pairs = ByGroup(with_other(["A"], "rest"), with_other(["red", "green"], "another"))
+    assert pairs.lists(("A", "red")) and pairs.lists(("rest", "another"))
+    assert not pairs.lists(("A", "gren")) and not pairs.lists(("B", "red"))
+    with pytest.raises(ParameterError, match="did you mean variance"):
+        _ = NamedEstimate.together(mean=made[0], variance=made[1])["varianz"]
 
 
 def test_a_plan_is_carried_but_is_no_part_of_the_answer() -> None:

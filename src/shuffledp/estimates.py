@@ -1,7 +1,8 @@
 """Answers that know their error: one number, or a vector of them."""
 
+import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, Self, TypeVar
@@ -14,6 +15,8 @@ from shuffledp.errors import ParameterError
 
 # Of more categories than this only some are named where an estimate is printed.
 _MOST_NAMED = 8
+# Among more names than this none is looked for that is spelt alike.
+_MOST_COMPARED = 10_000
 
 Value = TypeVar("Value", float, NDArray[np.float64])
 
@@ -160,10 +163,15 @@ class VectorEstimate(WithError[NDArray[np.float64]]):
     def _place(self, name: Any) -> int:
         named = self._categories
         if named is not None:
+            problem = f"must be one of the {named.size} categories of the domain"
             try:
-                return int(named.encode([name])[0])
+                place = int(named.encode([name])[0])
             except ParameterError as refused:
-                raise ParameterError("name", repr(name), refused.problem, "see as_dict() for all names") from None
+                raise _unknown(name, refused.problem, named) from None
+            # A misspelt name must not be answered with the number of all others.
+            if not named.lists(name):
+                raise _unknown(name, problem, named)
+            return place
         if isinstance(name, int | np.integer) and 0 <= name < self.value.size:
             return int(name)
         problem = f"must be a place from 0 to {self.value.size - 1}, as these numbers have no names"
@@ -218,7 +226,8 @@ class NamedEstimate(VectorEstimate):
         """
         if name not in self.names:
             listed = ", ".join(self.names[:20]) or "nothing"
-            raise ParameterError("name", repr(name), f"must be one of those found: {listed}", "check its spelling")
+            way_out = _meant(name, self.names) or "check its spelling"
+            raise ParameterError("name", repr(name), f"must be one of those found: {listed}", way_out)
         place = self.names.index(name)
         return self._one(float(self.value[place]), self.standard_errors[place], self.bounds[place])
 
@@ -274,6 +283,19 @@ def answer_document(answer: Any) -> Any:
         return [answer_document(value) for value in answer]
     # JSON has no number that is none.
     return None if isinstance(answer, float) and not math.isfinite(answer) else answer
+
+
+def _unknown(name: Any, problem: str, named: Any) -> ParameterError:
+    """A refusal of a name that is none of these, with those that are spelt alike."""
+    meant = _meant(name, named.names() if named.size <= _MOST_COMPARED else [])
+    way_out = f"{meant}; " if meant else ""
+    return ParameterError("name", repr(name), problem, f"{way_out}see as_dict() for all names")
+
+
+def _meant(name: Any, names: Sequence[str]) -> str:
+    """The names that are spelt alike, as a question; empty if none is."""
+    close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(close)}?" if close else ""
 
 
 def _digits(standard_error: float) -> int:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import shuffledp
 from shuffledp.errors import ParameterError
@@ -71,6 +72,18 @@ def test_rows_of_repeat_users_count_as_often_as_they_may() -> None:
     assert abs(float(cities["Oslo"]) - 200) <= cities.bound
     running = shuffledp.running_count(ones, user=WHO, at_most=3, shufflers=2, **MANY)
     assert running.plan.users == 100 and abs(float(running.last) - 300) <= running.bound
+
+
+def test_the_error_of_repeat_users_holds_for_one_number() -> None:
+    """200 runs, of which at least 95% are within the bound but for a false alarm of 1e-6.
+
+    A twin that draws rows at random has a standard deviation of 5 rows where the noise has 0.6, and fails.
+    """
+    clicked = ([1] * 100 + [0] * 300, [f"u{row % 100}" for row in range(400)])
+    asked = {"at_most": 1, "epsilon": 2, "delta": 1e-4, "method": "shares"}
+    found = [shuffledp.count(clicked[0], user=clicked[1], seed=run, **asked) for run in range(200)]
+    within = sum(abs(float(each) - 100) <= each.bound for each in found)
+    assert stats.binom.cdf(within, 200, 0.95) > 1e-6
 
 
 def test_numbers_of_every_group() -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 TARGET = ["--epsilon", "4", "--delta", "1e-6"]
@@ -80,7 +79,16 @@ def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> No
     assert asked("simulate", visits, *words, code=2)["error"]["parameter"] == "at_most"
 
 
-def test_seeds_choose_the_same_rows(asked: Any, visits: Path) -> None:
+def test_the_same_rows_count_in_every_run_and_the_screen_says_which(asked: Any, run: Any, visits: Path) -> None:
     words = ("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET)
-    truths = [asked(*words, "--seed", seed, "--with-truth")["truth"] for seed in (1, 1, 2, 3)]
-    assert truths[0] == truths[1] and np.unique(truths).size > 1
+    truths = [asked(*words, *more, "--with-truth")["truth"] for more in ((), ("--seed", 1), ("--seed", 2))]
+    assert truths == [200, 200, 200]
+    for command in (words, ("count", *words[1:], "--shufflers", 2)):
+        said = " ".join(run(*command)[1].split())
+        assert "the first 2 rows of everybody, in the file's order" in said and "left out" not in said
+        assert "300 of 600 rows were left out" in " ".join(run(*command, "--with-truth")[1].split())
+
+
+def test_how_many_rows_were_left_out_is_a_fact_without_noise(asked: Any, visits: Path) -> None:
+    words = ("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET)
+    assert asked(*words)["rows_left_out"] is None and asked(*words, "--with-truth")["rows_left_out"] == 300

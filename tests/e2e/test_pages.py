@@ -1,5 +1,6 @@
 """Every shell command of the README and of the tutorial runs as it stands there."""
 
+import math
 import re
 import shlex
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import shuffledp
 from shuffledp import cli
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +60,21 @@ def test_the_tutorials_commands_run_one_after_another(tmp_path: Path, run: Calla
     assert len(said) == 5
     assert all(text.strip() for text in said.values())
     assert (tmp_path / "cities.svg").exists() and (tmp_path / "ages.pdf").exists()
+
+
+def test_what_the_tutorial_says_of_colluders_is_what_its_plan_proves() -> None:
+    """The sentence above `explain` names an epsilon for a tenth of the users, and none for half of them."""
+    text = " ".join((TUTORIAL / "first-count.md").read_text("utf-8").split())
+    planned = next(command for command in in_tutorial() if command.startswith("shuffledp plan binary-sum"))
+    users = int(re.findall(r"--users (\d+)", planned)[0])
+    assert "--epsilon 1 --delta 1e-6" in planned and "--honest" not in planned
+    plan = shuffledp.BinarySum.plan(users=users, privacy=(1, 1e-6))
+    tenth = plan.epsilon_with(0.9)
+    assert tenth is not None
+    assert f"with a tenth of the users {tenth:.4g}; with half of them nothing is proved" in text
+    assert plan.epsilon_with(0.5) is None or not math.isfinite(plan.epsilon_with(0.5))
+    assert "`--honest-fraction 0.5`" in text
+    assert shuffledp.BinarySum.plan(users=users, privacy=(1, 1e-6), honest_fraction=0.5).epsilon_with(0.5) <= 1
 
 
 def test_the_sample_file_is_what_its_script_makes() -> None:

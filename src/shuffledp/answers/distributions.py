@@ -60,7 +60,7 @@ def histogram(
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "other", or "default=NAME"; by default they are refused.
         user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
-        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
         groups: all groups there may be; public, and not read from the data.
         other_group: the name of one more group, for everybody whose group is not in the list.
@@ -81,9 +81,7 @@ def histogram(
     """
     listed = with_missing(with_other(categories, other), Missing.of(missing))
     codes = codes_in(data, column, missing, listed)
-    whose = Whose.of(
-        data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits
-    )
+    whose = Whose.of(data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group)
     told = {"categories": listed, **whose.domain}
     plan = planned("histogram", whose.people(codes), epsilon, delta, method, honest_fraction, max_messages, **told)
     found: VectorEstimate = answered(plan, whose.contributed(plan, codes, encoded=True), seed, bits)
@@ -230,7 +228,7 @@ def running_count(
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
         user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
-        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
@@ -247,7 +245,7 @@ def running_count(
     True
     """
     values = numbers_in(data, column, missing)
-    whose = Whose.of(data, user=user, at_most=at_most, seed=seed, bits=bits)
+    whose = Whose.of(data, user=user, at_most=at_most)
     people, told = whose.people(values), {"shufflers": shufflers, **whose.domain}
     plan: Any = planned("counter", people, epsilon, delta, method, honest_fraction, max_messages, missing, **told)
     return plan.learner().run(whose.contributed(plan, values), bits=bits_for(seed, bits), fast=is_much(plan))

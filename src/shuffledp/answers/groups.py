@@ -63,7 +63,7 @@ def difference(
     >>> found.differs, found.people[0] < 0.5 < found.people[1]
     (True, True)
     """
-    whose = Whose.of(data, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits)
+    whose = Whose.of(data, by=by, groups=groups, other_group=other_group)
     values = numbers_in(data, column, missing)
     ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
     told = {**whose.domain, **ends}

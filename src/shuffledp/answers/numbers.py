@@ -38,7 +38,7 @@ def count(
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
         user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
-        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
         groups: all groups there may be; public, and not read from the data.
         other_group: the name of one more group, for everybody whose group is not in the list.
@@ -57,9 +57,7 @@ def count(
     20.00 ± 0.602 (within 1 with 95% confidence; a simulation: seeded bits protect nobody)
     """
     values = numbers_in(data, column, missing)
-    whose = Whose.of(
-        data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits
-    )
+    whose = Whose.of(data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group)
     people = whose.people(values)
     plan = planned("binary-sum", people, epsilon, delta, method, honest_fraction, max_messages, missing, **whose.domain)
     found: Estimate = answered(plan, whose.contributed(plan, values), seed, bits)
@@ -102,7 +100,7 @@ def total(
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
         user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
-        at_most: how many rows of one person count, chosen at random; the rest count for nothing.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
         groups: all groups there may be; public, and not read from the data.
         other_group: the name of one more group, for everybody whose group is not in the list.
@@ -120,9 +118,7 @@ def total(
     >>> round(float(total([0.5] * 1000, low=0, high=1, epsilon=1, delta=1e-6, seed=1)), -1)
     500.0
     """
-    whose = Whose.of(
-        data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits
-    )
+    whose = Whose.of(data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group)
     found: Estimate = _of_numbers(
         "bounded-sum", data, column, low, high, epsilon, delta, clip, method, honest_fraction, max_messages, missing,
         seed, bits, whose,
@@ -180,7 +176,7 @@ def mean(
     >>> round(float(mean([20, 40] * 500, low=0, high=100, epsilon=1, delta=1e-6, seed=1)))
     30
     """
-    whose = Whose.of(data, by=by, groups=groups, other_group=other_group, seed=seed, bits=bits)
+    whose = Whose.of(data, by=by, groups=groups, other_group=other_group)
     found: Estimate = _of_numbers(
         "mean", data, column, low, high, epsilon, delta, clip, method, honest_fraction, max_messages, missing, seed,
         bits, whose,

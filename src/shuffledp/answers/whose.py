@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.answers.asking import bits_for, codes_in, texts_in
+from shuffledp.answers.asking import codes_in, texts_in
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.categories import with_other
 from shuffledp.protocols.domains.domain import Categories, Codes
 from shuffledp.protocols.people.rows import KeptRows, kept_rows
 from shuffledp.protocols.plan import Plan
-from shuffledp.randomness import RandomBits
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +33,6 @@ class Whose:
         by: Any = None,
         groups: Any = None,
         other_group: str | None = None,
-        seed: int | None = None,
-        bits: RandomBits | None = None,
     ) -> "Whose":
         """What the arguments of an answer say; one that needs another asks for it.
 
@@ -46,8 +43,6 @@ class Whose:
             by: a group a row, or the name of such a column.
             groups: all groups there may be.
             other_group: one more, for everybody whose group is not in the list.
-            seed: chooses the same rows again.
-            bits: where the choice comes from otherwise.
         """
         for name, value, beside, partner in (
             ("at_most", at_most, "user", user),
@@ -59,9 +54,7 @@ class Whose:
                 raise ParameterError(name, None, f"must be given beside {beside}", f"add {name}=, or leave both out")
         kept, codes, named = None, None, None
         if user is not None and at_most is not None:
-            # A seed's rows are not chosen by the bits that its noise is drawn from.
-            chooser = bits_for(seed, bits) if seed is None else RandomBits.seeded(seed).spawn(1)[0]
-            kept = kept_rows(_owners(data, user), at_most, bits=chooser)
+            kept = kept_rows(_owners(data, user), at_most)
         if by is not None:
             named = with_other(groups, other_group)
             codes = codes_of_groups(data, by, named)

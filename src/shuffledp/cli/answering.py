@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
 from shuffledp.cli.output import SEEDED, heading, question
+from shuffledp.cli.people import counted_rows
 from shuffledp.cli.progress import simulated, working
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Answered:
         presented: the answer in words, tables and pictures.
         truth: what would be answered without privacy; None if nobody asked for it.
         clipped: how many values were brought into the range; None if nobody asked for it.
+        rows: which rows count, in words, where people have several.
+        left_out: how many rows do not count; None if nobody asked for it.
         messages: about how many messages the plan's users make.
         by_law: whether the answer was drawn from its own law, without messages.
         too_many: whether that was so because the messages would have been too many.
@@ -45,6 +48,8 @@ class Answered:
     presented: "Presentation"
     truth: Any
     clipped: int | None
+    rows: str | None
+    left_out: int | None
     messages: int
     by_law: bool
     too_many: bool
@@ -67,6 +72,7 @@ class Answered:
             **plan.domain_document,
             **own,
             "clipped": self.clipped,
+            **({} if self.rows is None else {"rows_left_out": self.left_out}),
             "fidelity": "law" if self.by_law else "messages",
             "messages": 0 if self.by_law else self.messages,
             "simulated": estimate.simulated,
@@ -92,6 +98,7 @@ class Answered:
         return [
             ("asked", question(plan)),
             ("what happened", "the answer was drawn from its law" if self.by_law else happened),
+            ("rows that count", self.rows),
             ("each person sends", plan.sends),
             *(self.presented.facts if told is None else told),
             *after,
@@ -142,7 +149,7 @@ def answered(
     """
     bits = options.bits_of(seed)
     with working("choosing a method", shown=shown):
-        plan, values, clipped = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
+        plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
     # By the plan and not by these values: how many messages they make is a fact about people.
     messages = round(plan.users * plan.messages_per_user_mean)
     too_many = not fast and messages > _MOST_MESSAGES
@@ -157,7 +164,9 @@ def answered(
         estimate=estimate,
         presented=plan.present(estimate, truth, looked_at),
         truth=truth,
-        clipped=clipped if shows_truth else None,
+        clipped=unlike.clipped if shows_truth else None,
+        rows=counted_rows(plan, unlike, file=file, shows_truth=shows_truth),
+        left_out=unlike.left_out if shows_truth else None,
         messages=round(plan.users * plan.mean_messages(values)) if shows_truth else messages,
         by_law=by_law,
         too_many=too_many,

@@ -12,10 +12,10 @@ from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
+    from shuffledp.cli.people import Unlike
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
-    from shuffledp.randomness import RandomBits
     from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
@@ -173,19 +173,17 @@ class Asked:
         columns: str | None = None,
         *,
         clip: bool = False,
-        bits: "RandomBits | None" = None,
-    ) -> "tuple[Plan, Any, int]":
-        """The plan, the values of a file as the plan takes them, and how many had to be brought into its domain.
+    ) -> "tuple[Plan, Any, Unlike]":
+        """The plan, the values of a file as the plan takes them, and how many of them count otherwise than they are.
 
         Args:
             file: CSV, Parquet or .npy, with a row a person.
             column: the file's only column that is read.
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
-            bits: where the choice among a person's rows comes from; the operating system's if left out.
         """
         from shuffledp.cli.domains import read_values, refuse_data
-        from shuffledp.cli.people import Rows, check_groups, read_groups
+        from shuffledp.cli.people import Rows, Unlike, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
         from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
 
@@ -209,7 +207,7 @@ class Asked:
             file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
         )
         at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
-        rows = Rows.of(file, self.whose.get("user"), at_most, bits, reading=self.reading)
+        rows = Rows.of(file, self.whose.get("user"), at_most, reading=self.reading)
         users = self.request.get("users")
         more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
         if in_rows and reads != "rows" and "domain" not in known:
@@ -229,11 +227,12 @@ class Asked:
         groups = read_groups(file, self.whose.get("by"), plan.domain, self.reading)
         own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
         if rows is None and groups is None:
-            return plan, plan.check_values(own if named is not None else plan.encode(own)), clipped
+            return plan, plan.check_values(own if named is not None else plan.encode(own)), Unlike(clipped)
         checked = one.check_values(own if named is not None else one.encode(own))
         if rows is not None:
             checked = rows.gathered(plan.domain, checked)
-        return plan, plan.check_values(checked if groups is None else plan.domain.with_groups(groups, checked)), clipped
+        unlike = Unlike(clipped) if rows is None else Unlike(clipped, rows.left_out, len(values))
+        return plan, plan.check_values(checked if groups is None else plan.domain.with_groups(groups, checked)), unlike
 
     def with_data(
         self,
@@ -244,22 +243,21 @@ class Asked:
         *,
         synthetic: bool,
         clip: bool,
-    ) -> "tuple[Plan, Any, int]":
+    ) -> "tuple[Plan, Any, Unlike]":
         """As `with_file`, or with made-up values where there is no file; neither and both are refused."""
-        from shuffledp.randomness import RandomBits
+        from shuffledp.cli.people import Unlike
         from shuffledp.simulation.environments.synthetic import synthetic_values
 
         if synthetic == (file is not None):
             way_out = "name a CSV, Parquet or .npy file, or make data up"
             raise ParameterError("file", file, "or --synthetic must be given, one of them", way_out)
         if file is not None:
-            chosen = RandomBits.secure() if seed is None else RandomBits.seeded(seed)
-            return self.with_file(file, column, columns, clip=clip, bits=chosen)
+            return self.with_file(file, column, columns, clip=clip)
         for name, value in (("column", column), ("columns", columns), *self.whose.items(), *self.said_of_files):
             if value is not None:
                 raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
         plan = self.plan()
-        return plan, plan.check_values(synthetic_values(plan, seed=seed)), 0
+        return plan, plan.check_values(synthetic_values(plan, seed=seed)), Unlike()
 
     @property
     def said_of_files(self) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, facts, heading, next_steps, print_json, question, show
+from shuffledp.cli.people import counted_rows
 from shuffledp.cli.progress import users_reporting, working
 from shuffledp.cli.said import YOUR_FILE
 
@@ -49,7 +50,7 @@ def count(
     bits = options.bits_of(seed)
     plan: Any
     with working("planning batches", shown=not as_json):
-        plan, values, _ = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
+        plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
     started = time.perf_counter()
     with users_reporting(len(values), shown=not (fast or as_json)) as progress:
         estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)
@@ -96,6 +97,7 @@ def count(
             f"batch was mixed and read, and the {total} went on",
         ),
         ("asked", question(plan)),
+        ("rows that count", counted_rows(plan, unlike, file=file, shows_truth=truth is not None)),
         *plan.facts(),
         (f"{total} at the end", at_the_end),
         ("not counted", _not_counted(estimates)),

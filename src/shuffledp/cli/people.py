@@ -9,8 +9,23 @@ from shuffledp.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from shuffledp.protocols.domains.domain import Domain
     from shuffledp.protocols.people.rows import KeptRows
-    from shuffledp.randomness import RandomBits
+    from shuffledp.protocols.plan import Plan
     from shuffledp.tables.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """How much of a file does not count as it is; facts without noise.
+
+    Attributes:
+        clipped: values that were brought into the range.
+        left_out: rows that count for nothing, as their owners have more than may count; None if rows are people.
+        rows: how many there are.
+    """
+
+    clipped: int = 0
+    left_out: int | None = None
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,6 @@ class Rows:
         file: Path,
         column: str | None,
         at_most: int | None,
-        bits: "RandomBits | None" = None,
         reading: "Reading | None" = None,
     ) -> "Rows | None":
         """The rows by the column that says whose they are; None where every row is a person's only one.
@@ -34,7 +48,6 @@ class Rows:
             file: CSV, Parquet or .npy.
             column: the column that says whose a row is.
             at_most: how many rows of one person count.
-            bits: where the choice among a person's rows comes from; the operating system's if left out.
             reading: how the file is read; a row that is nobody's is refused whatever it says of missing values.
 
         Raises:
@@ -49,21 +62,41 @@ class Rows:
             problem = "must say how many rows of one person count"
             raise ParameterError("at_most", None, problem, f"add --at-most 5 beside --user {column}, or leave both out")
         from shuffledp.protocols.people.rows import kept_rows
-        from shuffledp.randomness import RandomBits
         from shuffledp.tables.texts import read_texts
 
-        chosen = RandomBits.secure() if bits is None else bits
         whose = read_texts(file, column, reading=None if reading is None else reading.refusing())
-        return cls(kept_rows(whose.where, at_most, bits=chosen))
+        return cls(kept_rows(whose.where, at_most))
 
     @property
     def people(self) -> int:
         """How many different people the file has: as many as report."""
         return self.kept.people
 
+    @property
+    def left_out(self) -> int:
+        """How many rows count for nothing; a fact without noise."""
+        return self.kept.left_out
+
     def gathered(self, domain: "Domain", checked: Any) -> Any:
         """What each person contributes, from a checked value a row."""
         return self.kept.gathered(domain, checked)
+
+
+def counted_rows(plan: "Plan", unlike: Unlike, *, file: Path | None, shows_truth: bool) -> str | None:
+    """Which rows of a file count, in words; None where every row is a person's only one.
+
+    Args:
+        plan: says how many of one person do.
+        unlike: says how many do not.
+        file: None where there is none.
+        shows_truth: whether facts without noise may be shown.
+    """
+    most = plan.domain.most_rows
+    if most is None or file is None:
+        return None
+    words = f"the first {most:,} rows of everybody" if most > 1 else "the first row of everybody"
+    told = f"; {unlike.left_out:,} of {unlike.rows:,} rows were left out" if shows_truth else ""
+    return f"{words}, in the file's order{told}"
 
 
 def asked_groups(text: str | None, other: str | None) -> Any:

@@ -79,6 +79,10 @@ class ByGroup(Categories, GroupedDomain):
         texts = self.of.reads == "numbers" and any(isinstance(value, str) for value in own)
         return self.with_groups(self.groups.encode(groups), self.of.encode(_numbers(own) if texts else own))
 
+    def lists(self, value: Any) -> bool:
+        groups, own = parted([value])
+        return self.groups.lists(groups[0]) and self.of.lists(own[0])
+
     def name(self, code: int) -> str:
         group, own = divmod(code, self.of.size)
         return f"{self.groups.name(group)}: {self.of.name(own)}"

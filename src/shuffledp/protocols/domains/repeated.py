@@ -50,7 +50,7 @@ class RepeatedDomain(Domain):
             return np.asarray(values)
         sizes = np.array([len(rows) for rows in lists], dtype=np.int64)
         problem = f"must have at most {self.at_most} rows, as every person"
-        refuse_first(sizes, sizes > self.at_most, problem, "keep so many of them, chosen at random")
+        refuse_first(sizes, sizes > self.at_most, problem, "keep the first so many of them")
         person = np.repeat(np.arange(sizes.size), sizes)
         place = np.arange(person.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         rows = [value for rows in lists for value in rows]

@@ -1,4 +1,4 @@
-"""Which rows of a table count where a person may have many: so many of each, chosen at random."""
+"""Which rows of a table count where a person may have many: the first so many of each."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError
 from shuffledp.protocols.domains.domain import Codes, Domain, column_of
 from shuffledp.protocols.domains.repeated import check_at_most
-from shuffledp.randomness import RandomBits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +29,11 @@ class KeptRows:
     people: int
     all_rows: int
 
+    @property
+    def left_out(self) -> int:
+        """How many rows count for nothing: a fact without noise."""
+        return self.all_rows - int(self.rows.size)
+
     def gathered(self, domain: Domain, checked: NDArray[Any]) -> NDArray[Any]:
         """What each person contributes to a plan with this domain, from a checked value for every row of the table."""
         if len(checked) != self.all_rows:
@@ -37,8 +41,11 @@ class KeptRows:
         return domain.gathered(checked[self.rows], self.person, self.place, self.people)
 
 
-def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
-    """At most so many rows of each owner, every choice of them equally likely.
+def kept_rows(owners: ArrayLike, at_most: int) -> KeptRows:
+    """The first so many rows of each owner, in the order of the table.
+
+    No chance is in the choice, so that an answer's error is that of its noise alone; and it depends on nobody else's
+    rows, so that it is a part of what a neighbour replaces.
 
     How many people there are is public, as it is how many reports come; how many rows one has is not, and nothing that
     is sent depends on it.
@@ -46,11 +53,10 @@ def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
     Args:
         owners: a name or number a row that says whose it is.
         at_most: how many rows of one person count.
-        bits: where the choice comes from.
 
-    >>> kept = kept_rows(["x", "y", "x", "x"], 2, bits=RandomBits.seeded(1))
-    >>> kept.people, kept.person.tolist(), kept.place.tolist(), len(set(kept.rows.tolist()))
-    (2, [0, 0, 1], [0, 1, 0], 3)
+    >>> kept = kept_rows(["x", "y", "x", "x"], 2)
+    >>> kept.people, kept.rows.tolist(), kept.person.tolist(), kept.place.tolist()
+    (2, [0, 2, 1], [0, 0, 1], [0, 1, 0])
     """
     check_at_most(at_most)
     array = column_of(owners)
@@ -62,7 +68,7 @@ def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
     order = np.empty(first.size, dtype=np.int64)
     order[np.argsort(first, kind="stable")] = np.arange(first.size)
     person = order[owner.reshape(-1)]
-    chosen = np.lexsort((bits.words(person.size), person))
+    chosen = np.argsort(person, kind="stable")
     sizes = np.bincount(person, minlength=first.size)
     place = np.arange(person.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = place < at_most
@@ -70,21 +76,20 @@ def kept_rows(owners: ArrayLike, at_most: int, *, bits: RandomBits) -> KeptRows:
     return KeptRows(rows, person[rows], place[kept], int(first.size), int(array.size))
 
 
-def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike, *, bits: RandomBits) -> Any:
+def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike) -> Any:
     """What each person of a table contributes to a plan with this domain.
 
     Args:
         domain: the plan's.
         values: a value a row, as people have them.
         owners: whose row it is.
-        bits: where the choice among a person's rows comes from.
 
     >>> from shuffledp.protocols.domains.repeated import RowCounts
-    >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"], bits=RandomBits.seeded(1)).tolist()
+    >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"]).tolist()
     [2, 1]
     """
     if domain.most_rows is None:
         raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
-    kept = kept_rows(owners, domain.most_rows, bits=bits)
-    # All rows are checked, also those that do not count: which ones do is a matter of chance.
+    kept = kept_rows(owners, domain.most_rows)
+    # All rows are checked, also those that do not count: which ones do is a matter of their order.
     return kept.gathered(domain, domain.row.check_values(domain.row.encode(values)))
