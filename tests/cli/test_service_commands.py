@@ -419,6 +419,24 @@ def test_servers_that_refuse_or_are_not_there(asked, service: Running) -> None:
     assert "cannot be reached" in error["message"]
 
 
+@pytest.mark.parametrize("role", ["analyzer", "shuffler", "all"])
+def test_a_port_that_is_taken_is_one_sentence_and_nothing_is_written(
+    run, keys: Path, tmp_path: Path, role: str
+) -> None:
+    port, store = two_free_ports() + 1, tmp_path / "new" / "store.db"
+    with socket.create_server(("127.0.0.1", port)):
+        more = {
+            "analyzer": ["--store", store, "--port", port],
+            "shuffler": ["--store", store, "--port", port, "--analyzer", "http://127.0.0.1:1"],
+            # The second of its two ports is the one that is taken.
+            "all": ["--folder", tmp_path / "new", "--port", port - 1],
+        }[role]
+        code, out, err = run("serve", role, "--keys", keys, *more)
+    assert code == 2 and out == "" and err.count("\n") == 1, err
+    assert err.startswith("shuffledp: port must be one that is free on 127.0.0.1") and f"got {port}" in err
+    assert not (tmp_path / "new").exists()
+
+
 # --- the doctor ----------------------------------------------------------------------------------
 
 

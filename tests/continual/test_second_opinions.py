@@ -10,7 +10,7 @@ from scipy import stats
 
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace
 from shuffledp.continual import combined_bound
-from shuffledp.continual.certified import _maxima, certify
+from shuffledp.continual.certified import certify
 from shuffledp.continual.combined_bound import combined_laws
 from shuffledp.continual.counter import Counter, CounterState
 from shuffledp.continual.noise import calibrate
@@ -135,7 +135,7 @@ def test_transforms_are_within_the_doubt(monkeypatch) -> None:
 def test_the_bound_is_above_simulated_quantiles(users: int, shufflers: int, noise: str) -> None:
     """3000 runs: they pass it no more often than 5% allow (false alarm 1e-9), and the bound is not far above."""
     plan = CounterPlan.plan(users=users, shufflers=shufflers, privacy=PRIVACY, noise=noise, estimator="combined")
-    largest = _maxima(plan, 3000, RandomBits.seeded(1))
+    largest = plan.noise_maxima(3000, bits=RandomBits.seeded(1))
     laws = combined_laws(plan.batch_noise.law(), plan.budget, plan.shufflers_used)
     for failure in (0.5, 0.2, 0.05, 0.01):
         passed = int((largest > laws.bound(plan.budget, failure)).sum())

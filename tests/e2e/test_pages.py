@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import shuffledp
-from shuffledp import cli
+from shuffledp import BinarySum, Privacy, cli
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial"
@@ -93,3 +93,14 @@ def test_links_lead_somewhere_and_nobody_is_promised_that_nobody_is_trusted(page
     assert not re.search(r"nobody (is )?trusted|trusted with nothing|nobody sees any", text)
     if page == "README.md":
         assert "do not collude" in text and "honest_fraction" in text
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/ask-in-one-line.md"])
+def test_a_count_that_a_liar_can_void_is_not_said_to_run_on_devices(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    asked = {"users": 10_000, "privacy": Privacy(1, 1e-6)}
+    headline, live = BinarySum.plan(**asked), BinarySum.plan(**asked, live=True)
+    assert headline.can_be_spoiled and not live.can_be_spoiled
+    assert f"± {headline.standard_error:.2f}" in text and "same plan" not in text
+    for said in (f"`{headline.method}`", "lies", "--live", f"± {live.standard_error:.2f}"):
+        assert said in text, said

@@ -2,7 +2,8 @@
 
 Every function plans (the best method for so many people and this privacy), lets everybody's report be randomized,
 shuffled and read in this process, and returns the estimate. That is for data which are here already and for trying
-things out: in a deployment the reports come from people's own devices, by the same plan (`estimate.plan`).
+things out: in a deployment the reports come from people's own devices, by a plan that no liar among them can spoil
+(`live=True` where it is planned; the best one for data that are here, such as `shares`, can be spoiled).
 
 >>> import shuffledp
 >>> estimate = shuffledp.count([1] * 300 + [0] * 700, epsilon=1, delta=1e-6)

@@ -36,7 +36,7 @@ def histogram(
     method: str = "auto",
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
-    missing: Any = "refuse",
+    missing: Any = None,
     user: Any = None,
     at_most: int | None = None,
     by: Any = None,
@@ -58,7 +58,8 @@ def histogram(
         method: the name of a method, or auto for the best one; `shuffledp.Histogram.methods` lists them.
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
-        missing: what people without a value report: "other", or "default=NAME"; by default they are refused.
+        missing: what people without a value report: "other", or "default=NAME", or "refuse" to refuse them. Left out,
+            they are in the category of `other`, and refused where there is none.
         user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
         at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.

@@ -28,6 +28,9 @@ def count(
 ) -> Estimate:
     """How many people have the value 1 (or True).
 
+    On the command line that is `shuffledp sum`. A count that is known after every person is `running_count`, and
+    `shuffledp count` there.
+
     Args:
         data: a value a person: a list, an array, a Series, or a table of pandas, polars, pyarrow or DuckDB.
         column: the name of the column, where `data` is a table.

@@ -16,6 +16,8 @@ from shuffledp.cli.progress import users_reporting, working
 from shuffledp.cli.said import YOUR_FILE
 
 _MOST_NAMED = 10
+# As many as in Python.
+_SHUFFLERS = 4
 _COUNTER = (
     *("values", "dimension", "radius", "categories", "domain", "other", "at_most"),
     *("shufflers", "confidence", "estimator", "bound"),
@@ -40,12 +42,18 @@ def count(
     seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture."""
+    """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture.
+
+    Known after every person, which costs noise. One count of all people, as `shuffledp.count` has it in Python, is
+    `shuffledp sum`; this one is `shuffledp.running_count` there.
+    """
     import numpy as np
 
     from shuffledp.protocols.presentation import Presentation
     from shuffledp.simulation.running_truth import RunningTruth, estimates_at
 
+    if asked.file is None:
+        asked = replace(asked, typed={"shufflers": _SHUFFLERS, **asked.typed})
     kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
     bits = options.bits_of(seed)
     plan: Any

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from shuffledp.cli.asked import Asked, names_of_options
+from shuffledp.cli.limits import in_one_way, with_both_ways
 from shuffledp.cli.said import Said
 from shuffledp.errors import ParameterError
 
@@ -101,8 +102,8 @@ DOMAIN: dict[str, Any] = {
     "other_group": _option("By group: the group of everybody who is in none of the list.", "NAME"),
     "steps": _option("ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _option("ranges: children of a node; 2 is dyadic.", "R", int),
-    "low": _option("The smallest value of sums and means.", "A", float),
-    "high": _option("The largest value of sums and means.", "B", float),
+    "low": _option("Numbers: the least value that anybody may have; --domain LOW:HIGH says both.", "A", float),
+    "high": _option("Numbers: the largest value that anybody may have.", "B", float),
     "dimension": _option("Vectors: numbers in a vector.", "D", int),
     "radius": _option("Vectors: the longest vector.", "R", float),
     "rotation": _option("vector-sum: rotate by public signs of this seed.", "S", int),
@@ -124,7 +125,7 @@ DOMAIN: dict[str, Any] = {
         "counter: 0 or 1; counts of a person's rows; numbers in [0, 1]; vectors; or categories. Bits by default.",
         kind=Literal["bits", "counts", "reals", "vectors", "categories"],
     ),
-    "shufflers": _option("counter: how many work concurrently.", "K", int),
+    "shufflers": _option("counter: how many work concurrently; 4 if `count` is not told.", "K", int),
     "confidence": _option("counter: of the bound over the whole horizon; 0.95 by default.", "C", float),
     "estimator": _option(
         "counter: batches added up, or two that close together combined.", kind=Literal["auto", "completed", "combined"]
@@ -209,7 +210,7 @@ def takes_plan(
     """
     # What a family of another package must be told is text.
     whose = f"{of[0]}: {{}}." if of else "{}"
-    values = {name: DOMAIN.get(name, _option(whose.format(name), name.upper())) for name in domain}
+    values = {name: DOMAIN.get(name, _option(whose.format(name), name.upper())) for name in with_both_ways(domain)}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given, *declared = inspect.signature(command).parameters.values()
@@ -238,6 +239,7 @@ def takes_plan(
                 # A plan decides everything: options beside it would be silently ignored.
                 raise ParameterError(name, value, "is decided by --plan", "leave it out, or make another plan")
             typed = {name: value for name, value in said.items() if name in values}
+            typed = _as_known(typed, of or (named or "binary-sum",))
             asked = Asked(
                 file,
                 named or (_fitting(of, typed) if of else "binary-sum"),
@@ -266,6 +268,14 @@ def takes_plan(
         return run
 
     return decorate
+
+
+def _as_known(typed: dict[str, Any], families: Sequence[str]) -> dict[str, Any]:
+    """What was typed, with the limits of values in the way that these families know."""
+    from shuffledp.protocols.catalogue import PROTOCOLS
+
+    known = [name for each in families if each in PROTOCOLS for name in names_of_options(PROTOCOLS[each])]
+    return in_one_way(typed, known)
 
 
 def _fitting(families: Sequence[str], typed: Collection[str]) -> str:

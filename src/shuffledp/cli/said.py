@@ -18,7 +18,7 @@ _SHOWN = ("as_json", "out", "picture", "table", "with_truth", "seed", "fast", "t
 # What a hint says in its own way.
 _TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user", "by", "delimiter", "sql")
 # What may be left out of one command and must be said in another.
-_LEFT_OUT = ("dimension", "length", "top", "false_alarm")
+_LEFT_OUT = ("dimension", "length", "top", "false_alarm", "shufflers")
 
 
 def target_options(privacy: Privacy) -> str:

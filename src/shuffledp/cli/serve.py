@@ -1,5 +1,7 @@
 """`shuffledp serve`: a shuffler, an analyzer, or both, for as long as one likes."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +40,7 @@ def serve_shuffler(
     from shuffledp.service.serving import Address
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    _run([_shuffler(store, keys, analyzer, task, address, lease_seconds)], [("shuffler", address.url)])
+    _run({"shuffler": (address, lambda: _shuffler(store, keys, analyzer, task, address, lease_seconds))})
 
 
 @serve_app.command("analyzer")
@@ -55,7 +57,7 @@ def serve_analyzer(
     from shuffledp.service.serving import Address
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    _run([_analyzer(store, keys, task, address)], [("analyzer", address.url)])
+    _run({"analyzer": (address, lambda: _analyzer(store, keys, task, address))})
 
 
 @serve_app.command("all")
@@ -69,13 +71,16 @@ def serve_all(
     """Both servers in one process, the analyzer on the next port: for development, as nobody is then separate."""
     from shuffledp.service.serving import Address
 
-    folder.mkdir(parents=True, exist_ok=True)
     shuffler, analyzer = Address(port=port), Address(port=port + 1)
-    servers = [
-        _analyzer(str(folder / "analyzer.db"), keys, task, analyzer),
-        _shuffler(str(folder / "shuffler.db"), keys, analyzer.url, task, shuffler, lease_seconds),
-    ]
-    _run(servers, [("shuffler", shuffler.url), ("analyzer", analyzer.url)])
+
+    def make_shuffler() -> "Server":
+        return _shuffler(str(folder / "shuffler.db"), keys, analyzer.url, task, shuffler, lease_seconds)
+
+    def make_analyzer() -> "Server":
+        folder.mkdir(parents=True, exist_ok=True)
+        return _analyzer(str(folder / "analyzer.db"), keys, task, analyzer)
+
+    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
 
 
 def _shuffler(
@@ -119,13 +124,20 @@ def _text(path: Path) -> str:
         raise ParameterError("task", path, "must be a task's file", "create it with `shuffledp task create`") from None
 
 
-def _run(servers: list["Server"], where: list[tuple[str, str]]) -> None:
-    """Serve until one of them is told to stop; then all do."""
+def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]") -> None:
+    """Take every address, then make the servers and serve until one of them is told to stop; then all do.
+
+    Args:
+        roles: what each server is, with where it listens and how it is made.
+    """
     from shuffledp.service.serving import run_until_told
     from shuffledp.service.telemetry import log_to_stderr
 
-    log_to_stderr()
-    for role, url in where:
-        typer.echo(f"{role} on {url}", err=True)
-    typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
-    run_until_told(servers, lambda words: typer.echo(words, err=True))
+    with ExitStack() as taken:
+        sockets = [taken.enter_context(address.taken()) for address, _ in roles.values()]
+        servers = [make() for _, make in roles.values()]
+        log_to_stderr()
+        for role, (address, _) in roles.items():
+            typer.echo(f"{role} on {address.url}", err=True)
+        typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
+        run_until_told(servers, sockets, lambda words: typer.echo(words, err=True))

@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,29 @@ class Address:
         """How clients reach it."""
         return f"{'http' if self.tls_cert is None else 'https'}://{self.host}:{self.port}"
 
+    @contextmanager
+    def taken(self) -> Iterator[list[socket.socket]]:
+        """Listen here from now on, before anybody is told so or anything is written.
+
+        Raises:
+            ParameterError: the port is another program's, or the address is not this machine's.
+        """
+        with ExitStack() as opened:
+            try:
+                found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+                # One name may be an address of each kind.
+                listening = [
+                    opened.enter_context(closing(socket.create_server(where[:2], family=family)))
+                    for family, _, _, _, where in dict.fromkeys(found)
+                ]
+            except OSError as refused:
+                if isinstance(refused, socket.gaierror):
+                    problem = "must be this machine's own address"
+                    raise ParameterError("host", self.host, problem, "name one, such as 127.0.0.1") from None
+                problem = f"must be one that is free on {self.host} ({os.strerror(refused.errno or 0).lower()})"
+                raise ParameterError("port", self.port, problem, "stop what listens there, or give another") from None
+            yield listening
+
 
 def uvicorn_server(app: Starlette, address: Address, **more: Any) -> "Server":
     """A server that writes no addresses to any log."""
@@ -87,7 +111,7 @@ class Server(uvicorn.Server):
             yield
 
 
-def run_until_told(servers: list[Server], say: Callable[[str], None]) -> None:
+def run_until_told(servers: list[Server], sockets: list[list[socket.socket]], say: Callable[[str], None]) -> None:
     """Serve until a signal comes or one of them ends; then all end within five seconds, and say what they leave.
 
     Slow uploads are broken off, a batch that is being opened is left for the next time, and whatever still goes on,
@@ -95,6 +119,7 @@ def run_until_told(servers: list[Server], say: Callable[[str], None]) -> None:
 
     Args:
         servers: made by `uvicorn_server`.
+        sockets: where each of them listens, of `Address.taken`.
         say: told what is left, a line each.
     """
     tellers = [server.config.app.state.server for server in servers]  # type: ignore[union-attr]
@@ -115,7 +140,7 @@ def run_until_told(servers: list[Server], say: Callable[[str], None]) -> None:
     async def all_of_them() -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, told)
-        running = [asyncio.ensure_future(server.serve()) for server in servers]
+        running = [asyncio.ensure_future(server.serve(own)) for server, own in zip(servers, sockets, strict=True)]
         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         for server in servers:
             server.should_exit = True
