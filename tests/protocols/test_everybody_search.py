@@ -74,9 +74,27 @@ def test_every_level_has_the_pair_that_is_composed(plates: EverybodySearch) -> N
 
 
 def test_no_level_is_further_off_than_what_is_promised_for(plates: EverybodySearch) -> None:
-    most = plates.error_bound
-    sizes = {int(size) for size in np.geomspace(2, plates.bins + 1, 25)}
-    assert max(plates._level_bound(plates._level(size)) for size in sizes) <= most
+    """Also where the last level's tails are those of nearly as many collisions as there can be."""
+    names = _search(40_000, length=4, top=2, alphabet=b"abcdefghijklmnopqrstuvwxyz")
+    for search in (plates, names):
+        assert search.sets < search.bins, "some levels hash"
+        sizes = {int(size) for size in np.geomspace(2, search.bins + 1, 25)} | {search.sets, search.sets + 1}
+        bounds = [search._level_bound(search._level(size)) for size in sizes]
+        assert all(search._level(size).bins >= size for size in sizes)
+        assert max(bounds) <= search.error_bound
+        assert search.surely_found >= 2 * max(bounds)
+
+
+def test_a_string_of_enough_users_is_told_only_among_the_top_estimates(letters: EverybodySearch) -> None:
+    """Counts within the bound may put a rarer string before a promised one: the promise must not deny it."""
+    promised, bound = math.ceil(letters.surely_found), letters.error_bound
+    plan = letters.ask(letters.start())
+    near = {1: promised - bound / 2, 2: promised - 1 + bound / 2, 3: promised - 1 + bound / 2}
+    told = letters.tell(letters.start(), _heard(plan, near)).found
+    assert letters.most_levels == 1 and told is not None and letters.top == 2
+    counts = sorted(each.count for each in told)
+    assert counts == [near[2], near[3]], "the only string of as many users as are promised is passed over"
+    assert "if it is among the top 2 of the estimates" in dict(letters.facts())["finds"]
 
 
 @pytest.mark.parametrize("bits", [5, 18, 19, 43, 129])

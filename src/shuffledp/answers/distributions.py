@@ -184,7 +184,8 @@ def heavy_hitters(
 
     Returns:
         What was found, most frequent first, with its count and interval: `estimate["München"]`, `estimate.as_dict()`.
-        `estimate.plan.surely_found` says how many people a text needs to be found in 95% of runs.
+        `estimate.plan.surely_found` says how many people a text needs to be found in 95% of runs, where it is among the
+        `top` of the estimates.
 
     Raises:
         ParameterError: a value outside what it may be; the sentence says which and what to do.

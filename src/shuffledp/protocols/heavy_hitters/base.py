@@ -38,8 +38,9 @@ class StringSearch(InteractivePlan):
 
     Strings are UTF-8, at most `length` bytes of them, longer ones cut on the device; a string with a byte that is not
     in `alphabet` is "other". At most `keep` prefixes survive a level, those whose estimates are at least the level's
-    error bound. In 95% of runs all of this is true at once: nothing is found that nobody of the last level has, every
-    string of at least `surely_found` users survives to the end, and all intervals hold.
+    error bound. In 95% of runs nothing is found that nobody of the last level has and every string of at least
+    `surely_found` users survives to the end, of which the `top` with the largest estimates are told; in 95% of runs all
+    intervals hold.
 
     Reference: prefix trees as in Bassily, Nissim, Stemmer, Thakurta 2017, here with shuffled histograms.
     """
@@ -265,7 +266,7 @@ class StringSearch(InteractivePlan):
     def facts(self) -> list[tuple[str, str]]:
         least = math.ceil(self.surely_found)
         promise = f"every string of at least {least:,} users, {least / self.users:.2%} of all, in 95% of runs"
-        promise += f", if at most {self.top} are as frequent"
+        promise += f", if it is among the top {self.top} of the estimates"
         if least > _USELESS * self.users:
             promise += "; to find rarer ones take more users, a shorter length, an alphabet, or a larger epsilon"
         levels = f"{self.levels_in_words}, at most {self.keep:,} prefixes after each"

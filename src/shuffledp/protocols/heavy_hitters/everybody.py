@@ -21,14 +21,13 @@ from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.fields import AGAIN, noise, only_exact
 from shuffledp.protocols.heavy_hitters.base import StringSearch
 from shuffledp.protocols.heavy_hitters.found import HeavyHitter
-from shuffledp.protocols.heavy_hitters.histograms import few_messages, level_bound
+from shuffledp.protocols.heavy_hitters.histograms import few_messages
 from shuffledp.protocols.heavy_hitters.levels import Descent
 from shuffledp.protocols.heavy_hitters.search import SearchState
 from shuffledp.protocols.heavy_hitters.tree import Level
 from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.buckets import Buckets
-from shuffledp.protocols.histogram.collision_bounds import thrown_bound
 from shuffledp.protocols.histogram.decoys import Decoys
 from shuffledp.protocols.plan import unchecked
 from shuffledp.protocols.request import Request
@@ -41,13 +40,6 @@ _MOST_BINS = 1 << 18
 @lru_cache(maxsize=256)
 def _product(balls: int, probability: float, levels: int) -> ProductPair:
     return ProductPair((BallsPair(balls, probability),) * levels)
-
-
-@lru_cache(maxsize=256)
-def _shared_bound(users: int, coins: int, probability: float, sets: int, failure: float) -> float:
-    """What a count by buckets is off by, where two strings share one as often as they ever do."""
-    shared = 1 / sets
-    return thrown_bound(users * coins, probability, shared, users, shared, failure) / (1 - shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +128,11 @@ class EverybodySearch(StringSearch):
         """A histogram of at least so many categories, always with the same pair."""
         # All levels are accounted for together: see `pair`.
         blanket: dict[str, Any] = {**self.common, "coins": self.coins, "probability": self.probability}
-        domain = as_categories(max(self.sets, categories))
         if categories <= self.sets:
-            return unchecked(Decoys, categories=domain, **blanket)
-        return unchecked(Buckets, categories=domain, buckets=self.sets, **blanket)
+            return unchecked(Decoys, categories=as_categories(self.sets), **blanket)
+        # So few sizes that the bound of each of them is known beforehand: see `error_bound`.
+        size = (1 << (categories - 2).bit_length()) + 1
+        return unchecked(Buckets, categories=as_categories(size), buckets=self.sets, **blanket)
 
     @property
     def _last_level(self) -> BlanketPlan:
@@ -155,11 +148,9 @@ class EverybodySearch(StringSearch):
 
     @property
     def error_bound(self) -> float:
-        """Of every level, whatever its candidates: two strings share a bucket with probability 1 / sets at most."""
-        failure = self.descent.fails_at_a_level()
-        if self.sets > self.bins:
-            return level_bound(self._last_level, failure)
-        return _shared_bound(self.users, self.coins, self.probability, self.sets, failure / (self.bins + 1))
+        """Of every level, whatever its candidates: the largest bound of all histograms that a level may be."""
+        sizes = {self.sets} | {(self.bins >> less) + 1 for less in range(self.bins.bit_length())}
+        return max(self._level_bound(self._level(size)) for size in sizes if size >= self.sets)
 
     @property
     def messages_per_user_mean(self) -> float:
