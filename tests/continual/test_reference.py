@@ -7,10 +7,13 @@ import pytest
 from scipy import linalg, optimize, stats
 
 from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.reference import counter_reference
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Reals
+from shuffledp.references.continual.buffered import buffered_curator_bound
+from shuffledp.references.continual.square_root import best_curator_bound
 
 PRIVACY, FAILURE = Privacy(1, 1e-6), 0.05
 USERS = 700
@@ -103,11 +106,17 @@ def test_the_curator_is_the_square_root_of_the_summing_matrix() -> None:
         root = linalg.sqrtm(np.tril(np.ones((slots, slots))) + 1e-12 * np.diag(np.arange(slots))).real
         deviation = sigma * np.linalg.norm(root, axis=0).max() * np.linalg.norm(root, axis=1).max()
         bounds.append(stats.norm.isf(FAILURE / 2 / slots) * deviation + (batch - 1) / 2)
-    from shuffledp.references.continual.square_root import best_curator_bound
-
     assert best_curator_bound(users, PRIVACY, 0.95) == pytest.approx(min(bounds), rel=1e-3)
+
+
+def test_the_curator_is_the_strongest_that_is_known() -> None:
     plan = CounterPlan.plan(users=10**5, shufflers=4, privacy=PRIVACY)
-    assert counter_reference(plan)["central_error_bound"] == best_curator_bound(10**5, PRIVACY, 0.95) < plan.error_bound
+    curators = [curator(10**5, PRIVACY, 0.95) for curator in (best_curator_bound, buffered_curator_bound)]
+    assert counter_reference(plan)["central_error_bound"] == min(curators) < plan.error_bound
+    # A few buffers are better than the square root here, and the carried plan is that curator but for rounding.
+    assert curators[1] < 0.94 * curators[0]
+    carried = plan_carried(users=10**5, shufflers=4, privacy=PRIVACY)
+    assert curators[1] < carried.error_bound < 1.02 * curators[1]
 
 
 def test_a_curator_may_take_any_noise() -> None:
