@@ -55,6 +55,8 @@ MOST_WINDOWS = max(_FOUND)
 """More windows gain nothing worth their messages."""
 # Zeros are g / (p + g) with p at most this: small numbers keep sums short, and the bound is flat around the best.
 _LARGEST_P, _CLOSE = 4, 0.03
+# Of 1 - zero and 1 - pole, each is at most this part of the one before.
+_APART = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,11 @@ def design_for(windows: int, slots: int) -> Design:
     # Beyond both ends along the last line.
     part = (place - low[0]) / (high[0] - low[0])
     *rests, growth, offset = np.exp(low + part * (high - low))[1:].tolist()
-    rests = [min(rest, 0.98) for rest in rests]
+    # Before the first line they may leave (0, 1) or meet: each stays clearly below the one before.
+    most = 0.98
+    for number, rest in enumerate(rests):
+        rests[number] = min(rest, most)
+        most = _APART * rests[number]
     gains: tuple[tuple[int, int], ...] = ()
     for p, g in map(_whole, rests[0::2]):
         # From fast to slow, and no two alike.

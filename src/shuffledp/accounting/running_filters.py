@@ -28,6 +28,10 @@ from shuffledp.errors import ParameterError
 
 Floats = NDArray[np.float64]
 
+# Terms that cancel may be so many times as large as their sum: then two digits are lost, and lengths stay good to 1e-9.
+# Poles that lie by turns with the zeros cancel nothing; two that are nearly alike would leave no digit at all.
+_CANCELLED = 100.0
+
 
 @dataclass(frozen=True, slots=True)
 class RunningFilter:
@@ -63,14 +67,21 @@ class RunningFilter:
 
         Args:
             variances: of each slot's noise.
+
+        Raises:
+            ParameterError: two poles are so near to each other that rounding would decide.
         """
         poles = np.array([*self.poles, 1.0])
         residues = _residues(poles, np.array(self.zeros))
         later = 1 / variances
-        squares = later.copy()
+        squares, sizes = later.copy(), later.copy()
         for first, second in combinations_with_replacement(range(poles.size), 2):
             times = residues[first] * residues[second] * (1 if first == second else 2)
-            squares += times * _decayed(later[::-1], poles[first] * poles[second])[::-1]
+            term = times * _decayed(later[::-1], poles[first] * poles[second])[::-1]
+            squares += term
+            sizes += np.abs(term)
+        if not (sizes <= _CANCELLED * squares).all():
+            raise ParameterError("poles", self.poles, "must lie further apart", "make the plan again")
         return np.asarray(np.sqrt(squares))
 
     def prefix_variances(self, variances: Floats, weights: Floats) -> Floats:

@@ -102,7 +102,8 @@ def since_then(plan: RunningPlan, before: NDArray[Any], sums: Floats, since: NDA
 
     With u users since and at most m - 1, the middle for each is off by u reach at most, and the bound has room for
     (m - 1) reach: so the rate may move it by (m - 1 - u) reach either way, whoever the users are. Proof:
-    docs/theory/running-sums.md.
+    docs/theory/running-sums.md. Where more have come since, as no batch after them could be read, the rate counts in
+    full and `estimate_of` widens the bound.
 
     Args:
         plan: whose slots and values they are.
@@ -112,7 +113,7 @@ def since_then(plan: RunningPlan, before: NDArray[Any], sums: Floats, since: NDA
     """
     domain = plan.domain
     rates = np.where(before > 0, sums / np.maximum(before, 1), domain.middle) - domain.middle
-    room = domain.reach * (plan.slot_users - 1 - since)
+    room = domain.reach * np.where(since < plan.slot_users, plan.slot_users - 1 - since, since)
     moved = np.clip(since * np.clip(rates, -domain.reach, domain.reach), -room, room)
     return np.asarray(since * domain.middle + moved)
 
@@ -131,10 +132,16 @@ def estimate_of(plan: RunningPlan, slot: int, steps: Any, since: int, *, simulat
     """The estimate made of a prefix's steps and the users since."""
     before = int(plan.schedule.users_by(slot))
     value = _values(plan, before, steps, since)
+    bound = plan.error_bound
+    if since >= plan.slot_users:
+        # They are off from the domain's middle by `reach` each at most, and so is what counts for them.
+        counted = value - _values(plan, before, steps, 0)
+        moved = float(np.abs(counted - since * plan.domain.middle).max())
+        bound += (since - plan.slot_users + 1) * plan.domain.reach + moved
     answer: dict[str, Any] = {
         # The rate before the users since carries the prefix's noise, too.
         "standard_error": plan.standard_error_of(slot) * (1 + since / before if before else 1.0),
-        "bound": plan.error_bound,
+        "bound": bound,
         "confidence": plan.confidence,
         "simulated": simulated,
     }

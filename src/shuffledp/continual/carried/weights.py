@@ -75,6 +75,9 @@ class CarriedWeights:
         again = "make the plan again"
         if not 1 <= self.slots <= MOST_SLOTS:
             raise ParameterError("slots", self.slots, f"must lie in 1..{MOST_SLOTS}", again)
+        if self.slots < len(self.poles):
+            # `begins` fills a square of as many slots as there are poles: all that may be missing lies in it.
+            raise ParameterError("slots", self.slots, f"must be {len(self.poles)} or more with so many poles", again)
         whole = [*self.knots, *self.weights, *(each for gain in self.gains for each in gain)]
         if not all(type(each) is int for each in whole) or not all(p >= 1 and g >= 0 for p, g in self.gains):
             raise ParameterError("gains", self.gains, "must be whole numbers, as must knots and weights", again)
@@ -186,7 +189,7 @@ class CarriedWeights:
     @property
     def _corner(self) -> int:
         """The first slots, in which noise is missing that would have been carried on from before."""
-        return min(len(self.poles), self.slots)
+        return len(self.poles)
 
     @cached_property
     def missing_at_first(self) -> Floats:
