@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
 from report import figure, report
 
 from shuffledp import BinarySum, Privacy, RandomBits
@@ -31,7 +32,11 @@ def errors() -> list[dict]:
     ):
         plan = BinarySum.plan(users=users, privacy=TARGET, method=method)
         note = f"{plan.messages_per_user_mean:.3g} messages a user; a curator's error is 1.357"
-        rows.append(figure(f"standard error, {method}, {users:,} users", plan.standard_error, "<=", limit, note))
+        # Of a large sum: zsum answers small ones with 0, and its standard error is the one at the worst sum.
+        error = plan.standard_errors_for(np.ones(users, dtype=np.uint8))
+        rows.append(figure(f"standard error, {method}, {users:,} users", error, "<=", limit, note))
+        if error != plan.standard_error:
+            rows.append(figure(f"the same at the worst sum, {method}", plan.standard_error, "<=", 27, note))
     for method, limit in (("rr", 11.8), ("pure", 14.9)):
         plan = BinarySum.plan(users=1000, privacy=TARGET, method=method)
         note = f"1.96 standard errors are {1.96 * plan.standard_error:.1f}; by Bennett's inequality 17.0 and 27.8"

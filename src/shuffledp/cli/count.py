@@ -20,7 +20,7 @@ _MOST_NAMED = 10
 _SHUFFLERS = 4
 _COUNTER = (
     *("values", "dimension", "radius", "categories", "domain", "other", "at_most"),
-    *("shufflers", "confidence", "estimator", "bound"),
+    *("shufflers", "confidence", "estimator", "silent_slots", "bound"),
 )
 
 Every = Annotated[bool, typer.Option("--every", help="A row for every user, not only where a batch closed.")]

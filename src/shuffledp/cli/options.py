@@ -128,7 +128,11 @@ DOMAIN: dict[str, Any] = {
     "shufflers": _option("counter: how many work concurrently; 4 if `count` is not told.", "K", int),
     "confidence": _option("counter: of the bound over the whole horizon; 0.95 by default.", "C", float),
     "estimator": _option(
-        "counter: batches added up, or two that close together combined.", kind=Literal["auto", "completed", "combined"]
+        "counter: batches added up, two that close together combined, or noise carried between them.",
+        kind=Literal["auto", "completed", "combined", "carried"],
+    ),
+    "silent_slots": _option(
+        "counter: plan for so many slots of false people in a row, where noise is carried.", "R", int
     ),
     "bound": _option(
         "counter: proved, or measured on the noise itself (slower, smaller).", kind=Literal["proved", "certified"]

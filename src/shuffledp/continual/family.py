@@ -102,6 +102,9 @@ def _planned(
     if given.get("estimator") == CarriedPlan.estimator:
         given["estimator"], method = "auto", CarriedPlan.method
     added, is_free = _domain(kind, domain, given)
+    if given.get("silent_slots"):
+        # Only noise that is carried on suffers from them.
+        method = CarriedPlan.method if method == "auto" else method
     noise = "auto" if method == CarriedPlan.method else method
     asked = CountRequest(**request.common, max_messages=request.max_messages, noise=noise, domain=added, **given)
     plan = min(_plans(asked, method, is_free), key=lambda plan: plan.error_bound)
@@ -159,6 +162,7 @@ _MEANINGS = {
     "at_most": "how many rows of one person count; everybody contributes as many.",
     "confidence": "with which the error bound holds, over the whole horizon; 0.95.",
     "estimator": "completed, combined, carried, or auto.",
+    "silent_slots": "so many slots of false people in a row are planned for, where noise is carried on; 0.",
     "bound": "proved, or certified by a computation; bits only.",
     "domain": "another domain of sums.",
 }

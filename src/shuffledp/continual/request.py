@@ -26,6 +26,7 @@ class CountRequest(Request):
         confidence: with which the error bound holds, over the whole horizon.
         domain: what is added up; bits if left out.
         estimator: completed, combined, or auto.
+        silent_slots: so many slots in a row may be false where noise is carried on; other noise asks for none.
     """
 
     shufflers: int
@@ -33,6 +34,7 @@ class CountRequest(Request):
     confidence: float = 0.95
     domain: SummedDomain = BITS
     estimator: Estimator | Literal["auto"] = "auto"
+    silent_slots: int = 0
 
     def __post_init__(self) -> None:
         Request.__post_init__(self)
@@ -43,6 +45,8 @@ class CountRequest(Request):
         if self.noise != "auto" and self.noise not in FAMILIES:
             raise ParameterError("noise", self.noise, f"must be auto, {' or '.join(FAMILIES)}", "auto picks the best")
         check_estimator(self.estimator, ("auto",))
+        if isinstance(self.silent_slots, bool) or not isinstance(self.silent_slots, int) or self.silent_slots < 0:
+            raise ParameterError("silent_slots", self.silent_slots, "must be a whole number >= 0", "leave it out")
 
     @property
     def failure(self) -> float:

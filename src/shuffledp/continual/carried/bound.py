@@ -25,27 +25,27 @@ _THOUGHT, _LAW = 4.0, 1e-9
 _ALLOWED = float(special.ndtr(_THOUGHT)) * (1 - _LAW)
 
 
-def horizon_noise_bound(weights: CarriedWeights, surplus: float, failure: float) -> float:
+def horizon_noise_bound(weights: CarriedWeights, variances: Floats, failure: float) -> float:
     """No estimate's noise is larger, in steps, over the whole horizon, but for this probability.
 
     Args:
         weights: of all slots.
-        surplus: how much more noise than is counted on there is when everybody follows the protocol.
+        variances: of the estimates' noise after 1, 2, ... slots, in steps squared.
         failure: the probability.
     """
-    return gaussian_union(_deviations(weights, surplus), failure * _ALLOWED) + _slack(weights)
+    return gaussian_union(_deviations(weights, variances), failure * _ALLOWED) + _slack(weights)
 
 
-def bounds_at(weights: CarriedWeights, surplus: float, failure: float) -> Floats:
+def bounds_at(weights: CarriedWeights, variances: Floats, failure: float) -> Floats:
     """As `horizon_noise_bound`, in proportion to each estimate's own deviation: all hold together, too."""
-    deviations = _deviations(weights, surplus)
+    deviations = _deviations(weights, variances)
     each = failure * _ALLOWED / deviations.size
     return np.asarray(deviations * -special.ndtri(each / 2) + _slack(weights))
 
 
-def _deviations(weights: CarriedWeights, surplus: float) -> Floats:
+def _deviations(weights: CarriedWeights, variances: Floats) -> Floats:
     """Of every estimate's noise, that which is only thought of included."""
-    return np.asarray(np.sqrt((surplus + weights.rounding_part) * weights.prefix_variances))
+    return np.asarray(np.sqrt(variances + weights.rounding_part * weights.prefix_variances))
 
 
 def _slack(weights: CarriedWeights) -> float:

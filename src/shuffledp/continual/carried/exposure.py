@@ -22,7 +22,7 @@ _NEAR = (-2000, -500, -100, -30, -10, -5, -3, -2, -1, 0, 1, 5, 50)
 
 
 @lru_cache(maxsize=64)
-def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1) -> float:
+def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1, planned: int = 0) -> float:
     """By how many deviations a step of one user moves all that is released when so many slots in a row add no noise.
 
     The worst of a few places of the false slots and of a few users near them; inf where nothing hides a running sum.
@@ -31,15 +31,16 @@ def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1) -> 
         weights: of all slots.
         silent: how many slots in a row are false.
         spread: by how many slots' users each noise is supplied.
+        planned: so many of these slots are not counted on.
     """
-    if silent == 0:
+    if silent <= planned:
         return weights.shift
     if silent >= weights.windows - 1 + spread - 1:
         return math.inf
     slots = weights.slots
     worst = weights.shift
     for place in sorted({slots // 4, slots // 2, 3 * slots // 4}):
-        variances = _supplied(weights, place, silent, spread)
+        variances = _supplied(weights, place, silent, spread, planned)
         band = _band(weights, variances)
         users = [place + offset if offset < 0 else place + silent + offset for offset in _NEAR]
         for user in (user for user in users if 0 <= user < slots):
@@ -49,7 +50,7 @@ def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1) -> 
     return worst
 
 
-def _supplied(weights: CarriedWeights, place: int, silent: int, spread: int) -> NDArray[np.float64]:
+def _supplied(weights: CarriedWeights, place: int, silent: int, spread: int, planned: int) -> NDArray[np.float64]:
     """What is left of every noise: of its suppliers, the slots up to its own, those that are not false."""
     slots = weights.slots
     honest = np.ones(slots)
@@ -57,7 +58,7 @@ def _supplied(weights: CarriedWeights, place: int, silent: int, spread: int) -> 
     reached = np.cumsum(np.concatenate(([0.0], honest)))
     ends = np.arange(slots) + 1
     firsts = np.maximum(0, ends - spread)
-    part = (reached[ends] - reached[firsts]) / (ends - firsts)
+    part = (reached[ends] - reached[firsts]) / np.maximum(1, ends - firsts - planned)
     return np.asarray(weights.noise_variances * part)
 
 

@@ -110,7 +110,7 @@ class PrivateCarried(CarriedShape):
 
     def epsilon_with_silent(self, silent: int) -> float:
         """The epsilon that is left, at the plan's delta, when so many slots in a row add no noise; inf if none."""
-        shift = shift_with_silent(self.weights, silent, self._suppliers) * self._length
+        shift = shift_with_silent(self.weights, silent, self._suppliers, self.silent_slots) * self._length
         if shift == math.inf:
             return math.inf
         rest = sum(term.value for term in self.delta_terms_at(self.privacy.epsilon, self.honest_fraction)[1:])

@@ -44,6 +44,11 @@ class CarriedPlan(PrivateCarried):
         if not is_whole(self.shufflers_used) or not self.weights.windows <= self.shufflers_used <= self.shufflers:
             limits = f"must lie in {self.weights.windows}..{self.shufflers}"
             raise ParameterError("shufflers_used", self.shufflers_used, limits, again)
+        if not is_whole(self.silent_slots) or not 0 <= self.silent_slots < self._suppliers:
+            limits = f"must lie in 0..{self._suppliers - 1}, below the slots that supply each noise"
+            raise ParameterError("silent_slots", self.silent_slots, limits, "allow more shufflers")
+        if self.weights.restarts != self.silent_slots:
+            raise ParameterError("restarts", self.weights.restarts, f"must be {self.silent_slots}", again)
         if self.weights.slots * (self.shufflers_used + 1) > self.users:
             raise ParameterError("slots", self.weights.slots, "must have more users than windows each", again)
         most = max(honest_users(size, self.honest_fraction) for size in self._slot_sizes)
@@ -126,6 +131,7 @@ class CarriedPlan(PrivateCarried):
             "shufflers_used": self.shufflers_used,
             "noise": self.noise,
             "certified_noise_bound": self.certified_noise_bound,
+            "silent_slots": self.silent_slots,
             "domain": self.domain.document(),
         }
 
@@ -161,6 +167,7 @@ class CarriedPlan(PrivateCarried):
                 shufflers_used=document["shufflers_used"],
                 weights=_weights_from(noise),
                 certified_noise_bound=document["certified_noise_bound"],
+                silent_slots=document["silent_slots"],
                 domain=domain_from(document["domain"]),
             )
         except (KeyError, TypeError, ValueError) as missing:

@@ -14,7 +14,7 @@ from shuffledp.accounting.filter_designs import MOST_WINDOWS, Design, design_for
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
 from shuffledp.continual.carried.plan import CarriedPlan
-from shuffledp.continual.carried.weights import CarriedWeights, covariance_of
+from shuffledp.continual.carried.weights import CarriedWeights, along, covariance_of
 from shuffledp.continual.noise import TRANSPORT_PART
 from shuffledp.continual.request import ROUNDING_FAILURE, CountRequest
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -34,12 +34,14 @@ _ROUNDING_COST, _LENGTHENED, _FINEST = 0.01, 0.003, 1 << 14
 # Knots are set wherever weights have grown by this part, and more and more densely towards both ends.
 _GROWN = 0.03
 # So many estimates are looked at to see what the first slots' noise does to them.
-_LOOKED_AT = 300
+_LOOKED_AT, _LOOKED_UP_TO = 300, 1 << 17
+# More windows than this would send too many messages.
+_MOST_SHUFFLERS = 16
 # Beyond what is needed to begin with, as a part of the first slot's variance.
 _CLEARLY = 1e-12
 
 
-def weights_for(design: Design, slots: int, shift: float, least_weight: float) -> CarriedWeights:
+def weights_for(design: Design, slots: int, shift: float, least_weight: float, restarts: int = 0) -> CarriedWeights:
     """Weights and noise of a design with which one step moves everything by at most `shift` deviations.
 
     Args:
@@ -47,6 +49,7 @@ def weights_for(design: Design, slots: int, shift: float, least_weight: float) -
         slots: how many there are.
         shift: the largest that is private.
         least_weight: about what a step weighs in the first slot: the larger, the less rounding costs.
+        restarts: how many of the first slots may be false.
     """
     shape = design.variances(slots)
     knots = _knots(slots, np.log(shape) / 2)
@@ -57,19 +60,21 @@ def weights_for(design: Design, slots: int, shift: float, least_weight: float) -
     allowed = shift / (tap * lengths)
     scale = least_weight / float(allowed.min())
     weights = _below(knots, allowed * scale)
+    reached = float((lengths * along(knots, weights, slots)).max())
     plain = CarriedWeights(
         slots=slots,
         gains=design.gains,
         poles=design.poles,
         knots=tuple(knots.tolist()),
         weights=tuple(weights.tolist()),
-        variance=scale**2,
+        # Weights are whole: what they leave of the shift, noise can spare.
+        variance=(1 + 1e-6) * (reached * tap / shift) ** 2,
         growth=design.growth,
         offset=design.offset,
+        restarts=restarts,
         is_begun=False,
     )
-    # Weights are whole: what they leave of the shift, noise can spare.
-    return _begun(replace(plain, variance=scale**2 * (plain.shift / shift) ** 2))
+    return _begun(plain)
 
 
 def _knots(slots: int, log_deviations: Floats) -> NDArray[np.int64]:
@@ -98,22 +103,24 @@ def _begun(plain: CarriedWeights) -> CarriedWeights:
     size = missing.shape[1]
     if size == 0:
         return replace(plain, is_begun=True)
-    responses = plain.first_responses()
-    looked_at = np.unique(np.geomspace(1, plain.slots, _LOOKED_AT).astype(np.int64)) - 1
+    responses = plain.first_responses(up_to=_LOOKED_UP_TO)
+    looked_at = np.unique(np.geomspace(1, responses.shape[1], _LOOKED_AT).astype(np.int64)) - 1
     responses = responses[:, looked_at] * math.sqrt(plain.variance)
+    missing_each = [plain.missing_from(first) / plain.variance for first in range(plain.restarts + 1)]
     places = [(number, slot) for number in range(1, size) for slot in range(size - number)]
 
     def begins(logarithms: Floats) -> Floats:
         found = np.zeros((size, size))
         for (number, slot), logarithm in zip(places, logarithms, strict=True):
             found[number, slot] = math.exp(min(float(logarithm), 20.0))
-        surplus = covariance_of(found) - plain.missing_at_first / plain.variance
+        more = covariance_of(found)
         # Whatever is missing still, the first noise supplies.
-        found[0] = max(0.0, -float(np.linalg.eigvalsh(surplus).min())) + _CLEARLY
+        lowest = min(float(np.linalg.eigvalsh(more - each).min()) for each in missing_each)
+        found[0] = max(0.0, -lowest) + _CLEARLY
         return found
 
     def harm(logarithms: Floats) -> float:
-        surplus = covariance_of(begins(logarithms)) - plain.missing_at_first / plain.variance
+        surplus = covariance_of(begins(logarithms)) - missing_each[0]
         return float(np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True).max())
 
     start = np.array([math.log(abs(missing[number, slot]) / plain.variance + 1e-12) for number, slot in places])
@@ -139,7 +146,7 @@ def best_carried(asked: CountRequest) -> CarriedPlan:
     Raises:
         InfeasibleError: there are too few users, or too few shufflers.
     """
-    most = min(asked.shufflers, MOST_WINDOWS)
+    most = min(asked.shufflers - asked.silent_slots, MOST_WINDOWS)
     guesses = [
         (about, windows, size)
         for windows in range(2, most + 1)
@@ -189,6 +196,11 @@ def _largest_shift(asked: CountRequest) -> float:
     return (1 - 1e-9) / gaussian_standard_deviation(within, difference.length)
 
 
+def _shufflers_used(asked: CountRequest, windows: int) -> int:
+    """As many as the filter has windows; all of them where each noise needs several slots to supply it."""
+    return min(asked.shufflers, _MOST_SHUFFLERS) if asked.silent_slots else windows
+
+
 def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
     """About the smallest bound with so many windows, and the users of a slot; None where people are too few."""
     domain = asked.domain
@@ -196,10 +208,13 @@ def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
 
     def about(size: int) -> float:
         slots = -(-asked.users // size)
-        surplus = size / honest_users(size, asked.honest_fraction)
+        used = _shufflers_used(asked, windows)
+        spread = used - windows + 1
+        surplus = size / honest_users(size, asked.honest_fraction) * spread / (spread - asked.silent_slots)
         return deviation * math.sqrt(surplus) * union_about(windows, slots, asked.failure) + (size - 1) * domain.reach
 
-    least, most = 2 * windows + 1, asked.users // (2 * windows)
+    used = _shufflers_used(asked, windows)
+    least, most = 2 * used + 1, asked.users // (2 * used)
     if most < least:
         return None
     sizes = [least]
@@ -246,10 +261,11 @@ def _made(asked: CountRequest, windows: int, size: int) -> CarriedPlan:
             plan = CarriedPlan(
                 **asked.common,
                 shufflers=asked.shufflers,
-                shufflers_used=windows,
+                shufflers_used=_shufflers_used(asked, windows),
+                silent_slots=asked.silent_slots,
                 confidence=asked.confidence,
                 domain=asked.domain,
-                weights=weights_for(design, slots, shift, weight),
+                weights=weights_for(design, slots, shift, weight, asked.silent_slots),
             )
             # Refused where sums do not fit into a word, or people are too few to mix shares.
             _ = plan.messages_per_user_max

@@ -49,6 +49,8 @@ class CarriedShape(RunningPlan):
 
     weights: CarriedWeights
     certified_noise_bound: float | None = None
+    silent_slots: int = 0
+    """So many slots of as many in a row as supply a noise may be false."""
 
     # --- slots and windows -------------------------------------------------------------------
 
@@ -82,6 +84,11 @@ class CarriedShape(RunningPlan):
     def _windows(self) -> dict[tuple[int, int], int]:
         """How many windows have so many slots, so many of them with a user less."""
         return _window_kinds(self.weights.slots, self.shufflers_used, self._short)
+
+    def _kind_of(self, end: int) -> tuple[int, int]:
+        """The slots of the window that closes after so many, and how many of them have a user less."""
+        slots = min(self.shufflers_used, end)
+        return slots, min(max(0, self._short - (end - slots)), slots)
 
     def _slots_of(self, kind: tuple[int, int]) -> tuple[int, ...]:
         """The users of a window's slots, the earliest first."""
@@ -127,7 +134,7 @@ class CarriedShape(RunningPlan):
             math.comb(2 * number, number) * float(row.max()) for number, row in enumerate(weights.noise_variances, 1)
         )
         quantile = -float(special.ndtri(FALSE_ALARM / 4 / domain.coordinates))
-        spread = math.ceil(quantile * math.sqrt(self.surplus * variance * 1.001)) + 1
+        spread = math.ceil(quantile * math.sqrt(float(self.surplus_by_slot.max()) * variance * 1.001)) + 1
         return lowest - spread, highest + spread
 
     @property
@@ -186,29 +193,28 @@ class CarriedShape(RunningPlan):
                     found[:, later + place] += times_noise * noise
         return found
 
+    def _counted_on(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many slots, of those that supply the noise of these running sums, are counted on."""
+        return np.asarray(np.maximum(1, np.minimum(self._suppliers, times + 1) - self.silent_slots))
+
     def _own_variances(self, slots: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.float64]:
         """Of each noise that one user of a slot draws for a running sum, rounded up."""
         sizes = np.where(slots < self._short, self.slot_users - 1, self.slot_users)
         honest = np.array(
             [honest_users(size, self.honest_fraction) if size else 1 for size in range(self.slot_users + 1)]
         )
-        suppliers = np.minimum(self._suppliers, times + 1)
+        suppliers = self._counted_on(times)
         return np.asarray(np.nextafter(self.weights.noise_variances[:, times] / (suppliers * honest[sizes]), np.inf))
 
     @property
     def messages_per_user_max(self) -> int:
         # Windows of few people need more shares: all kinds of windows are met near the beginning and where slots grow.
-        schedule, slots = self.schedule, self.weights.slots
-        near = {
-            first + place
-            for first in (0, max(0, self._short - self.shufflers_used))
-            for place in range(self.shufflers_used + 1)
-        }
+        slots, used = self.weights.slots, self.shufflers_used
+        near = {first + place for first in (0, max(0, self._short - used)) for place in range(used + 1)}
         found = []
         for slot in (slot for slot in near if slot < slots):
-            ends = range(slot + 1, min(slot + self.shufflers_used, slots) + 1)
-            sizes = [schedule.batch_users(max(0, end - self.shufflers_used), end) for end in ends]
-            found.append(sum(self.mechanism(size).messages_max for size in sizes))
+            ends = range(slot + 1, min(slot + used, slots) + 1)
+            found.append(sum(_window_batch(self, self._kind_of(end)).messages_max for end in ends))
         return max(found)
 
     @property
@@ -227,8 +233,14 @@ class CarriedShape(RunningPlan):
 
     @property
     def surplus(self) -> float:
-        """How much more noise there is, at most, when everybody follows the protocol."""
-        return max(size / honest_users(size, self.honest_fraction) for size in self._slot_sizes)
+        """How much more noise there is when everybody follows the protocol, at most, but for the first few slots."""
+        supplied = self._suppliers / (self._suppliers - self.silent_slots)
+        return supplied * max(size / honest_users(size, self.honest_fraction) for size in self._slot_sizes)
+
+    @property
+    def error_variances(self) -> NDArray[np.float64]:
+        """Of the estimates' noise after 1, 2, ... slots, in steps squared, when everybody follows the protocol."""
+        return _error_variances(self.weights, self.surplus, tuple(self.surplus_by_slot[: self._suppliers].tolist()))
 
     @property
     def surplus_by_slot(self) -> NDArray[np.float64]:
@@ -239,7 +251,7 @@ class CarriedShape(RunningPlan):
         ends = np.arange(1, self.weights.slots + 1)
         firsts = np.maximum(0, ends - self._suppliers)
         reached = np.concatenate(([0.0], np.cumsum(of_slots)))
-        return np.asarray((reached[ends] - reached[firsts]) / (ends - firsts))
+        return np.asarray((reached[ends] - reached[firsts]) / self._counted_on(ends - 1))
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -253,7 +265,7 @@ class CarriedShape(RunningPlan):
     @property
     def proved_noise_bound(self) -> float:
         """By exact variances, Gaussian tails of whole noise, and a union over all slots."""
-        return _noise_bound(self.weights, self.surplus, noise_failure(self.domain, self.confidence))
+        return _noise_bound(self, noise_failure(self.domain, self.confidence))
 
     @property
     def least_noise_bound(self) -> float:
@@ -277,7 +289,7 @@ class CarriedShape(RunningPlan):
         noise = 0.0
         if slot:
             failure = noise_failure(self.domain, self.confidence)
-            noise = float(_bounds_at(self.weights, self.surplus, failure)[slot - 1])
+            noise = float(_bounds_at(self, failure)[slot - 1])
         room = (self.slot_users - 1) * self.domain.reach if since else 0.0
         return self.domain.step * noise + room + (self.rounding_bound if slot else 0.0)
 
@@ -318,19 +330,19 @@ class CarriedShape(RunningPlan):
     @property
     def standard_error_max(self) -> float:
         """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
-        variances = self.surplus * self.weights.prefix_variances
+        variances = self.error_variances
         rounding = np.arange(1, variances.size + 1) * self._rounding_variance
         return self.domain.step * math.sqrt(float((variances + rounding).max()))
 
     def standard_error_of(self, slot: int) -> float:
         if slot == 0:
             return 0.0
-        noise = self.surplus * float(self.weights.prefix_variances[slot - 1])
+        noise = float(self.error_variances[slot - 1])
         return self.domain.step * math.sqrt(noise + slot * self._rounding_variance)
 
     def standard_errors(self) -> NDArray[np.float64]:
         rounding = np.arange(1, self.weights.slots + 1) * self._rounding_variance
-        errors = self.domain.step * np.sqrt(self.surplus * self.weights.prefix_variances + rounding)
+        errors = self.domain.step * np.sqrt(self.error_variances + rounding)
         return np.concatenate(([0.0], errors))
 
     @property
@@ -377,14 +389,25 @@ def _window_batch(plan: CarriedShape, kind: tuple[int, int]) -> WindowBatch:
     return WindowBatch(sum(sizes), sizes, splitting, plan.domain.coordinates)
 
 
+@lru_cache(maxsize=8)
+def _error_variances(weights: CarriedWeights, surplus: float, first: tuple[float, ...]) -> NDArray[np.float64]:
+    """With this surplus of all noise, and of the first few slots' noise with their own, where that is more."""
+    found = surplus * weights.prefix_variances
+    for slot, own in enumerate(first[: weights.slots]):
+        if own > surplus * (1 + 1e-12):
+            for number, row in enumerate(weights.noise_variances, 1):
+                found = found + (own - surplus) * row[slot] * weights.response(number, slot) ** 2
+    return np.asarray(found)
+
+
 @lru_cache(maxsize=32)
-def _noise_bound(weights: CarriedWeights, surplus: float, failure: float) -> float:
-    return horizon_noise_bound(weights, surplus, failure)
+def _noise_bound(plan: CarriedShape, failure: float) -> float:
+    return horizon_noise_bound(plan.weights, plan.error_variances, failure)
 
 
 @lru_cache(maxsize=4)
-def _bounds_at(weights: CarriedWeights, surplus: float, failure: float) -> NDArray[np.float64]:
-    return bounds_at(weights, surplus, failure)
+def _bounds_at(plan: CarriedShape, failure: float) -> NDArray[np.float64]:
+    return bounds_at(plan.weights, plan.error_variances, failure)
 
 
 def smoothing_delta(factor: float, part: float) -> float:

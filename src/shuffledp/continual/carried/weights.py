@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.running_filters import RunningFilter
 from shuffledp.errors import ParameterError
@@ -51,6 +51,7 @@ class CarriedWeights:
         offset: as above, in slots.
         begins: beside the filter's noise, row i - 1: the variance of more N_i in the first slots, before which there is
             nothing that could be carried on.
+        restarts: how many of the first slots may be false, so that noise is first carried on from the one after them.
 
     >>> plain = CarriedWeights(
     ...     slots=3, gains=((1, 1),), poles=(), knots=(0, 2), weights=(4, 6), variance=900.0, growth=0.5, offset=1.0
@@ -68,6 +69,7 @@ class CarriedWeights:
     growth: float
     offset: float
     begins: tuple[tuple[float, ...], ...] = ()
+    restarts: int = 0
     is_begun: bool = True
     """False while a planner has not yet found what to begin with."""
 
@@ -75,9 +77,12 @@ class CarriedWeights:
         again = "make the plan again"
         if not 1 <= self.slots <= MOST_SLOTS:
             raise ParameterError("slots", self.slots, f"must lie in 1..{MOST_SLOTS}", again)
-        if self.slots < len(self.poles):
+        if type(self.restarts) is not int or not 0 <= self.restarts <= 64:
+            raise ParameterError("restarts", self.restarts, "must lie in 0..64", again)
+        least = len(self.poles) + self.restarts
+        if self.slots < least:
             # `begins` fills a square of as many slots as there are poles: all that may be missing lies in it.
-            raise ParameterError("slots", self.slots, f"must be {len(self.poles)} or more with so many poles", again)
+            raise ParameterError("slots", self.slots, f"must be {least} or more with so many poles", again)
         whole = [*self.knots, *self.weights, *(each for gain in self.gains for each in gain)]
         if not all(type(each) is int for each in whole) or not all(p >= 1 and g >= 0 for p, g in self.gains):
             raise ParameterError("gains", self.gains, "must be whole numbers, as must knots and weights", again)
@@ -103,8 +108,10 @@ class CarriedWeights:
             raise ParameterError("begins", begun, f"must be {self._corner} times as many variances >= 0", again)
         if any(each for number, row in enumerate(self.begins) for each in row[self._corner - number :]):
             raise ParameterError("begins", begun, "must end with the first slots", again)
-        if self._corner and np.linalg.eigvalsh(self.begin_surplus).min() < _CLEARLY * self.variance:
-            raise ParameterError("begins", self.begins[0][0], "must be enough to begin with", again)
+        more = covariance_of(np.array(self.begins).reshape(self._corner, self._corner))
+        for first in range(self.restarts + 1 if self._corner else 0):
+            if np.linalg.eigvalsh(more - self.missing_from(first)).min() < _CLEARLY * self.variance:
+                raise ParameterError("begins", self.begins[0][0], "must be enough to begin with", again)
 
     # --- the filter --------------------------------------------------------------------------
 
@@ -153,7 +160,7 @@ class CarriedWeights:
     @cached_property
     def slot_weights(self) -> Whole:
         """What a step of each slot's users weighs, in whole numbers along lines between the knots."""
-        return _along(self.knots, np.array(self.weights, dtype=np.int64), self.slots)
+        return along(self.knots, np.array(self.weights, dtype=np.int64), self.slots)
 
     @cached_property
     def slot_variances(self) -> Floats:
@@ -194,13 +201,20 @@ class CarriedWeights:
     @cached_property
     def missing_at_first(self) -> Floats:
         """The filter's covariance less that of `component_variances`: it is 0 but in the first few running sums."""
-        return covariance_of(self.missing_components)
+        return self.missing_from(0)
 
     @cached_property
     def missing_components(self) -> Floats:
         """The same as variances of N_1, N_2, ... in the first slots; some are negative."""
-        size = self._corner
-        return self._components(self.slot_variances[:size]) - self.component_variances[:, :size]
+        return self._missing_components(0)
+
+    def missing_from(self, first: int) -> Floats:
+        """As `missing_at_first`, where all slots before this one add nothing."""
+        return covariance_of(self._missing_components(first))
+
+    def _missing_components(self, first: int) -> Floats:
+        here = slice(first, first + self._corner)
+        return self._components(self.slot_variances[here]) - self.component_variances[:, here]
 
     @cached_property
     def begin_surplus(self) -> Floats:
@@ -214,7 +228,9 @@ class CarriedWeights:
         What comes on top only helps to hide people. N_1 has what the rounding of running sums takes, too.
         """
         drawn = self.component_variances.copy()
-        drawn[: self._corner, : self._corner] += np.array(self.begins).reshape(self._corner, self._corner)
+        size = self._corner
+        for first in range(self.restarts + 1):
+            drawn[:size, first : first + size] += np.array(self.begins).reshape(size, size)
         drawn[0] += ROUNDING_VARIANCE
         return drawn
 
@@ -231,8 +247,11 @@ class CarriedWeights:
         weights = self.slot_weights.astype(np.float64) * self.first_tap
         found = self.filter.prefix_variances(self.slot_variances, weights)
         if self._corner:
-            responses = self.first_responses()
-            found += np.einsum("at,ab,bt->t", responses, self.begin_surplus, responses, optimize=True)
+            surplus = self.begin_surplus
+            for first in range(self.restarts + 1):
+                responses = self.first_responses(first)
+                found += np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True)
+                surplus = covariance_of(np.array(self.begins))
         return found * (1 + self.rounding_part) * _ROUNDED_UP
 
     @property
@@ -240,12 +259,20 @@ class CarriedWeights:
         """Noise of variance 4 in every running sum would add at most this part to `prefix_variances`."""
         return ROUNDING_VARIANCE / float(self.component_variances[0].min())
 
-    def first_responses(self) -> Floats:
-        """Row t: what a unit of noise in running sum t, one of the first, adds to estimates after 1, 2, ... slots."""
-        windows = np.zeros((self.slots, self._corner))
-        for slot in range(self._corner):
-            windows[slot : slot + 2, slot] = (1.0, -1.0)[: self.slots - slot]
+    def first_responses(self, first: int = 0, up_to: int = MOST_SLOTS) -> Floats:
+        """Row t: what a unit of noise in running sum first + t adds to the estimates after 1, 2, ... slots."""
+        windows = np.zeros((min(self.slots, up_to), self._corner))
+        for place in range(self._corner):
+            slot = first + place
+            windows[slot : slot + 2, place] = (1.0, -1.0)[: len(windows) - slot]
         return self.decoded(windows).T
+
+    def response(self, number: int, slot: int) -> Floats:
+        """What a unit of N_number in this slot adds to the estimates after 1, 2, ... slots."""
+        windows = np.zeros(self.slots)
+        reached = min(number + 1, self.slots - slot)
+        windows[slot : slot + reached] = self.patterns[number, :reached]
+        return self.decoded(windows)
 
     def decoded(self, windows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The estimated sums of the first 1, 2, ... slots, in steps, from the windows' sums along the first axis."""
@@ -267,12 +294,12 @@ def covariance_of(rows: Floats) -> Floats:
     return found
 
 
-def _along(knots: tuple[int, ...], heights: Whole, count: int) -> Whole:
+def along(knots: ArrayLike, heights: Whole, count: int) -> Whole:
     """Whole numbers along lines between the knots, rounded down: the same on every machine."""
     places = np.arange(count)
     ends = np.array(knots)
-    left = np.minimum(np.searchsorted(ends, places, side="right") - 1, max(0, len(knots) - 2))
-    if len(knots) == 1:
+    if ends.size == 1:
         return np.full(count, heights[0])
+    left = np.minimum(np.searchsorted(ends, places, side="right") - 1, ends.size - 2)
     spans, rises = np.diff(ends), np.diff(heights)
     return np.asarray(heights[left] + rises[left] * (places - ends[left]) // spans[left])
