@@ -36,6 +36,14 @@ def horizon_noise_bound(weights: CarriedWeights, variances: Floats, failure: flo
     return gaussian_union(_deviations(weights, variances), failure * _ALLOWED) + _slack(weights)
 
 
+def noise_bound_after(weights: CarriedWeights, variances: Floats, before: float, failure: float) -> float:
+    """As `horizon_noise_bound`, where every estimate has more noise from before, of the same kind, of this variance."""
+    deviations = np.sqrt(_deviations(weights, variances) ** 2 + (1 + weights.rounding_part) * before)
+    # What is only thought of, of the noise before, too.
+    slack = _THOUGHT * math.sqrt(weights.rounding_part * (float(weights.prefix_variances.max()) + before))
+    return gaussian_union(deviations, failure * _ALLOWED) + slack
+
+
 def bounds_at(weights: CarriedWeights, variances: Floats, failure: float) -> Floats:
     """As `horizon_noise_bound`, in proportion to each estimate's own deviation: all hold together, too."""
     deviations = _deviations(weights, variances)
