@@ -1,7 +1,6 @@
 """What auto chooses: as if it had planned everything, within few messages, for the live service, and saying why."""
 
 import math
-import math
 from dataclasses import replace
 from itertools import pairwise
 from functools import cache
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from shuffledp import BinarySum, BoundedSum, Histogram, Privacy, VectorSum
-from shuffledp.errors import InfeasibleError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.choosing import FEW_MESSAGES, Skipped
 from shuffledp.protocols.request import Request
@@ -164,7 +163,8 @@ def test_a_counter_never_loses_to_a_choice_that_it_was_allowed_to_make(domain: d
     def error(**limits: Any) -> float:
         try:
             return float(family.error(family.plan(users=2000, privacy=Privacy(1, 1e-6), **domain, **limits)))
-        except InfeasibleError:
+        except ParameterError as refusal:
+            assert refusal.parameter == "max_messages"
             return math.inf
 
     # More of what is allowed is never worse, nor is one noise of three better than the best of them.

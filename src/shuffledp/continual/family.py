@@ -1,6 +1,6 @@
 """The family of running sums: counts, sums, vectors and histograms that are known after every person."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -50,17 +50,35 @@ class RunningFamily(Family[CounterPlan]):
 
     def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> CounterPlan:
         """The plan of this noise; for the live service the best one that no client can spoil."""
-        plan = _planned(request, method, **given)
+        names = tuple(self.methods) if method == "auto" else (method,)
+        try:
+            plan = _planned(request, method, **given)
+        except ParameterError as refusal:
+            if refusal.parameter != "max_messages":
+                raise
+            # The best of all sends more than that: another noise, or fewer shufflers than there may be, send less.
+            found = _each(request, names, given)
+            if not found:
+                raise
+            plan = min(found, key=self.error)
         if not (request.live and plan.can_be_spoiled):
             return plan
-        found: list[CounterPlan] = []
-        for name in self.methods if method == "auto" else ():
-            with suppress(InfeasibleError):
-                found.append(_planned(request, name, **given))
-        allowed = [each for each in found if not each.can_be_spoiled]
+        allowed = [each for each in _each(request, names, given) if not each.can_be_spoiled] if method == "auto" else []
         if not allowed:
             raise InfeasibleError("noise", plan.method, plan.spoiled, "take another, or do not ask for live")
         return min(allowed, key=self.error)
+
+
+def _each(request: Request, names: Iterable[str], given: Mapping[str, Any]) -> list[CounterPlan]:
+    """The plans of these noises that keep to the request; where messages are limited, by fewer shufflers, too."""
+    most = given["shufflers"]
+    fewer = [most] if request.max_messages is None else sorted({most, *(1 << k for k in range(most.bit_length() - 1))})
+    found: list[CounterPlan] = []
+    for name in names:
+        for shufflers in fewer:
+            with suppress(InfeasibleError, ParameterError):
+                found.append(_planned(request, name, **{**given, "shufflers": shufflers}))
+    return found
 
 
 def _plan_categories(*, categories: Any, **asked: Any) -> CounterPlan:

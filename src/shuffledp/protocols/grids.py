@@ -19,7 +19,9 @@ def check_coins(needed: float, honest: int) -> None:
     way_out = "take a larger epsilon or delta, or the method shares"
     if needed > _MOST_COINS * honest:
         each = f"{needed / honest:.3g}"
-        raise InfeasibleError("messages", each, f"would be more than {_MOST_COINS} a user", f"take more users, or {way_out[5:]}")
+        raise InfeasibleError(
+            "messages", each, f"would be more than {_MOST_COINS} a user", f"take more users, or {way_out[5:]}"
+        )
     if needed > _MOST_IN_ALL:
         problem = f"would be more than {_MOST_IN_ALL}, too many to account for"
         raise InfeasibleError("coins", f"{needed:.3g}", problem, way_out)

@@ -1,5 +1,6 @@
 """Histogram by opting in: a few users, at random, each add a fair coin to every category."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,8 +9,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import (
@@ -32,6 +35,8 @@ from shuffledp.sampling.uniform import smallest_width
 
 # Coins tossed at a time.
 _BLOCK = 1 << 24
+# Users that opt in beyond which nobody would count: an epsilon of about 3e-4.
+_MOST_OPTED = 4e9
 # Mass of the number that opts in which a window may leave out.
 _LEFT_OUT = 1e-20
 # Where there are more such numbers than this they are taken in so many groups.
@@ -41,6 +46,11 @@ _MANY, _GROUPS = 1 << 13, 1 << 8
 @lru_cache(maxsize=256)
 def smallest_opt_in(honest: int, privacy: Privacy) -> float:
     """The smallest probability of opting in that hides which of two bins a user is in."""
+    # Fair coins in two bins need about the variance of Gaussian noise in each.
+    needed = 4 * gaussian_standard_deviation(privacy, math.sqrt(2)) ** 2
+    if needed > _MOST_OPTED:
+        problem = f"needs about {needed:.2g} users that opt in, and at most {_MOST_OPTED:.0e} are accounted for"
+        raise InfeasibleError("epsilon", privacy.epsilon, problem, "choose a larger epsilon or delta")
     enough = enough_coins(lambda probability: OptInPair(honest, probability), privacy, honest, 1.0)
     return min(1.0, smallest_real(enough, 0.0, min(1.0, 4 / honest), relative=1e-6))
 

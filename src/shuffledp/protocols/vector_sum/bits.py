@@ -61,7 +61,9 @@ class VectorBits(BitsSum, VectorSumPlan):
 
             def coins_for(grid: int) -> int:
                 difference = rounded_difference(grid / span, coordinates, failure)
-                left = Privacy(privacy.epsilon, (privacy.delta - difference.failure - coordinates * outside) * (1 - 1e-6))
+                left = Privacy(
+                    privacy.epsilon, (privacy.delta - difference.failure - coordinates * outside) * (1 - 1e-6)
+                )
                 check_coins((2 * difference.length * gaussian_standard_deviation(left)) ** 2, honest)
                 variance = smallest_variance(
                     lambda variance: Binomial(max(1, math.ceil(4 * variance)), 0.5),
