@@ -2,8 +2,8 @@
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest

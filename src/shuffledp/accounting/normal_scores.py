@@ -71,7 +71,7 @@ def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float) -> Norm
 
 
 def _steepest_by_blocks(noise: IntegerLaw, start: int, end: int) -> float:
-    """A bound for noise too wide to look at every value: block by block on both sides of the median, and the step at it.
+    """A bound for noise too wide to look at every value: by blocks on both sides of the median, and the step at it.
 
     A step is a mass over the normal density at a score between its two; the density falls outwards.
     """

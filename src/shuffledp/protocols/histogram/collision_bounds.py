@@ -118,7 +118,7 @@ def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
 
 
 def _flipped_chernoff_bound(cells: int, flip: float, users: int, allowed: float) -> float:
-    """As `flipped_bound` for one bin, by moments: the logarithm (cells - c) k(flip, t) + c k(flip, -t) is linear in c."""
+    """As `flipped_bound` for one bin, by moments: (cells - c) k(flip, t) + c k(flip, -t) is linear in c."""
     scale = math.sqrt(2 * math.log(2 / allowed) / (cells * flip))
     sizes = np.minimum(scale * np.logspace(-2, 2, 801), 30.0)
 

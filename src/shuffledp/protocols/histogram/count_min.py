@@ -56,8 +56,8 @@ def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
 def _largest_error(users: int, probability: float, rows: int) -> float:
     """The root mean square of the largest of all rows' errors in one column, at most, whatever the counts.
 
-    With B tails among N coins an error is at most D = max(B, N - B), which grows with N. In steps of x, E[max D^2] is at
-    most the sum of (next x^2 - x^2) P[max D > x].
+    With B tails among N coins an error is at most D = max(B, N - B), which grows with N. In steps of x, E[max D^2] is
+    at most the sum of (next x^2 - x^2) P[max D > x].
     """
     _, numbers, weights, outside = opting_law(users, probability)
     steps = np.unique(np.linspace(0, numbers[-1], 500).astype(np.int64)).astype(np.float64)
