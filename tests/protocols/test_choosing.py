@@ -3,12 +3,13 @@
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from shuffledp import BinarySum, BoundedSum, Histogram, Privacy, VectorSum
-from shuffledp.errors import InfeasibleError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.choosing import FEW_MESSAGES, Skipped
 from shuffledp.protocols.request import Request
@@ -153,3 +154,38 @@ def test_auto_never_loses_to_a_limit_that_it_keeps_to_itself(protocol: str, doma
             continue
         # Errors within 2% of each other count as equal.
         assert error(free) <= error(limited) * 1.025, (limit, error(free), error(limited))
+
+
+@pytest.mark.parametrize("domain", [{}, {"values": "reals"}, {"categories": 3}], ids=str)
+def test_a_counter_never_loses_to_a_choice_that_it_was_allowed_to_make(domain: dict[str, Any]) -> None:
+    family = PROTOCOLS["counter"]
+
+    def error(**limits: Any) -> float:
+        try:
+            return float(family.error(family.plan(users=2000, privacy=Privacy(1, 1e-6), **domain, **limits)))
+        except ParameterError as refusal:
+            assert refusal.parameter == "max_messages"
+            return math.inf
+
+    # More of what is allowed is never worse, nor is one noise of three better than the best of them.
+    for limits in ({}, {"max_messages": 8}, {"max_messages": 64}):
+        by_shufflers = {shufflers: error(shufflers=shufflers, **limits) for shufflers in (1, 2, 4)}
+        assert by_shufflers[4] <= by_shufflers[2] * 1.025 and by_shufflers[2] <= by_shufflers[1] * 1.025, by_shufflers
+        named = min(error(shufflers=2, method=name, **limits) for name in family.methods)
+        assert by_shufflers[2] <= named * 1.025, (limits, named)
+    by_messages = [error(shufflers=2, max_messages=limit) for limit in (4, 16, 256)] + [error(shufflers=2)]
+    assert all(more <= fewer * 1.025 for fewer, more in pairwise(by_messages)), by_messages
+
+
+@pytest.mark.parametrize(
+    ("protocol", "domain"),
+    [
+        ("repeated-histogram", {"categories": 16, "at_most": 3}),
+        ("grouped-count", {"groups": ["a", "b", "c"]}),
+        ("grouped-histogram", {"groups": ["a", "b", "c"], "categories": 4}),
+    ],
+)
+def test_people_and_groups_send_few_messages_unasked_and_say_what_more_would_buy(protocol: str, domain: Any) -> None:
+    chosen = PROTOCOLS[protocol].choose(users=300, privacy=Privacy(1, 1e-6), **domain)
+    assert chosen.plan.messages_per_user_max <= FEW_MESSAGES
+    assert chosen.more is not None and "--max-messages" in chosen.more and chosen.why.endswith(chosen.more)

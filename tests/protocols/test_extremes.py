@@ -21,6 +21,21 @@ DOMAINS: dict[str, dict[str, Any]] = {
     "vector-sum": {"dimension": 4, "radius": 1.0},
     "ranges": {"domain": "0:255"},
     "counter": {"shufflers": 4},
+    "distinct-elements": {"categories": 16},
+    "distribution-test": {"categories": 16, "distance": 0.25},
+    "mean": {"low": 0, "high": 2},
+    "moments": {"low": 0, "high": 2},
+    "weighted-mean": {"low": 0, "high": 2, "largest_weight": 3},
+    "heavy-hitters": {"length": 4, "top": 10},
+    "masked-sum": {},
+    "repeated-count": {"at_most": 3},
+    "repeated-sum": {"low": 0, "high": 2, "at_most": 3},
+    "repeated-histogram": {"categories": 16, "at_most": 2},
+    "grouped-count": {"groups": ["a", "b", "c"]},
+    "grouped-rate": {"groups": ["a", "b", "c"]},
+    "grouped-sum": {"groups": ["a", "b", "c"], "low": 0, "high": 2},
+    "grouped-mean": {"groups": ["a", "b", "c"], "low": 0, "high": 2},
+    "grouped-histogram": {"groups": ["a", "b", "c"], "categories": 4},
 }
 SECONDS = 10.0  # of CPU
 
@@ -52,9 +67,31 @@ def test_everything_is_planned_soon_or_refused(protocol: str, users: int, epsilo
     check(protocol, users, epsilon, delta)
 
 
+def test_every_family_is_here() -> None:
+    assert set(DOMAINS) == set(PROTOCOLS)
+
+
+CORNERS = [(1, 1e-6, 1e-15), (1, 100.0, 0.5), (10**12, 1e-6, 1e-15), (10**12, 100.0, 0.5)]
+
+
+@pytest.mark.parametrize(("users", "epsilon", "delta"), CORNERS)
+@pytest.mark.parametrize("protocol", [name for name in DOMAINS if name not in ("binary-sum", "ranges", "counter")])
+def test_every_family_has_an_answer_in_every_corner(protocol: str, users: int, epsilon: float, delta: float) -> None:
+    check(protocol, users, epsilon, delta)
+
+
 @pytest.mark.parametrize(
     ("protocol", "method", "users", "epsilon", "delta"),
     [
+        ("vector-sum", "bits", 1, 1e-3, 1e-15),
+        ("vector-sum", "bits", 10**12, 1.0, 1e-6),
+        ("vector-sum", "shares", 1, 1e-6, 1e-6),
+        ("histogram", "opt-in", 10**12, 1e-6, 1e-15),
+        ("histogram", "zsum", 10**12, 1e-3, 1e-15),
+        ("histogram", "fake-users", 10**6, 1e-6, 1e-15),
+        ("histogram", "count-min", 10**12, 1e-3, 1e-15),
+        ("histogram", "sketch", 10**6, 1e-3, 1e-15),
+        ("ranges", "auto", 10**12, 1e-3, 1e-15),
         ("binary-sum", "pure", 10_000, 100.0, 1e-6),
         ("binary-sum", "rr", 10_000, 1e-3, 1e-6),
         ("binary-sum", "rr", 10**12, 1e-6, 1e-6),

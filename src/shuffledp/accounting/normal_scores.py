@@ -31,7 +31,7 @@ from shuffledp.errors import ParameterError
 # What Phi^-1 in doubles may be wrong, and the sums of up to 2^24 masses.
 _SCORE_ERROR = 1e-13
 # Wider windows are looked at in so many blocks on either side: a hundredth of a deviation each.
-_LONGEST_WINDOW = 1 << 18
+_LONGEST_WINDOW = 1 << 20
 _BLOCKS = 1000
 
 

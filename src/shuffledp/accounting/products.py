@@ -12,6 +12,7 @@ from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.laws import Binomial, Floats
 from shuffledp.accounting.pairs import WINDOW_TAIL, Atoms, DominatingPair
 from shuffledp.accounting.split_coins import BallsPair
+from shuffledp.accounting.visible_coins import MANY_COINS, fewest_coins, gaussian_atoms
 from shuffledp.errors import ParameterError
 
 # Totals with the same first binary digits, so many, are counted as the least of them.
@@ -53,6 +54,8 @@ class FewerAtomsPair(DominatingPair):
     @cached_property
     def _atoms(self) -> Atoms:
         law = self.pair.total_law
+        if fewest_coins(law) >= MANY_COINS:
+            return gaussian_atoms(law, bins=1)
         if isinstance(law, int):
             starts, weights, outside = np.array([_counted_as(law)]), np.ones(1), 0.0
         else:

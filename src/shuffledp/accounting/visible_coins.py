@@ -24,7 +24,7 @@ _STEPS = 32
 _MOST_COINS = 1 << 9
 # From so many coins on a Gaussian pair stands for them, in so many groups; from the second on the fewest stand for all:
 # there are half a percent fewer of them than on average, or less.
-_MANY_COINS, _VERY_MANY_COINS, _FEW_GROUPS = 1 << 18, 1 << 22, 32
+MANY_COINS, _VERY_MANY_COINS, _FEW_GROUPS = 1 << 18, 1 << 22, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class OptInPair(DominatingPair):
         return _totals(self.total_law)
 
     def forward(self, epsilon: float) -> float:
-        if _fewest(self.total_law) >= _MANY_COINS:
+        if fewest_coins(self.total_law) >= MANY_COINS:
             return min(1.0, self.atoms().hockey_stick(epsilon))
         totals, weights, outside = self._totals
         if totals[-1] > _MOST_COINS:
@@ -137,8 +137,8 @@ def _two_bins_of_coins(epsilon: float, most: int) -> Floats:
 
 def grid_atoms(law: IntegerLaw | int, *, bins: int) -> Atoms:
     """Outcomes of one or two bins of a visible number of fair coins, dominated by those on a grid."""
-    if _fewest(law) >= _MANY_COINS:
-        return _gaussian_atoms(law, bins)
+    if fewest_coins(law) >= MANY_COINS:
+        return gaussian_atoms(law, bins)
     totals, weights, outside = _totals(law)
     width = 1 << max(0, (totals.size // _GROUPS).bit_length())
     groups = np.maximum(totals // width * width, totals[0])
@@ -160,14 +160,14 @@ def grid_atoms(law: IntegerLaw | int, *, bins: int) -> Atoms:
     return Atoms(log_p, log_p - losses[kept], missing, missing)
 
 
-def _fewest(law: IntegerLaw | int) -> int:
+def fewest_coins(law: IntegerLaw | int) -> int:
     """The smallest number of coins but for the weight that a window leaves out."""
     return law if isinstance(law, int) else law.window(WINDOW_TAIL)[0]
 
 
-def _gaussian_atoms(law: IntegerLaw | int, bins: int) -> Atoms:
+def gaussian_atoms(law: IntegerLaw | int, bins: int) -> Atoms:
     """Outcomes of one or two bins of very many coins, dominated by Gaussian pairs, one for each group of numbers."""
-    starts, weights, missing = [_fewest(law)], np.ones(1), 0.0
+    starts, weights, missing = [fewest_coins(law)], np.ones(1), 0.0
     if not isinstance(law, int):
         low, high = law.window(WINDOW_TAIL)
         missing = law.cdf(low - 1)

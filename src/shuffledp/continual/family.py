@@ -1,6 +1,6 @@
 """The family of running sums: counts, sums, vectors and histograms that are known after every person."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -57,17 +57,35 @@ class RunningFamily(Family[RunningPlan]):
 
     def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> RunningPlan:
         """The plan of this noise; for the live service the best one that no client can spoil."""
-        plan = _planned(request, method, **given)
+        names = tuple(self.methods) if method == "auto" else (method,)
+        try:
+            plan = _planned(request, method, **given)
+        except ParameterError as refusal:
+            if refusal.parameter != "max_messages":
+                raise
+            # The best of all sends more than that: another noise, or fewer shufflers than there may be, send less.
+            found = _each(request, names, given)
+            if not found:
+                raise
+            plan = min(found, key=self.error)
         if not (request.live and plan.can_be_spoiled):
             return plan
-        found: list[RunningPlan] = []
-        for name in self.methods if method == "auto" else ():
-            with suppress(InfeasibleError):
-                found.append(_planned(request, name, **given))
-        allowed = [each for each in found if not each.can_be_spoiled]
+        allowed = [each for each in _each(request, names, given) if not each.can_be_spoiled] if method == "auto" else []
         if not allowed:
             raise InfeasibleError("noise", plan.method, plan.spoiled, "take another, or do not ask for live")
         return min(allowed, key=self.error)
+
+
+def _each(request: Request, names: Iterable[str], given: Mapping[str, Any]) -> list[RunningPlan]:
+    """The plans of these noises that keep to the request; where messages are limited, by fewer shufflers, too."""
+    most = given["shufflers"]
+    fewer = [most] if request.max_messages is None else sorted({most, *(1 << k for k in range(most.bit_length() - 1))})
+    found: list[RunningPlan] = []
+    for name in names:
+        for shufflers in fewer:
+            with suppress(InfeasibleError, ParameterError):
+                found.append(_planned(request, name, **{**given, "shufflers": shufflers}))
+    return found
 
 
 def _domain(kind: str, domain: SummedDomain | None, given: dict[str, Any]) -> tuple[SummedDomain, bool]:
@@ -114,7 +132,7 @@ def _planned(
 def _plans(asked: CountRequest, method: str, is_free: bool) -> list[RunningPlan]:
     """The plan with noise of each batch's own, and the one whose noise is carried on, where they are asked for."""
     found: list[RunningPlan] = []
-    refused: list[InfeasibleError] = []
+    refused: list[ParameterError] = []
     planners: list[Callable[[], RunningPlan]] = []
     if method != CarriedPlan.method:
         planners.append(lambda: CounterPlan.for_request(with_grid(asked) if is_free else asked))
@@ -123,7 +141,8 @@ def _plans(asked: CountRequest, method: str, is_free: bool) -> list[RunningPlan]
     for planner in planners:
         try:
             found.append(planner())
-        except InfeasibleError as reason:
+        except ParameterError as reason:
+            # Infeasible, or more messages than are allowed.
             refused.append(reason)
     if not found:
         raise refused[0]

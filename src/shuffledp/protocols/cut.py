@@ -13,6 +13,8 @@ from shuffledp.privacy import Privacy
 LARGEST_MEAN, LARGEST_MOST = 1 << 20, 1 << 24
 # Mass of a noise law that its table leaves out.
 _LEFT_OUT = 1e-20
+# The longest table that is made of one, and in how many groups a longer one is looked at.
+_LONGEST_TABLE, _GROUPS = 1 << 22, 1 << 12
 
 
 def check_messages(mean: float, most: int) -> None:
@@ -73,6 +75,24 @@ def mean_squares_when_cut(masses: Floats, squares: Floats) -> Floats:
     below = np.concatenate(([0.0], np.cumsum(squares * masses)))
     at_least = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
     return np.asarray(below + np.arange(masses.size + 1, dtype=np.float64) ** 2 * at_least)
+
+
+def worst_mean_square(law: Binomial, mean_squares: Callable[[], Floats]) -> float:
+    """The largest of a plan's `mean_squares`, whose noise takes S of this law away; a bound where S is very large.
+
+    E[error^2] of a count c is at most the variance of all noise, which is at most the mean of S, and c^2 P[S >= c]:
+    largest within the window of S, where a group of counts is at most its last one's square times its first one's tail.
+
+    >>> law = Binomial(10**9, 0.05)
+    >>> 0.9 < worst_mean_square(law, lambda: np.zeros(1)) / law.mean**2 < 1
+    True
+    """
+    low, high = law.window(_LEFT_OUT)
+    if high < _LONGEST_TABLE:
+        return float(mean_squares().max())
+    ends = np.unique(np.linspace(low, high + 1, _GROUPS).astype(np.int64))
+    tails = np.array([law.sf(int(first) - 1) for first in ends[:-1]])
+    return law.mean + max(float(low) ** 2, float(np.max(ends[1:].astype(np.float64) ** 2 * tails)))
 
 
 def deviations_at(counts: Floats, mean_squares: Floats) -> Floats:

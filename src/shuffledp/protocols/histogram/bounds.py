@@ -53,10 +53,16 @@ def on_window(trials: int, p: float, tail: float) -> tuple[Floats, Floats, float
     return values, np.exp(law.log_pmf(values)), law.cdf(low - 1) + law.sf(high)
 
 
-def in_groups(trials: int, p: float, tail: float, width: int) -> tuple[Floats, Floats, Floats, float]:
-    """A binomial's values in groups of so many, or more where it is wide: first and last, weights, weight left out."""
+def in_groups(
+    trials: int, p: float, tail: float, width: int, *, many: int = 0, most: int = _MOST_GROUPS
+) -> tuple[Floats, Floats, Floats, float]:
+    """A binomial's values in groups of so many: first and last, weights, weight left out.
+
+    Groups are wider where there are more than `many` values, so that there are hardly more than `most` of them.
+    """
     values, weights, outside = on_window(trials, p, tail)
-    width = max(width, values.size // _MOST_GROUPS)
+    if values.size > many:
+        width = max(width, values.size // most)
     firsts = np.arange(0, values.size, width)
     lasts = np.append(firsts[1:], values.size) - 1
     return values[firsts], values[lasts], np.add.reduceat(weights, firsts), outside

@@ -14,6 +14,8 @@ from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.histogram.bounds import binomial_above, binomial_below, in_groups, on_window
 
+# Of columns of flipped bits, where more would be looked at moments bound them.
+_MOST_TERMS_FLIPPED = 1 << 19
 Failure = Callable[[int, int, float], float]
 """First and last count of a group, and a bound: how likely a bin with such a count is further off."""
 
@@ -108,8 +110,25 @@ def flipped_bound(cells: int, flip: float, users: int, bins: int) -> float:
         below = float(binomial_below(limit, np.full(limit.shape, float(cells - last)), flip) @ rare)
         return above + below + out + beyond
 
-    deviation = math.sqrt(cells * flip)
-    return _worst_of(_count_groups(users, 2 * flip, deviation), failure, (1 - CONFIDENCE) / bins, deviation)
+    deviation, allowed = math.sqrt(cells * flip), (1 - CONFIDENCE) / bins
+    groups = _count_groups(users, 2 * flip, deviation)
+    if len(groups) * (1 + 12 * math.sqrt(users * flip)) > _MOST_TERMS_FLIPPED:
+        return _flipped_chernoff_bound(cells, flip, users, allowed)
+    return _worst_of(groups, failure, allowed, deviation)
+
+
+def _flipped_chernoff_bound(cells: int, flip: float, users: int, allowed: float) -> float:
+    """As `flipped_bound` for one bin, by moments: (cells - c) k(flip, t) + c k(flip, -t) is linear in c."""
+    scale = math.sqrt(2 * math.log(2 / allowed) / (cells * flip))
+    sizes = np.minimum(scale * np.logspace(-2, 2, 801), 30.0)
+
+    def side(t: Floats) -> float:
+        """The smallest a that the error passes in one direction with at most half of what is allowed."""
+        one, other = _log_moment(flip, t), _log_moment(flip, -t)
+        moment = np.maximum(cells * one, (cells - users) * one + users * other)
+        return float(np.min((moment + math.log(2 / allowed)) / np.abs(t)))
+
+    return max(side(sizes), side(-sizes)) * (1 + 1e-9)
 
 
 def _worst_of(groups: list[tuple[int, int]], failure: Failure, allowed: float, deviation: float) -> float:

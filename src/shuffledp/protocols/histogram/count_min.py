@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.cut import check_messages, enough_coins
+from shuffledp.protocols.cut import check_messages, enough_coins, worst_mean_square
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -55,10 +56,10 @@ def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
 def _largest_error(users: int, probability: float, rows: int) -> float:
     """The root mean square of the largest of all rows' errors in one column, at most, whatever the counts.
 
-    With B tails among N coins an error is at most D = max(B, N - B). In steps of x, E[max D^2] is at most the sum of
-    (next x^2 - x^2) P[max D > x].
+    With B tails among N coins an error is at most D = max(B, N - B), which grows with N. In steps of x, E[max D^2] is
+    at most the sum of (next x^2 - x^2) P[max D > x].
     """
-    numbers, weights, outside = opting_law(users, probability)
+    _, numbers, weights, outside = opting_law(users, probability)
     steps = np.unique(np.linspace(0, numbers[-1], 500).astype(np.int64)).astype(np.float64)
     one = [
         float(weights @ np.where(x < numbers / 2, 1.0, 2 * binomial_above(np.full(numbers.size, x), numbers, 0.5)))
@@ -119,7 +120,8 @@ class CountMin(HashedRowsPlan):
 
     @property
     def _cell_error(self) -> float:
-        return math.sqrt(float(cut_mean_squares(self.users, self.probability).max()))
+        taken = Binomial(self.users, self.probability / 2)
+        return math.sqrt(worst_mean_square(taken, lambda: cut_mean_squares(self.users, self.probability)))
 
     @property
     def standard_error(self) -> float:

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
-from shuffledp.protocols.cut import deviations_at
+from shuffledp.accounting.laws import Binomial
+from shuffledp.protocols.cut import deviations_at, worst_mean_square
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.histogram.base import HistogramPlan
 
@@ -26,9 +27,14 @@ class CutPlan(HistogramPlan):
         """E[error^2] for true counts 0, 1, ...; larger ones are like the last."""
 
     @property
+    @abstractmethod
+    def cut_law(self) -> Binomial:
+        """How much noise takes away from a count, at most."""
+
+    @property
     def standard_error(self) -> float:
         """The root mean square error of the worst count, which is one that is cut about half of the time."""
-        return math.sqrt(float(self.mean_squares.max()))
+        return math.sqrt(worst_mean_square(self.cut_law, lambda: self.mean_squares))
 
     def standard_errors_for(self, values: ArrayLike) -> Floats:
         return deviations_at(self.true_value(values), self.mean_squares)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
 from shuffledp.accounting.flipped_rows import FlippedRowsPair
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import bounded_exp
@@ -34,6 +35,8 @@ _LARGEST_FLIP = 0.1
 _MOST_ROWS = 1 << 20
 # Bits of everybody together; each costs two random bits.
 _MOST_CELLS = 1 << 40
+# From this variance of a column's flips on, curves take long.
+_WIDE = 1 << 18
 # The part of delta that reports which are cut short may cost.
 _CUT_SHORT = 0.001
 
@@ -78,7 +81,7 @@ class FakeUsers(HistogramPlan):
             rows = fake_rows or max(1, math.ceil(4 * paper_variance(privacy) / honest))
             flip = _paper_flip(privacy, honest * rows)
         else:
-            rows = fake_rows or _enough_rows(privacy, honest)
+            rows = fake_rows or _enough_rows(privacy, request, domain.size)
             flip = smallest_flip(privacy, honest * rows)
         ones = (rows + 1) * domain.size
         allowed = _CUT_SHORT * privacy.delta / (1 + math.exp(privacy.epsilon)) / honest
@@ -188,18 +191,27 @@ def smallest_flip(privacy: Privacy, rows: int) -> float:
     if not enough(most):
         way_out = "take more of them, or a larger epsilon or delta"
         raise InfeasibleError("fake_rows", rows, "are too few in all", way_out)
-    return smallest_real(lambda flip: flip >= most or enough(flip), 0.0, min(most, 40 / rows), relative=1e-9)
+    # Flips of very many rows are not asked for more closely than one in so many of them matters.
+    variance = gaussian_standard_deviation(privacy, math.sqrt(2)) ** 2
+    relative = 1e-9 if variance < _WIDE else 1e-5
+    return smallest_real(lambda flip: flip >= most or enough(flip), 0.0, min(most, 40 / rows), relative=relative)
 
 
-def _enough_rows(privacy: Privacy, honest: int) -> int:
+def _enough_rows(privacy: Privacy, request: Request, bins: int) -> int:
     """Fake rows of a user: few flips in each, and few real rows beside them."""
+    honest = request.honest
+    # Rows with less than half of the variance of Gaussian noise are not asked: the curves of very many take long.
+    least = (1 - 2 * _LARGEST_FLIP) ** 2 * gaussian_standard_deviation(privacy, math.sqrt(2)) ** 2 / 2
 
     def enough(rows: int) -> bool:
+        if honest * rows * _LARGEST_FLIP * (1 - _LARGEST_FLIP) < least:
+            return False
         return _pair(honest * rows, _LARGEST_FLIP).delta(privacy.epsilon) <= (1 - _CUT_SHORT) * privacy.delta
 
     rows = _FAKE_ROWS
     while not enough(rows):
         rows *= 2
+        _check_cells(request.users, (rows + 1) * bins, bins)
         if rows > _MOST_ROWS:
             way_out = "take more users, or a larger epsilon or delta"
             raise InfeasibleError("fake_rows", rows, "would be too many", way_out)

@@ -1,5 +1,6 @@
 """Histogram by opting in: a few users, at random, each add a fair coin to every category."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,8 +9,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
+from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import (
@@ -22,7 +25,7 @@ from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
-from shuffledp.protocols.histogram.bounds import binomial_above, on_window
+from shuffledp.protocols.histogram.bounds import binomial_above, in_groups
 from shuffledp.protocols.histogram.cut import CutPlan
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
@@ -32,20 +35,29 @@ from shuffledp.sampling.uniform import smallest_width
 
 # Coins tossed at a time.
 _BLOCK = 1 << 24
+# Users that opt in beyond which nobody would count: an epsilon of about 3e-4.
+_MOST_OPTED = 4e9
 # Mass of the number that opts in which a window may leave out.
 _LEFT_OUT = 1e-20
+# Where there are more such numbers than this they are taken in so many groups.
+_MANY, _GROUPS = 1 << 13, 1 << 8
 
 
 @lru_cache(maxsize=256)
 def smallest_opt_in(honest: int, privacy: Privacy) -> float:
     """The smallest probability of opting in that hides which of two bins a user is in."""
+    # Fair coins in two bins need about the variance of Gaussian noise in each.
+    needed = 4 * gaussian_standard_deviation(privacy, math.sqrt(2)) ** 2
+    if needed > _MOST_OPTED:
+        problem = f"needs about {needed:.2g} users that opt in, and at most {_MOST_OPTED:.0e} are accounted for"
+        raise InfeasibleError("epsilon", privacy.epsilon, problem, "choose a larger epsilon or delta")
     enough = enough_coins(lambda probability: OptInPair(honest, probability), privacy, honest, 1.0)
     return min(1.0, smallest_real(enough, 0.0, min(1.0, 4 / honest), relative=1e-6))
 
 
-def opting_law(users: int, probability: float) -> tuple[Floats, Floats, float]:
-    """How many opt in, their weights, and the weight left out."""
-    return on_window(users, probability, _LEFT_OUT)
+def opting_law(users: int, probability: float) -> tuple[Floats, Floats, Floats, float]:
+    """How many opt in, in groups where these numbers vary widely: fewest and most, weights, and the weight left out."""
+    return in_groups(users, probability, _LEFT_OUT, 1, many=_MANY, most=_GROUPS)
 
 
 @lru_cache(maxsize=64)
@@ -65,14 +77,15 @@ def cut_bound(users: int, probability: float, bins: int, allowed: float) -> floa
     """All of so many bins are off by at most this, except with the `allowed` probability, whatever their counts.
 
     With B tails among N coins a count of at most B is answered with 0, and otherwise N/2 - B is the error: at most the
-    larger of B and N/2 - B. Bins are independent given N.
+    larger of B and N/2 - B. Bins are independent given N. Where N varies widely it is taken in groups, each as the
+    worst of its members (B grows with N).
     """
-    numbers, weights, outside = opting_law(users, probability)
+    fewest, most, weights, outside = opting_law(users, probability)
 
     def unlikely(a: int) -> bool:
-        above = binomial_above(np.full(numbers.size, float(a)), numbers, 0.5)
+        above = binomial_above(np.full(most.size, float(a)), most, 0.5)
         # N/2 - B > a as often as B - N/2 > a, which B > a covers only in part.
-        below = binomial_above(numbers / 2 + a, numbers, 0.5)
+        below = binomial_above(fewest / 2 + a, most, 0.5)
         each = np.minimum(1.0, above + below)
         all_hold = np.exp(bins * np.log1p(-np.minimum(each, 1 - 1e-16)))
         return float(weights @ (1 - all_hold)) + outside <= allowed
@@ -137,6 +150,10 @@ class OptIn(CutPlan):
     def opted_mean(self) -> float:
         """Users that opt in, on average."""
         return self.users * self.probability
+
+    @property
+    def cut_law(self) -> Binomial:
+        return Binomial(self.users, self.probability / 2)
 
     @property
     def mean_squares(self) -> Floats:

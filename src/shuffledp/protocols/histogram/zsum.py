@@ -19,6 +19,7 @@ from shuffledp.protocols.cut import (
     enough_coins,
     mean_squares_when_cut,
     table_of,
+    worst_mean_square,
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
@@ -106,7 +107,7 @@ class HistogramZSum(CutPlan):
         return cls(**request.common, categories=domain, silence=silence)
 
     @property
-    def _silences(self) -> Binomial:
+    def cut_law(self) -> Binomial:
         """Noise messages that are missing in one bin."""
         return Binomial(self.users, self.silence)
 
@@ -117,11 +118,13 @@ class HistogramZSum(CutPlan):
     @property
     def paper_standard_error(self) -> float | None:
         silence = paper_silence(self.honest_users, self.privacy)
-        return None if silence is None else math.sqrt(float(_mean_squares(self.users, silence).max()))
+        if silence is None:
+            return None
+        return math.sqrt(worst_mean_square(Binomial(self.users, silence), lambda: _mean_squares(self.users, silence)))
 
     def _l_inf_error(self) -> float:
         # Answered with 0, a count is at most the silences S; otherwise the error is their mean less S.
-        law, each = self._silences, failure_of_each(self._noisy_bins)
+        law, each = self.cut_law, failure_of_each(self._noisy_bins)
         return float(smallest_integer(lambda a: law.sf(a) + law.cdf(math.ceil(law.mean - a) - 1) <= each, 0))
 
     @property
@@ -134,13 +137,13 @@ class HistogramZSum(CutPlan):
 
     @property
     def influence(self) -> float:
-        return self.messages_per_user_max + self._silences.mean
+        return self.messages_per_user_max + self.cut_law.mean
 
     @property
     def lying_client(self) -> str:
         return (
             f"moves a bin by its messages, at most {self.messages_per_user_max}, and may lift one from 0 over the cut "
-            f"at about {self._silences.mean:.3g}"
+            f"at about {self.cut_law.mean:.3g}"
         )
 
     def pair(self, honest: int) -> TwoBinsPair:
@@ -165,7 +168,7 @@ class HistogramZSum(CutPlan):
         return Reports(np.concatenate(payloads), np.concatenate(sizes))
 
     def _read(self, seen: Codes) -> Floats:
-        return np.where(seen > self.users, seen - self.users + self._silences.mean, 0.0)
+        return np.where(seen > self.users, seen - self.users + self.cut_law.mean, 0.0)
 
     def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
         return self.counts(codes) + self.users - binomial(self.users, self.silence, self.bins, bits=bits)

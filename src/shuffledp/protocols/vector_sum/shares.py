@@ -138,6 +138,11 @@ class VectorShares(SharesSum, VectorSumPlan):
 def _grid(users: int, honest: int, coordinates: int, failure: float, privacy: Privacy) -> int:
     """Fine enough that rounding costs little, coarse enough that a user's table of noise stays small."""
     deviation = gaussian_standard_deviation(privacy)
+    if 2 * deviation > _WIDEST_NOISE:
+        problem = f"needs noise of more than {_WIDEST_NOISE:.0e} steps of the coarsest grid, too wide to account for"
+        raise InfeasibleError(
+            "epsilon", privacy.epsilon, problem, "choose a larger epsilon or delta, or the method bits"
+        )
     grid = 1
     while _cost(rounded_difference(2.0 * grid, coordinates, failure), grid, users, deviation) > _ROUNDING_COST:
         finer = math.ceil(grid * 1.1)
