@@ -25,6 +25,18 @@ def test_a_sabotaged_plan_is_refuted_with_exit_code_3(run) -> None:
     assert code == 3 and json.loads(out)["verdict"] == "refuted"
     code, out, _ = run(*AUDIT, "--sabotage", "0.5")
     assert code == 3 and "the claim is false" in out
+    told = " ".join(out.split())
+    assert "noise 0.5 of the variance needed, as asked (--sabotage): not the plan's own" in told
+    assert "nothing is said against the plan with its own noise" in told
+    _, honest, _ = run(*AUDIT)
+    assert "sabotage" not in honest and "as asked" not in honest
+
+
+def test_an_audit_in_a_pipe_shows_that_it_lives(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shuffledp.cli.progress._SILENT_SECONDS", 0.002)
+    code, _, err = run(*AUDIT)
+    assert code == 0 and "running the randomizer: " in err and "s so far)" in err
+    assert run(*AUDIT, "--json")[2] == ""
 
 
 def test_a_plan_from_a_file_is_audited_with_dropouts(run, tmp_path) -> None:

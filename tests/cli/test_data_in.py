@@ -243,3 +243,14 @@ def test_every_command_that_reads_a_file_reads_it_by_the_same_options() -> None:
     assert {"simulate", "histogram", "count", "quantile", "heavy-hitters", "fit", "report", "mean"} <= readers.keys()
     without = {name for name, options in readers.items() if not options >= {"missing", "delimiter", "sql"}}
     assert not without
+
+
+def test_decimal_commas_and_encodings_are_options(asked, run, tmp_path: Path) -> None:
+    file = tmp_path / "semi.csv"
+    file.write_bytes(("stadt;minuten\n" + "Köln;62,61\nUlm;0,5\n" * 100).encode("latin-1"))
+    words = ["mean", file, "--column", "minuten", "--low", 0, "--high", 100, "--encoding", "latin-1", *TARGET]
+    assert "add --decimal , if" in asked(*words, code=2)["error"]["message"]
+    found = asked(*words, "--decimal", ",", "--with-truth")
+    assert found["truth"] == pytest.approx(31.555)
+    hints = run(*words, "--decimal", ",")[1]
+    assert "plan mean" in hints and "--decimal" not in hints

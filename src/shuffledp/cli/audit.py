@@ -55,10 +55,19 @@ def audit(
         )
     else:
         meaning = "nothing was found that the claim does not allow; that is no proof (`shuffledp explain` has it)"
+        # What was asked for is not the plan's fault.
+        cut = (
+            None if sabotage == 1 else f"{sabotage:g} of the variance needed, as asked (--sabotage): not the plan's own"
+        )
+        few = None if honest_fraction is None else f"{honest_fraction:g} of the users, as asked (--honest-fraction)"
         if refuted:
-            meaning = f"the claim is false: epsilon is at least {result.epsilon_lower_bound:.3f}"
+            of_which = "" if cut is None and few is None else "so run, "
+            meaning = f"{of_which}the claim is false: epsilon is at least {result.epsilon_lower_bound:.3f}"
+            meaning += "; nothing is said against the plan with its own noise" if cut is not None else ""
         seen = f"seen in {finding.event_probability:.3g} of the runs on one input"
         rows = [
+            ("noise", cut),
+            ("who reports", few),
             ("claimed", f"epsilon {result.epsilon_claimed:g} at delta {result.delta:g}"),
             ("exact", f"epsilon {result.epsilon_exact:.4g}, by the accountant, for the plan as it is"),
             ("found", f"epsilon >= {result.epsilon_lower_bound:.4g}, with {result.confidence:.4g} confidence"),

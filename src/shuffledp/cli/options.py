@@ -146,6 +146,8 @@ READING: dict[str, Any] = {
         "What people without a value report: default=VALUE, other (a category for it), or refuse.", "POLICY"
     ),
     "delimiter": _option("CSV: what is between cells; told by the header if left out.", "CHAR"),
+    "decimal": _option("CSV: what stands before decimals, a comma or a point; a point if left out.", "CHAR"),
+    "encoding": _option("CSV: its encoding, such as latin-1; UTF-8 if left out.", "NAME"),
     "sql": _option("Select the rows with DuckDB, one a person; a CSV or Parquet file is called data.", "QUERY"),
 }
 """How a file is read, for every command that reads one."""
@@ -157,7 +159,8 @@ def reading_of(words: dict[str, Any]) -> "Reading":
     from shuffledp.tables.reading import Reading
 
     missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")))
-    return Reading(words.pop("delimiter"), words.pop("sql"), missing)
+    said = {name: words.pop(name) for name in READING if name != "missing"}
+    return Reading(**said, missing=missing)
 
 
 def reads_file(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,8 +15,10 @@ YOUR_FILE = "YOUR.csv"
 
 # What says how an answer is shown and kept, and not which plan it is.
 _SHOWN = ("as_json", "out", "picture", "table", "with_truth", "seed", "fast", "top", "names", "every")
+# How a file is read says nothing about a plan, but for what people without a value report.
+_READ = ("delimiter", "decimal", "encoding", "sql")
 # What a hint says in its own way.
-_TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user", "by", "delimiter", "sql")
+_TOLD = ("protocol", "users", "plan_file", "file", "column", "columns", "synthetic", "user", "by")
 # What may be left out of one command and must be said in another.
 _LEFT_OUT = ("dimension", "length", "top", "false_alarm", "shufflers")
 
@@ -93,7 +95,7 @@ class Said:
             words.append(f"--protocol {plan.protocol}" if by_option else plan.protocol)
         if "users" in known and file is None:
             words.append(f"--users {plan.users}")
-        left_out = {*_TOLD, *(() if file is not None else ("clip",))}
+        left_out = {*_TOLD, *_READ, *(() if file is not None else ("clip",))}
         given = {parameter.name: value for parameter, value in typed}
         if "domain_is_public" in given or (given.get("missing") == "other" and "missing" not in known):
             # The domain was read from data, or has one more category for people without a value: what it is is said.

@@ -148,7 +148,7 @@ class ArrowCsv(_ArrowTable):
             for (cells,) in self._batches([name], column_types={name: pa.binary()}, strings_can_be_null=True):
                 encoded = cells.dictionary_encode()
                 texts = [cell.decode(errors="replace") for cell in encoded.dictionary.to_pylist()]
-                place = first_text(texts)
+                place = first_text(texts, self.file.decimal)
                 if place is not None:
                     row = before + compute.index(encoded.indices, place).as_py() + 1
                     return wrong_kind(name, self.where, "string", texts[place], row)
@@ -189,7 +189,7 @@ class ArrowCsv(_ArrowTable):
             parse_options=csv.ParseOptions(
                 newlines_in_values=True, ignore_empty_lines=skip_blank, delimiter=file.delimiter
             ),
-            convert_options=csv.ConvertOptions(**spelled | convert),
+            convert_options=csv.ConvertOptions(decimal_point=file.decimal, **spelled | convert),
         )
 
     def _error(self, broken: Exception) -> DataError:

@@ -1,5 +1,6 @@
 """What can be wrong with a table, each as one sentence: who reads it names the table, the column and the way out."""
 
+import re
 from typing import Any
 
 from numpy.typing import NDArray
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import DataError
 
 _LONGEST_SHOWN = 40
+_WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*", re.ASCII)
 
 
 def wrong_kind(
@@ -18,10 +20,14 @@ def wrong_kind(
     "string, first 'old' in row 2"
     >>> print(wrong_kind("length", "people.parquet", "double", names=True))
     column length of people.parquet must hold names, whole numbers or dates, got double: choose another column.
+    >>> wrong_kind("minutes", "people.csv", "string", "62,61", 1).way_out
+    'add --decimal , if the comma stands before decimals, or choose another column'
     """
     held = "names, whole numbers or dates" if names else "integers, floats or booleans"
     value = f"{shown(kind)}, first {quoted(text)} in row {row}" if row else shown(kind)
     way_out = "choose another column" if names else "choose another column or convert this one to numbers"
+    if row and not names and _WITH_COMMA.fullmatch(text):
+        way_out = "add --decimal , if the comma stands before decimals, or choose another column"
     return DataError("column", value, f"{named(column, where)} must hold {held}", way_out)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.tables.complaints import unreadable
 
-COMMA = ","
+COMMA, POINT = ",", "."
 _DELIMITERS = (COMMA, ";", "\t", "|")
 _SPELLED = {"\\t": "\t", "tab": "\t"}
 # Enough to see the first rows of any file that people make.
@@ -29,6 +30,7 @@ class CsvSource:
         path: None where the bytes are here already.
         content: the bytes, if there is no path.
         delimiter: what stands between cells.
+        decimal: what stands before decimals, a point or a comma.
     """
 
     source: str
@@ -36,6 +38,7 @@ class CsvSource:
     path: Path | None
     content: bytes = b""
     delimiter: str = COMMA
+    decimal: str = POINT
 
     @property
     def is_packed(self) -> bool:
@@ -75,7 +78,9 @@ class CsvSource:
         text = looked_at.decode("utf-8-sig", errors="replace")
         # The last line may be cut where looking ends.
         lines = text if len(looked_at) < _LOOKED_AT else text[: text.rfind("\n") + 1]
-        return next((each for each in _DELIMITERS if _cuts_alike(lines, each)), COMMA)
+        # Where nothing does there is one column; a comma before decimals must not cut it.
+        otherwise = COMMA if self.decimal == POINT else _DELIMITERS[1]
+        return next((each for each in _DELIMITERS if _cuts_alike(lines, each)), otherwise)
 
 
 def _cuts_alike(text: str, delimiter: str) -> bool:
@@ -105,6 +110,44 @@ def parse_delimiter(text: str) -> str:
     return found
 
 
+def parse_decimal(text: str) -> str:
+    """What stands before decimals, as it is typed: a point or a comma."""
+    if text not in (POINT, COMMA):
+        raise ParameterError("decimal", repr(text), "must be a comma or a point", "write for instance --decimal ,")
+    return text
+
+
+def parse_encoding(text: str) -> str:
+    """The name of an encoding of text, as it is typed.
+
+    >>> parse_encoding("latin-1")
+    'latin-1'
+    """
+    try:
+        "a".encode(text or "no name")
+    except (LookupError, ValueError):
+        problem, way_out = "must be the name of one", "latin-1, cp1252 and utf-16 are common"
+        raise ParameterError("encoding", text or repr(text), problem, way_out) from None
+    return text
+
+
+def recoded(file: CsvSource, encoding: str) -> bytes:
+    """All of a file in UTF-8.
+
+    Raises:
+        DataError: it is in another encoding, or damaged.
+    """
+    try:
+        with file.open() as stream:
+            text: str = stream.read().decode(encoding)
+    except UnicodeError:
+        way_out = "give its own --encoding, or leave it out"
+        raise DataError("file", file.source, f"must be {encoding} text", way_out) from None
+    except (EOFError, OSError, zlib.error):
+        raise unreadable(file.source, "CSV", "write it again") from None
+    return text.encode("utf-8")
+
+
 def ragged(where: str, expected: int, found: int, row: int | None) -> DataError:
     """Blame a row that has more or fewer cells than the header."""
     problem = f"{where} must have as many values in every row as in its header ({expected})"
@@ -115,4 +158,4 @@ def ragged(where: str, expected: int, found: int, row: int | None) -> DataError:
 
 def not_utf8(source: str) -> DataError:
     """Blame a file in another encoding."""
-    return DataError("file", source, "must be UTF-8 text", "save it with that encoding")
+    return DataError("file", source, "must be UTF-8 text", "save it as that, or say which it is with --encoding")

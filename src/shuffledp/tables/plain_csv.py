@@ -48,9 +48,9 @@ class PlainCsv(OpenTable):
     def _numbers(self, name: str, cells: list[str]) -> Numbers:
         texts = Texts.of(cells)
         distinct = texts.distinct.tolist()
-        values = numbers_of(distinct)
+        values = numbers_of(distinct, self.file.decimal)
         if values is None:
-            place = first_text(distinct)
+            place = first_text(distinct, self.file.decimal)
             # Words for true and false beside numbers: the first word is the one to name.
             row = int((texts.where == place).argmax())
             text = cells[row].encode(errors="surrogateescape").decode(errors="replace")

@@ -23,7 +23,7 @@ class QueryTable(OpenTable):
     select them all, and say in a column what those without a value report.
     """
 
-    def __init__(self, path: Path, sql: str, delimiter: str | None = None) -> None:
+    def __init__(self, path: Path, sql: str, delimiter: str | None = None, decimal: str | None = None) -> None:
         try:
             import duckdb
         except ImportError:
@@ -38,7 +38,7 @@ class QueryTable(OpenTable):
                 )
             with duckdb.connect(str(path) if database else ":memory:", read_only=database) as connection:
                 if not database:
-                    _file(connection, path, delimiter).create_view(VIEW)
+                    _file(connection, path, delimiter, decimal).create_view(VIEW)
                 answer = connection.execute(statements[0])
                 self.names = [each[0] for each in answer.description]
                 found = answer.fetchnumpy()
@@ -62,7 +62,8 @@ class QueryTable(OpenTable):
         return as_texts(*as_cells(self._columns[str(name)], name, self.where), name, self.where)
 
 
-def _file(connection: Any, path: Path, delimiter: str | None) -> Any:
+def _file(connection: Any, path: Path, delimiter: str | None, decimal: str | None) -> Any:
     if path.name.lower().endswith(".parquet"):
         return connection.read_parquet(str(path))
-    return connection.read_csv(str(path), **({} if delimiter is None else {"delimiter": delimiter}))
+    said = {"delimiter": delimiter, "decimal": decimal}
+    return connection.read_csv(str(path), **{name: each for name, each in said.items() if each is not None})

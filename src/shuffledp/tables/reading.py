@@ -11,7 +11,7 @@ from typing import Any
 
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_extra, no_rows
-from shuffledp.tables.csv_source import CsvSource, parse_delimiter
+from shuffledp.tables.csv_source import POINT, CsvSource, parse_decimal, parse_delimiter, parse_encoding, recoded
 from shuffledp.tables.missing import Missing
 from shuffledp.tables.table import OpenTable
 
@@ -28,6 +28,8 @@ class Reading:
         delimiter: what stands between cells of a CSV file; None if its header says so.
         sql: a query for DuckDB, whose answer has a row a person; None to read the file itself.
         missing: what people without a value report.
+        decimal: what stands before decimals in a CSV file, a comma or a point; None for a point.
+        encoding: of a CSV file; None for UTF-8.
 
     >>> Reading(delimiter=r"\t").delimiter
     '\t'
@@ -36,17 +38,25 @@ class Reading:
     delimiter: str | None = None
     sql: str | None = None
     missing: Missing = field(default_factory=Missing)
+    decimal: str | None = None
+    encoding: str | None = None
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", parse_delimiter(self.delimiter))
+        if self.decimal is not None:
+            parse_decimal(self.decimal)
+        if self.encoding is not None:
+            parse_encoding(self.encoding)
 
     @property
     def said(self) -> dict[str, str]:
         """What is not left to the file, by the names of its options, as it is typed."""
         typed = {
             "delimiter": r"\t" if self.delimiter == "\t" else self.delimiter,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
             "sql": self.sql,
             "missing": self.missing.rule and self.missing.typed,
         }
@@ -68,15 +78,21 @@ class Reading:
 
             if path == STANDARD_INPUT:
                 raise DataError("sql", self.sql, "cannot read standard input", "name a file")
+            if self.encoding is not None:
+                way_out = "save the file in UTF-8, and leave it out"
+                raise DataError("encoding", self.encoding, "cannot be said beside sql", way_out)
             check_file(path, (*_SUFFIXES[:-1], _DATABASE))
             # Asked once: two answers of one query need not have their rows in one order.
-            answer: OpenTable = self._once(str(path), lambda: QueryTable(path, str(self.sql), self.delimiter))
+            answer: OpenTable = self._once(
+                str(path), lambda: QueryTable(path, str(self.sql), self.delimiter, self.decimal)
+            )
             return answer
         if path != STANDARD_INPUT:
             check_file(path, _SUFFIXES)
         name = path.name.lower()
-        if self.delimiter is not None and name.endswith((".npy", ".parquet")):
-            raise DataError("delimiter", repr(self.delimiter), f"is for CSV files, not for {path.name}", "leave it out")
+        for option in ("delimiter", "decimal", "encoding") if name.endswith((".npy", ".parquet")) else ():
+            if (value := getattr(self, option)) is not None:
+                raise DataError(option, repr(value), f"is for CSV files, not for {path.name}", "leave it out")
         if name.endswith(".npy"):
             from shuffledp.tables.npy_table import NpyTable
 
@@ -105,8 +121,11 @@ class Reading:
             file = CsvSource("standard input", "standard input", None, content)
         else:
             file = CsvSource(str(path), path.name, path)
-        delimiter = file.guessed_delimiter() if self.delimiter is None else self.delimiter
-        return CsvSource(file.source, file.where, file.path, file.content, delimiter)
+        file = replace(file, decimal=self.decimal or POINT)
+        if self.encoding is not None:
+            name, encoding, coded = f"{path} in {self.encoding}", self.encoding, file
+            file = replace(file, path=None, content=self._once(name, lambda: recoded(coded, encoding)))
+        return replace(file, delimiter=file.guessed_delimiter() if self.delimiter is None else self.delimiter)
 
     def _once(self, name: str, made: Callable[[], Any]) -> Any:
         if name not in self._kept:

@@ -33,6 +33,7 @@ NOTHING = frozenset(
 TRUE, FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
 _NUMBER = re.compile(r"\s*[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)\s*", re.ASCII | re.IGNORECASE)
+_SWAPPED = str.maketrans(",.", ".,")
 _WHOLE = re.compile(r"[ \t]*-?\d+[ \t]*", re.ASCII)
 
 
@@ -45,16 +46,27 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def first_text(cells: Sequence[str]) -> int | None:
+def first_text(cells: Sequence[str], decimal: str = ".") -> int | None:
     """The place of the first cell that is neither a number nor nothing; None if there is none."""
-    return next((place for place, cell in enumerate(cells) if cell not in NOTHING and not is_number(cell)), None)
+    read = enumerate(with_points(cells, decimal))
+    return next((place for place, cell in read if cell not in NOTHING and not is_number(cell)), None)
 
 
-def numbers_of(cells: Sequence[str]) -> NDArray[Any] | None:
+def with_points(cells: Sequence[str], decimal: str) -> Sequence[str]:
+    """Cells with a point before their decimals; where a comma stands there, a point is no part of a number.
+
+    >>> with_points(["62,61", "1.000", "NA"], ",")
+    ['62.61', '1,000', 'NA']
+    """
+    return cells if decimal == "." else [cell if cell in NOTHING else cell.translate(_SWAPPED) for cell in cells]
+
+
+def numbers_of(cells: Sequence[str], decimal: str = ".") -> NDArray[Any] | None:
     """Different cells as numbers of the narrowest kind that holds them all: whole ones, booleans or floats.
 
     Args:
         cells: texts; those that are nothing become 0, and their kind is that of the others.
+        decimal: what stands before decimals.
 
     Returns:
         int64, bool or float64; None where a cell is no number.
@@ -62,6 +74,7 @@ def numbers_of(cells: Sequence[str]) -> NDArray[Any] | None:
     >>> numbers_of(["1", "NA", "3"]), numbers_of(["true", "0"]), numbers_of(["1", "0.5"]), numbers_of(["1", "one"])
     (array([1, 0, 3]), array([ True, False]), array([1. , 0.5]), None)
     """
+    cells = with_points(cells, decimal)
     known = [cell for cell in cells if cell not in NOTHING]
     if not known:
         return np.zeros(len(cells))

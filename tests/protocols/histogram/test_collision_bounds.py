@@ -1,10 +1,14 @@
 """The bounds on the worst bin against exact laws, count by count."""
 
+from collections import Counter
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from shuffledp.protocols.error_bounds import CONFIDENCE
+from shuffledp.protocols.histogram import bounds
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound, thrown_bound
 
 
@@ -51,3 +55,39 @@ def test_flipped_columns(users: int, fakes: int, flip: float, bins: int) -> None
     bound = flipped_bound(cells, flip, users, bins)
     assert max(_flipped_failure(bound, cells, flip, c) for c in range(users + 1)) <= (1 - CONFIDENCE) / bins
     assert max(_flipped_failure(bound - 2, cells, flip, c) for c in range(users + 1)) > (1 - CONFIDENCE) / bins
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (6000, 0.836, 1 / 14, 3000, 0.0713, 3e-6),
+        (10_000, 0.427, 0.01, 430, 0.01, 5e-5),
+        (300, 1.0, 0.05, 50, 0.05, 1e-3),
+    ],
+)
+def test_a_tail_is_computed_once_for_all_counts(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tails stand in every count's sum, and are what a search of frequent strings takes its time for."""
+    computed: Counter[Any] = Counter()
+    tail = bounds._binomial_tail
+
+    def counted(j: Any, trials: Any, p: float, incomplete: Any, beyond: Any) -> Any:
+        computed.update(
+            (*each, incomplete) for each in zip(np.ravel(j).tolist(), np.ravel(trials).tolist(), strict=True)
+        )
+        return tail(j, trials, p, incomplete, beyond)
+
+    monkeypatch.setattr(bounds, "_binomial_tail", counted)
+    thrown_bound(*asked)
+    assert computed and max(computed.values()) == 1
+
+
+@pytest.mark.parametrize(("tail", "law"), [(bounds.binomial_above, "sf"), (bounds.binomial_below, "cdf")])
+def test_shared_tails_are_the_tails_themselves(tail: Any, law: str) -> None:
+    trials = np.array([0.0, 3.0, 40.0])
+    shared = bounds.SharedTails(tail, trials, 0.3)
+    for limits in ([0.5, -2.0, 3.0], [7.25, 7.0], [-11.5, 50.0]):
+        at = np.tile(limits, (3, 1))
+        found = shared(at)
+        assert np.array_equal(found, tail(at, np.broadcast_to(trials[:, np.newaxis], at.shape), 0.3))
+        places = np.floor(at) if law == "sf" else np.ceil(at) - 1
+        assert np.allclose(found, getattr(stats.binom(trials[:, np.newaxis], 0.3), law)(places), atol=1e-12)

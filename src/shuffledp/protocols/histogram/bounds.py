@@ -1,6 +1,7 @@
 """How far off the worst of many bins can be, with a stated probability: exact tails, and a union over the bins."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,42 @@ def _binomial_tail(j: Floats, trials: Floats, p: float, incomplete: Any, beyond:
     at = np.where(inside, j, 0.0)
     tail = incomplete(at + 1, np.where(inside, trials - at, 1.0), p)
     return np.where(inside, tail, np.where(j < 0, *beyond))
+
+
+class SharedTails:
+    """Tails of several binomials, each computed once however often it is asked for: many sums share them.
+
+    Args:
+        tail: `binomial_above` or `binomial_below`.
+        trials: of each binomial.
+        p: the probability of all.
+
+    >>> SharedTails(binomial_above, np.array([2.0, 1.0]), 0.5)(np.array([[0.0, 1.5], [0.0, -3.0]])).tolist()
+    [[0.75, 0.25], [0.5, 1.0]]
+    """
+
+    def __init__(self, tail: Callable[[Floats, Floats, float], Floats], trials: Floats, p: float) -> None:
+        self._tail, self._trials, self._p = tail, trials, p
+        # Each binomial's columns begin near its mean, where limits are.
+        self._round: Any = np.floor if tail is binomial_above else np.ceil
+        self._means = np.floor(trials * p).astype(np.int64)
+        self._known, self._first = np.zeros((trials.size, 0)), 0
+
+    def __call__(self, limits: Floats) -> Floats:
+        """The tails at a row of limits for each binomial."""
+        places = self._round(limits).astype(np.int64) - self._means[:, np.newaxis]
+        least, most = int(places.min()), int(places.max())
+        if not self._known.shape[1]:
+            self._first = least
+        end = self._first + self._known.shape[1]
+        before, after = self._columns(least, self._first), self._columns(end, most + 1)
+        if before.size or after.size:
+            self._known, self._first = np.hstack((before, self._known, after)), min(least, self._first)
+        return np.take_along_axis(self._known, places - self._first, axis=1)
+
+    def _columns(self, first: int, end: int) -> Floats:
+        limits = self._means[:, np.newaxis] + np.arange(first, max(first, end), dtype=np.float64)
+        return self._tail(limits, np.broadcast_to(self._trials[:, np.newaxis], limits.shape), self._p)
 
 
 def on_window(trials: int, p: float, tail: float) -> tuple[Floats, Floats, float]:

@@ -12,7 +12,13 @@ import numpy as np
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.histogram.bounds import binomial_above, binomial_below, in_groups, on_window
+from shuffledp.protocols.histogram.bounds import (
+    SharedTails,
+    binomial_above,
+    binomial_below,
+    in_groups,
+    on_window,
+)
 
 # Of columns of flipped bits, where more would be looked at moments bound them.
 _MOST_TERMS_FLIPPED = 1 << 19
@@ -53,6 +59,7 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
     if len(groups) * math.prod(1 + window for window in windows) > _MOST_TERMS:
         return _chernoff_bound(throws, probability, hit, users, collision, allowed)
     starts, ends, weights, outside = in_groups(throws, probability, tail, width)
+    too_many, too_few = SharedTails(binomial_above, ends, hit), SharedTails(binomial_below, starts, hit)
 
     def failure(first: int, last: int, a: float) -> float:
         """For counts first..last: the most collisions are those of the first, the fewest those of the last."""
@@ -60,9 +67,9 @@ def thrown_bound(throws: int, probability: float, hit: float, users: int, collis
             on_window(users - count, collision, tail) for count in (first, last)
         )
         limit = a + starts[:, np.newaxis] * hit + (users - last) * collision - most
-        above = binomial_above(limit, np.broadcast_to(ends[:, np.newaxis], limit.shape), hit) @ likely
+        above = too_many(limit) @ likely
         limit = ends[:, np.newaxis] * hit + (users - first) * collision - a - fewest
-        below = binomial_below(limit, np.broadcast_to(starts[:, np.newaxis], limit.shape), hit) @ rare
+        below = too_few(limit) @ rare
         return float(weights @ (above + below)) + outside + out + beyond
 
     return _worst_of(groups, failure, allowed, deviation)
