@@ -26,6 +26,7 @@ from shuffledp.continual.request import check_confidence, check_shufflers
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.batches import SumBatch
+from shuffledp.protocols.sums.noise import BatchNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import slots
 from shuffledp.shuffle.shuffler import BatchSpec, Shuffler
@@ -107,7 +108,7 @@ class UnboundedCounter:
 
     def delta_terms(self, epsilon: float) -> tuple[DeltaTerm, ...]:
         """Every summand of delta: a user is in the epoch's batch and in one of each level inside."""
-        noise = calibrate("laplace", self.shufflers_used, self.privacy)
+        noise = _noise(self)
         inner = self.epoch(0).inner
         shown = self.shufflers_used * inner.distance_per_batch
         return (
@@ -166,12 +167,18 @@ class UnboundedCounter:
         return int(epoch.mechanism.analyze(shuffler.close()))
 
 
+def _noise(counter: UnboundedCounter) -> BatchNoise:
+    """Of every batch: with eight tenths of delta at most, as shares of two batches may show a tenth each."""
+    within = Privacy(counter.privacy.epsilon, counter.privacy.delta * 8 / 9)
+    return calibrate("laplace", counter.shufflers_used, within)
+
+
 @lru_cache(maxsize=512)
 def _epoch(counter: UnboundedCounter, number: int) -> Epoch:
     before = None if number == 0 else _epoch(counter, number - 1)
     users_before = 0 if before is None else before.users_before + before.users
     levels = counter.shufflers_used - 1
-    noise = calibrate("laplace", counter.shufflers_used, counter.privacy)
+    noise = _noise(counter)
     failure = (1 - counter.confidence) * 6 / (math.pi * (number + 1)) ** 2
     wanted = counter.first_users << number
 

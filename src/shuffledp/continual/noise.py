@@ -4,30 +4,32 @@ A user is in at most k batches, all of which carry the whole noise, so what is s
 independent noises, shifted alike: the k-fold composition of one pair, adaptive choices included.
 """
 
-import math
 from functools import lru_cache
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.polya import pure_ratio
-from shuffledp.protocols.sums.noise import BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise
+from shuffledp.protocols.sums.noise import (
+    TRANSPORT_PART,
+    BatchNoise,
+    CoinNoise,
+    LaplaceNoise,
+    SkellamNoise,
+    least_laplace,
+)
 
-# From so many shufflers on, delta makes room for less discrete Laplace noise than the pure epsilon / k.
-DELTA_HELPS_LAPLACE = 9
-# The part of delta for the shares of all a user's batches, where noise needs delta, too.
-TRANSPORT_PART = 0.1
+__all__ = ["TRANSPORT_PART", "calibrate"]
 
 
 @lru_cache(maxsize=256)
 def calibrate(family: str, batches: int, privacy: Privacy) -> BatchNoise:
-    """The least noise of a family with which a user's batches together are private.
+    """The least noise of a family with which a user's batches together are private, each moved by one step.
 
     >>> calibrate("coins", 4, Privacy(1, 1e-6)).coins
     288
     """
     if family == LaplaceNoise.family:
-        return _laplace(batches, privacy)
+        return least_laplace(privacy.epsilon, (1 - TRANSPORT_PART) * privacy.delta, batches)
     gaussian = gaussian_standard_deviation(privacy) ** 2 * batches
     if family == CoinNoise.family:
         return CoinNoise(_fewest_coins(batches, privacy, 4 * gaussian))
@@ -39,20 +41,6 @@ def calibrate(family: str, batches: int, privacy: Privacy) -> BatchNoise:
         relative=1e-3,
     )
     return SkellamNoise(variance)
-
-
-def _laplace(batches: int, privacy: Privacy) -> LaplaceNoise:
-    pure = LaplaceNoise(pure_ratio(privacy.epsilon, batches))
-    if batches < DELTA_HELPS_LAPLACE:
-        return pure
-    limit = (1 - TRANSPORT_PART) * privacy.delta
-    scale = smallest_real(
-        lambda scale: LaplaceNoise(math.exp(-1 / scale)).delta(privacy.epsilon, batches) <= limit,
-        0.0,
-        batches / privacy.epsilon,
-        relative=1e-3,
-    )
-    return min(pure, LaplaceNoise(math.exp(-1 / scale)), key=lambda noise: noise.law().variance)
 
 
 def _fewest_coins(batches: int, privacy: Privacy, guess: float) -> int:

@@ -20,8 +20,14 @@ from shuffledp.continual.noise import TRANSPORT_PART, calibrate
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import SummedDomain
-from shuffledp.protocols.polya import pure_ratio
-from shuffledp.protocols.sums.noise import NEVER_MEET, BatchNoise, CoinNoise, LaplaceNoise, SkellamNoise
+from shuffledp.protocols.sums.noise import (
+    NEVER_MEET,
+    BatchNoise,
+    CoinNoise,
+    LaplaceNoise,
+    SkellamNoise,
+    least_laplace,
+)
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART, WINDOW_PART
 from shuffledp.protocols.vector_sum.calibration import gaussian_pair, smallest_variance
 
@@ -117,7 +123,8 @@ def _calibrated(view: UserView, family: str, privacy: Privacy) -> BatchNoise:
     if family == LaplaceNoise.family:
         if view.moved is None:
             raise ParameterError("noise", family, "must be skellam or coins for vectors", "auto picks the best")
-        return LaplaceNoise(pure_ratio(privacy.epsilon, view.noises * view.largest_shift))
+        limit = (1 - TRANSPORT_PART) * privacy.delta
+        return least_laplace(privacy.epsilon, limit, view.noises, view.largest_shift)
     certain = view.rounding_failure + view.batches * view.coordinates * view.outside
     transport = 0.0 if family == CoinNoise.family else TRANSPORT_PART * privacy.delta
     within = Privacy(privacy.epsilon, (privacy.delta - transport - certain) * (1 - 1e-6))

@@ -39,9 +39,10 @@ class Shares(LaplaceShares, BinarySumPlan):
     @classmethod
     def for_request(cls, request: Request) -> Self:
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
-        mixing = _closed_form_shares if request.constants == "paper" else smallest_messages
-        ratio = pure_ratio(request.privacy.epsilon)
-        return cls(**request.common, **cls.calibrated(request, ratio, 1, mixing, "coins"))
+        if request.constants == "paper":
+            ratio = pure_ratio(request.privacy.epsilon)
+            return cls(**request.common, **cls.calibrated(request, ratio, 1, _closed_form_shares, "coins"))
+        return cls(**request.common, **cls.least(request, 1, 1, smallest_messages, "coins"))
 
     @property
     def dominates_because(self) -> str:

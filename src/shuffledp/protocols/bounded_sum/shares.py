@@ -11,7 +11,6 @@ from shuffledp.accounting.mixing import robust_messages
 from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.fields import only_exact
-from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import LaplaceShares
 
@@ -54,7 +53,7 @@ class BoundedShares(LaplaceShares, BoundedSumPlan):
         only_exact(request.constants)
         check_range(low, high)
         grid = laplace_grid(request.users, request.privacy.epsilon)
-        found = cls.calibrated(request, pure_ratio(request.privacy.epsilon, grid), grid, robust_messages, "bits")
+        found = cls.least(request, grid, grid, robust_messages, "bits")
         return cls(**request.common, low=low, high=high, grid=grid, **found)
 
     @property

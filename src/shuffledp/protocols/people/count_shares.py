@@ -7,7 +7,6 @@ from shuffledp.accounting.mixing import robust_messages
 from shuffledp.protocols.domains.repeated import check_at_most
 from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.people.count import RepeatedCountPlan
-from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.plan import LaplaceShares
 
@@ -33,8 +32,7 @@ class RepeatedCountShares(LaplaceShares, RepeatedCountPlan):
         """The honest users' noise alone is discrete Laplace; the shares mix them to within delta."""
         only_exact(request.constants)
         check_at_most(at_most)
-        ratio = pure_ratio(request.privacy.epsilon, at_most)
-        found = cls.calibrated(request, ratio, at_most, robust_messages, "bits")
+        found = cls.least(request, at_most, at_most, robust_messages, "bits")
         return cls(**request.common, at_most=at_most, **found)
 
     @property

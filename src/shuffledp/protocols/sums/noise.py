@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.composition import Composition
+from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.guarantee import delta_of_distance
 from shuffledp.accounting.laws import Binomial, IntegerLaw
 from shuffledp.accounting.pairs import FinitePair, ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
-from shuffledp.protocols.polya import polya_law, ratio_with
+from shuffledp.protocols.polya import polya_law, pure_ratio, ratio_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import fair_coin_sums
 from shuffledp.sampling.laws import negative_binomial, poisson, poisson_parts, sample_polya_difference, sample_skellam
 from shuffledp.sampling.table import LONGEST_TABLE
 
+# The part of delta for shares, where noise needs delta, too.
+TRANSPORT_PART = 0.1
 # A table of noise reaches to e^-this.
 _TABLE_DEPTH = 96
 # What a value shows where nothing hides it.
@@ -100,6 +103,8 @@ class BatchNoise(ABC):
         return pair.delta(epsilon) if batches == 1 else _composition(pair.noise, shift, batches).delta(epsilon)
 
 
+# A part of pure noise's variance below which noise is worth delta, and of its scale; of so many noises it always is.
+_WORTH_VARIANCE, _WORTH_SCALE, _MANY = 0.99, 0.995, 9
 # Noise against itself shifted, and Skellam laws: kept for their tables of masses.
 shift_pair = lru_cache(maxsize=64)(ShiftPair)
 _skellam = lru_cache(maxsize=32)(Skellam)
@@ -137,6 +142,35 @@ class LaplaceNoise(BatchNoise):
 
     def table_distance(self, part: Fraction) -> float:
         return negative_binomial(part, self.ratio).distance
+
+
+def least_laplace(epsilon: float, delta: float, noises: int = 1, shift: int = 1) -> LaplaceNoise:
+    """The least discrete Laplace noise that hides a shift of so many of them at once: pure, or with this much delta.
+
+    Of a few noises, delta is taken only where it saves a hundredth of the variance: pure noise leaves it to others.
+
+    >>> least_laplace(1.0, 1e-6).ratio == pure_ratio(1.0), round(least_laplace(1.0, 0.1).law().variance, 2)
+    (True, 1.38)
+    """
+    pure = LaplaceNoise(pure_ratio(epsilon, noises * shift))
+    scale = noises * shift / epsilon
+    is_free = noises >= _MANY and shift == 1
+    if not is_free and _least_delta(epsilon, math.exp(-1 / (_WORTH_SCALE * scale)), noises, shift) > delta:
+        return pure
+    found = smallest_real(
+        lambda scale: LaplaceNoise(math.exp(-1 / scale)).delta(epsilon, noises, shift=shift) <= delta,
+        0.0,
+        scale,
+        relative=1e-3,
+    )
+    less = LaplaceNoise(math.exp(-1 / found))
+    worth = 1.0 if is_free else _WORTH_VARIANCE
+    return less if less.law().variance < worth * pure.law().variance else pure
+
+
+def _least_delta(epsilon: float, ratio: float, noises: int, shift: int) -> float:
+    """What so many shifted noises leave of delta at least: where none is above 0, all log ratios are the largest."""
+    return (1 + ratio) ** -noises * -math.expm1(min(0.0, epsilon + noises * shift * math.log(ratio)))
 
 
 @dataclass(frozen=True)

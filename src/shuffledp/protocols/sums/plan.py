@@ -25,7 +25,7 @@ from shuffledp.protocols.request import Request, once
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
 from shuffledp.protocols.sums.batches import CoinBatch, ShareBatch, SumBatch
-from shuffledp.protocols.sums.noise import BatchNoise, LaplaceNoise, shift_pair
+from shuffledp.protocols.sums.noise import TRANSPORT_PART, BatchNoise, LaplaceNoise, least_laplace, shift_pair
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
@@ -250,6 +250,16 @@ class LaplaceShares(SharesSum):
     def quieter(self, part: float) -> dict[str, Any]:
         return {"ratio": ratio_with(part * DiscreteLaplace(self.ratio).variance)}
 
+    @classmethod
+    def least(
+        cls, request: Request, shift: int, highest: int, mixing: Callable[[int, int, float], int], exact: str
+    ) -> dict[str, Any]:
+        """The fields of a plan of one number with the least noise that hides a shift: pure, or with a part of delta."""
+        privacy = request.privacy
+        noise = least_laplace(privacy.epsilon, (1 - TRANSPORT_PART) * privacy.delta, shift=shift)
+        taken = noise.delta(privacy.epsilon, 1, shift=shift)
+        return cls.calibrated(request, noise.ratio, highest, mixing, exact, taken=taken)
+
     @staticmethod
     def calibrated(
         request: Request,
@@ -258,21 +268,23 @@ class LaplaceShares(SharesSum):
         mixing: Callable[[int, int, float], int],
         exact: str,
         coordinates: int = 1,
+        taken: float = 0.0,
     ) -> dict[str, Any]:
         """The fields of a plan whose honest users' noise has this ratio, the shares mixing them to within delta.
 
         Args:
             request: what is asked for.
-            ratio: of the noise's masses, with which it hides a user without delta.
+            ratio: of the noise's masses, with which it hides a user.
             highest: the most steps of a user.
             mixing: shares from honest users, modulus and distance.
             exact: the method whose noise is drawn exactly.
             coordinates: how many numbers everybody sends.
+            taken: what the noise takes of delta: nothing, if the ratio is pure.
         """
         users, privacy, honest = request.users, request.privacy, request.honest
         deviation = polya_law(users / honest, ratio).deviation_quantile(FALSE_ALARM / coordinates)
         modulus_bits = modulus_bits_for(users * highest + 2 * deviation + 1)
-        left = privacy.delta - LaplaceNoise(ratio).sampling_delta(users, honest, coordinates, privacy.epsilon)
+        left = privacy.delta - taken - LaplaceNoise(ratio).sampling_delta(users, honest, coordinates, privacy.epsilon)
         if left <= 0:
             raise InfeasibleError(
                 "delta",

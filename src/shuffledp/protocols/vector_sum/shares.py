@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import delta_of_distance
-from shuffledp.accounting.mixing import mixing_distance_of, robust_messages
+from shuffledp.accounting.mixing import mixing_distance, robust_messages
 from shuffledp.accounting.rounding import RoundedDifference, rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
@@ -97,10 +97,10 @@ class VectorShares(SharesSum, VectorSumPlan):
                 "is smaller than what sampling tables round off",
                 "choose a larger delta, or the method bits, whose noise is drawn exactly",
             )
-        # All coordinates together show less than this in each adds up to: what is left of delta is for the noise.
+        # All coordinates together show less than this in each adds up to: that is left for dropouts.
         distance = (_TRANSPORT_PART * privacy.delta - 2 * sampling) / (1 + math.exp(privacy.epsilon)) / coordinates
         shares = robust_messages(honest, 1 << modulus_bits, distance)
-        shown = mixing_distance_of([(honest, shares, 1 << modulus_bits, coordinates)])
+        shown = coordinates * mixing_distance(honest, shares, 1 << modulus_bits)
         # The cut-off once more, which a ledger needs where there is a distance, too.
         spent = certain + coordinates * outside + 2 * sampling + delta_of_distance(math.exp(privacy.epsilon), shown)
         return cls(
