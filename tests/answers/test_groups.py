@@ -105,10 +105,25 @@ def test_numbers_of_every_group() -> None:
         ({"by": WHO}, "groups"),
         ({"groups": ["A", "B"]}, "by"),
         ({"user": WHO[:-1], "at_most": 3}, "user"),
-        ({"user": WHO, "at_most": 3, "by": ["A", "B"] * 200, "groups": ["A", "B"]}, "groups"),
     ],
 )
 def test_what_goes_together_is_asked_for(more: dict[str, object], parameter: str) -> None:
     with pytest.raises(ParameterError) as refused:
         shuffledp.count([1] * 400, **MANY, **more)
     assert refused.value.parameter == parameter
+
+
+def test_rows_of_repeat_users_by_group() -> None:
+    """Everybody has four rows, two of each group; the first three count."""
+    asked = MANY | {"user": WHO, "at_most": 3, "by": ["A", "B"] * 200, "groups": ["A", "B"]}
+    who = [f"u{row // 4}" for row in range(400)]
+    count = shuffledp.count([1] * 400, **asked | {"user": who})
+    assert count.plan.protocol == "grouped-rows-count" and count.plan.users == 100
+    assert np.abs(count.value - [200, 100]).max() <= count.bound
+    total = shuffledp.total([2.0, -1.0] * 200, low=-1, high=2, **asked | {"user": who})
+    assert np.abs(total.value - [400, -100]).max() <= total.bound
+    with pytest.raises(ParameterError, match="must be one a row, 400 in all"):
+        shuffledp.count([1] * 400, **asked | {"by": ["A", "B"]})
+    with pytest.raises(ParameterError, match="make one row a person first") as refused:
+        shuffledp.histogram([1] * 400, categories=2, **asked)
+    assert "Names(" not in str(refused.value) and "got A, B" in str(refused.value)

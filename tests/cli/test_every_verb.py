@@ -37,6 +37,8 @@ VALUES = {
     "grouped-rate": ["--groups", "a,b", "--method", "decoys"],
     "grouped-sum": ["--groups", "a,b", "--low", "0", "--high", "2"],
     "grouped-mean": ["--groups", "a,b", "--low", "0", "--high", "2"],
+    "grouped-rows-count": ["--groups", "a,b", "--at-most", "3"],
+    "grouped-rows-sum": ["--groups", "a,b", "--at-most", "3", "--low", "0", "--high", "2"],
     "grouped-histogram": ["--groups", "a,b", "--domain", "x,y", "--method", "decoys"],
     "counter": ["--shufflers", "2", "--method", "coins"],
 }

@@ -92,3 +92,71 @@ def test_the_same_rows_count_in_every_run_and_the_screen_says_which(asked: Any, 
 def test_how_many_rows_were_left_out_is_a_fact_without_noise(asked: Any, visits: Path) -> None:
     words = ("simulate", visits, "--column", "clicked", *PEOPLE, *TARGET)
     assert asked(*words)["rows_left_out"] is None and asked(*words, "--with-truth")["rows_left_out"] == 300
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Path:
+    """120 people with three rows each, in both groups: the third is in none that is listed, or left out."""
+    lines = ["who,variant,clicked,spent"]
+    for person in range(120):
+        lines += [f"u{person},A,1,2.5", f"u{person},B,{person % 2},1", f"u{person},C,1,5"]
+    path = tmp_path / "trial.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+GROUPED = ["--by", "variant", "--groups", "A,B", "--other-group", "rest"]
+
+
+def test_rows_of_repeat_users_by_group(asked: Any, run: Any, trial: Path) -> None:
+    words = ("sum", trial, "--column", "clicked", *GROUPED, *PEOPLE, *TARGET)
+    found = asked(*words, "--with-truth")
+    assert found["protocol"] == "grouped-rows-count" and found["users"] == 120 and found["at_most"] == 2
+    assert found["truth"] == [120, 60, 0] and found["rows_left_out"] == 120
+    assert all(abs(number - true) <= 30 for number, true in zip(found["estimate"], found["truth"], strict=True))
+    said = " ".join(run(*words)[1].split())
+    assert "the first 2 rows of everybody" in said
+    total = asked(
+        *(
+            "sum",
+            trial,
+            "--column",
+            "spent",
+            "--low",
+            0,
+            "--high",
+            5,
+            *GROUPED,
+            "--user",
+            "who",
+            "--at-most",
+            3,
+            *TARGET,
+        ),
+        "--with-truth",
+    )
+    assert total["protocol"] == "grouped-rows-sum" and total["truth"] == [300, 120, 600]
+
+
+def test_a_plan_s_file_of_rows_by_group(asked: Any, trial: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    made = asked("plan", "binary-sum", "--users", 120, *TARGET, *GROUPED[2:], "--at-most", 2, "-o", plan)
+    assert made["protocol"] == "grouped-rows-count"
+    found = asked("sum", trial, "--plan", plan, "--column", "clicked", "--by", "variant", "--user", "who")
+    assert found["fingerprint"] == made["fingerprint"]
+    for missing, words in (("by", ["--user", "who"]), ("user", ["--by", "variant"])):
+        refused = asked("sum", trial, "--plan", plan, "--column", "clicked", *words, code=2)["error"]
+        assert refused["parameter"] == missing
+
+
+@pytest.mark.parametrize("command", ["mean", "difference", "quantile"])
+def test_nobody_is_advised_to_make_a_person_of_every_row(run: Any, trial: Path, command: str) -> None:
+    more = {
+        "mean": ["--low", 0, "--high", 5],
+        "difference": ["--low", 0, "--high", 5, *GROUPED],
+        "quantile": ["--domain", "0:5"],
+    }[command]
+    for whose in (["--user", "who"], PEOPLE):
+        code, _, said = run(command, trial, "--column", "spent", *more, *whose, *TARGET)
+        assert code == 2 and "leave" not in " ".join(said.split())
+        assert "make one row a person first" in " ".join(said.split())

@@ -153,7 +153,10 @@ def values_for(plan: Any) -> Any:
         sizes = i % (plan.domain.most_rows + 1)
         owners = np.repeat(i, sizes)
         place = np.arange(owners.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return plan.domain.gathered(_plain_rows(plan, owners + place), owners, place, plan.users)
+        rows = _plain_rows(plan, owners + place)
+        if plan.domain.group_list is not None:
+            rows = plan.domain.with_groups((owners + place) % plan.domain.group_list.size, rows)
+        return plan.domain.gathered(rows, owners, place, plan.users)
     if plan.domain.group_list is not None:
         return plan.domain.with_groups(i % plan.domain.group_list.size, _plain_rows(plan, i))
     return (i * i + 3 * i) % min(plan.bins, 17)

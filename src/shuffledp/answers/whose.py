@@ -51,7 +51,7 @@ class Whose:
             ("by", by, "groups", groups),
         ):
             if value is None and partner is not None:
-                raise ParameterError(name, None, f"must be given beside {beside}", f"add {name}=, or leave both out")
+                raise ParameterError(name, None, f"must be given beside {beside}", f"add {name}=")
         kept, codes, named = None, None, None
         if user is not None and at_most is not None:
             kept = kept_rows(_owners(data, user), at_most)
@@ -82,14 +82,13 @@ class Whose:
             return values if encoded else plan.encode(values)
         row = plan.domain.row
         checked = row.check_values(values if encoded else row.encode(values))
-        if self.kept is not None:
-            checked = self.kept.gathered(plan.domain, checked)
         if self.codes is not None:
             if len(self.codes) != len(checked):
-                problem = f"must be one a person, {len(checked)} in all"
+                each = "person" if self.kept is None else "row"
+                problem = f"must be one a {each}, {len(checked)} in all"
                 raise ParameterError("by", len(self.codes), problem, "pass as many of both")
             checked = plan.domain.with_groups(self.codes, checked)
-        return checked
+        return checked if self.kept is None else self.kept.gathered(plan.domain, checked)
 
 
 def codes_of_groups(data: Any, by: Any, named: Categories) -> Codes:

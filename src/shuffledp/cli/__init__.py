@@ -71,4 +71,8 @@ def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | N
     named = f"{parameter.lstrip('-').replace('-', '_')}: {problem}" if parameter else problem
     if value is not None and value not in named:
         named += f", got {value}"
+    if parameter in ("--user", "--at-most") and problem.startswith("No such option"):
+        from shuffledp.protocols.family import ROW_A_PERSON
+
+        return f"{named}: {ROW_A_PERSON}.", parameter, value
     return f"{named}: see `{command} --help`.", parameter, value

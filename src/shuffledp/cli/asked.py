@@ -39,7 +39,7 @@ def names_of_options(family: "Family[Any]") -> tuple[str, ...]:
     parameters = [parameter.name for parameter in family.domain]
     # Where categories are named by --domain, nothing else is.
     told = [name for name in parameters if not (name == "domain" and "categories" in parameters)]
-    told += [name for name in family.variants if name not in told]
+    told += [name for both in family.variants for name in both.split("+") if name not in told]
     return tuple(dict.fromkeys(option for name in told for option in _TYPED_AS.get(name, (name,))))
 
 
@@ -121,11 +121,12 @@ class Asked:
         from shuffledp.cli.people import asked_groups
         from shuffledp.protocols.domains.categories import as_categories
         from shuffledp.protocols.domains.public_values import with_missing
+        from shuffledp.protocols.family import AT_MOST, ROW_A_PERSON
 
         known = names_of_options(self.family)
         for name, value in self.typed.items():
             if name not in known:
-                way_out = "leave it out, or choose another protocol"
+                way_out = ROW_A_PERSON if name == AT_MOST.name else "leave it out, or choose another protocol"
                 raise ParameterError(name, value, f"is not an option of {self.protocol}", way_out)
         found = dict(self.typed)
         if "groups" in known:
@@ -229,10 +230,12 @@ class Asked:
         if rows is None and groups is None:
             return plan, plan.check_values(own if named is not None else plan.encode(own)), Unlike(clipped)
         checked = one.check_values(own if named is not None else one.encode(own))
+        if groups is not None:
+            checked = plan.domain.with_groups(groups, checked)
         if rows is not None:
             checked = rows.gathered(plan.domain, checked)
         unlike = Unlike(clipped) if rows is None else Unlike(clipped, rows.left_out, len(values))
-        return plan, plan.check_values(checked if groups is None else plan.domain.with_groups(groups, checked)), unlike
+        return plan, plan.check_values(checked), unlike
 
     def with_data(
         self,

@@ -60,7 +60,7 @@ class Rows:
             raise ParameterError("user", None, problem, "add --user COLUMN")
         if at_most is None:
             problem = "must say how many rows of one person count"
-            raise ParameterError("at_most", None, problem, f"add --at-most 5 beside --user {column}, or leave both out")
+            raise ParameterError("at_most", None, problem, f"add --at-most 5 beside --user {column}")
         from shuffledp.protocols.people.rows import kept_rows
         from shuffledp.tables.texts import read_texts
 

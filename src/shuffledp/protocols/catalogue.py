@@ -43,6 +43,8 @@ _BUILT_IN = {
     "grouped-sum": "shuffledp.protocols.grouped.families:GroupedSumFamily",
     "grouped-mean": "shuffledp.protocols.grouped.families:GroupedMeanFamily",
     "grouped-histogram": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
+    "grouped-rows-count": "shuffledp.protocols.grouped.rows:GroupedRowsCountFamily",
+    "grouped-rows-sum": "shuffledp.protocols.grouped.rows:GroupedRowsSumFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

@@ -65,6 +65,13 @@ AT_MOST = DomainParameter(
 )
 
 
+ROW_A_PERSON = (
+    "make one row a person first, such as everybody's own mean or last value: a guarantee for rows protects nobody who "
+    "has several"
+)
+LEAVE_ONE = "leave one of them out"
+
+
 def standard_error(plan: Plan) -> float:
     """The error by which sums are compared."""
     return plan.standard_error
@@ -94,7 +101,7 @@ class Family(Generic[P]):
         reads: how a table is read before there is a plan whose domain could say it: a column of numbers or of words,
             or rows of several numbers.
         variants: families that answer the same question where more is said, "module:attribute" by the name of what is
-            said: how many rows of one person count, or which groups there are.
+            said: how many rows of one person count, or which groups there are; "first+second" where both are.
 
     >>> from shuffledp import BinarySum, Privacy
     >>> BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins").noise
@@ -229,8 +236,12 @@ class Family(Generic[P]):
         found = {self.variants[name]: name for name in reversed(list(self.variants)) if said.get(name) is not None}
         if len(found) > 1:
             second, first = found.values()
+            both = f"{first}+{second}"
+            if both in self.variants:
+                return self._variant(both)
             problem = f"cannot be said together with {first} here"
-            raise ParameterError(second, said[second], problem, "leave one of them out")
+            shown = ", ".join(names) if (names := getattr(said[second], "listed", None)) else said[second]
+            raise ParameterError(second, shown, problem, ROW_A_PERSON if AT_MOST.name in (first, second) else LEAVE_ONE)
         return self._variant(*found.values()) if found else self
 
     def _variant(self, name: str) -> "Family[Any]":
@@ -272,7 +283,8 @@ class Family(Generic[P]):
         known = {parameter.name: parameter for parameter in self.domain}
         for name, value in given.items():
             if name not in known and value is not None:
-                raise ParameterError(name, value, f"is not a parameter of {self.name}", "leave it out")
+                way_out = ROW_A_PERSON if name == AT_MOST.name else "leave it out"
+                raise ParameterError(name, value, f"is not a parameter of {self.name}", way_out)
         found = {}
         for name, parameter in known.items():
             value = given.get(name)

@@ -40,8 +40,8 @@ def test_groups_ask_for_the_family_of_groups() -> None:
     assert BoundedSum.plan(**asked, **RANGE).protocol == "grouped-sum"
     assert MeanFamily.plan(**asked, **RANGE).protocol == "grouped-mean"
     assert Histogram.plan(**asked, categories=3, method="decoys").protocol == "grouped-histogram"
-    with pytest.raises(ParameterError, match="groups cannot be said together with at_most"):
-        BinarySum.plan(**asked, at_most=3)
+    assert BinarySum.plan(**asked, at_most=3).protocol == "grouped-rows-count"
+    assert BoundedSum.plan(**asked, **RANGE, at_most=3).protocol == "grouped-rows-sum"
 
 
 def test_counts_by_group_keep_every_promise() -> None:

@@ -24,5 +24,6 @@ BinarySum: Family[BinarySumPlan] = Family.of(
     variants={
         "at_most": "shuffledp.protocols.people.families:RepeatedCount",
         "groups": "shuffledp.protocols.grouped.families:GroupedCountFamily",
+        "at_most+groups": "shuffledp.protocols.grouped.rows:GroupedRowsCountFamily",
     },
 )

@@ -42,5 +42,6 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
     variants={
         "at_most": "shuffledp.protocols.people.families:RepeatedSumFamily",
         "groups": "shuffledp.protocols.grouped.families:GroupedSumFamily",
+        "at_most+groups": "shuffledp.protocols.grouped.rows:GroupedRowsSumFamily",
     },
 )

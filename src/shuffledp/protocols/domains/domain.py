@@ -60,7 +60,7 @@ class Domain(ABC):
         """What people contribute, an entry or a row a person, as `check_values` takes it.
 
         Args:
-            rows: a value a row, encoded and checked by `row`.
+            rows: a value a row, encoded and checked by `row`; as `with_groups` makes them where groups are asked, too.
             person: whose row it is, 0..people-1.
             place: which of its owner's rows it is, 0..at_most-1: no two rows have both alike.
             people: how many there are, those without a row included.
@@ -76,8 +76,8 @@ class Domain(ABC):
         """People's groups and values as one value each, as `check_values` takes it.
 
         Args:
-            groups: the code of each person's group.
-            rows: a value a person, encoded and checked by `row`.
+            groups: the code of each person's group; of each row's, where a person has several.
+            rows: a value for each of them, encoded and checked by `row`.
         """
         raise DataError("groups", None, "must say which groups there are", "plan with groups=")
 

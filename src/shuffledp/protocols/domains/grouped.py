@@ -97,8 +97,10 @@ class ByGroup(Categories, GroupedDomain):
 
 
 @dataclass(frozen=True)
-class GroupedBits(GroupedDomain):
+class GroupedBits(SummedDomain, GroupedDomain):
     """A group and a 0 or 1, encoded as the codes of pairs: twice the group's number, and one more for a 1.
+
+    Where they are added up, a person with a 1 adds one to its group's coordinate.
 
     >>> GroupedBits(Names(("A", "B"))).encode([("A", 1), ("B", 0), ("B", 1)]).tolist()
     [1, 2, 3]
@@ -108,8 +110,22 @@ class GroupedBits(GroupedDomain):
     reads: ClassVar[Literal["numbers", "words"]] = "words"
     is_row = True
     columns = 2
+    moved = 2
     groups: Names
     row = BITS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", as_groups(self.groups))
+        self._set(coordinates=self.groups.size)
+
+    def difference(self, failure: float) -> RoundedDifference:
+        """Two people's ones: in two coordinates at most."""
+        return RoundedDifference(np.sqrt(2).item() * (1 + 1e-15), 0.0)
+
+    def to_steps(self, values: NDArray[Any], *, bits: RandomBits) -> NDArray[np.int64]:
+        steps = np.zeros((values.size, self.coordinates), dtype=np.int64)
+        steps[np.arange(values.size), values // 2] = values % 2
+        return steps
 
     @property
     def pairs(self) -> ByGroup:

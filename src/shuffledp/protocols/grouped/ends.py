@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.groups import GroupPair
-from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.messages import Reports
@@ -19,25 +17,17 @@ from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.domains.grouped import GroupedReals, as_groups
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.error_bounds import noise_and_rounding_bound, with_errors
 from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
-from shuffledp.protocols.sums.plan import LaplaceShares
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST
 
-_AT_A_TIME = 1 << 16
-
-
-@lru_cache(maxsize=256)
-def _bound_in_steps(noise: IntegerLaw, users: int, coordinates: int) -> float:
-    return noise_and_rounding_bound(noise, users, coordinates)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndsShares(LaplaceShares):
+class EndsShares(CoordinateShares):
     """Each user adds its part of Laplace noise to all coordinates, two a group, and sends each in random shares.
 
     The adversary sees, up to a stated distance, every coordinate's sum modulo 2^modulus_bits: the parts of people at
@@ -51,11 +41,7 @@ class EndsShares(LaplaceShares):
     """
 
     protocol: ClassVar[str] = "group-ends"
-    method: ClassVar[str] = "shares"
-    theory_page: ClassVar[str] = "docs/theory/people-and-groups.md"
     title: ClassVar[str] = "Private parts at the ends of groups"
-    moved: ClassVar[str] = "every number"
-    is_labelled: ClassVar[bool] = True
 
     groups: Names = domain(read=as_groups, write=Categories.document)
     low: float = domain(read=float)
@@ -80,6 +66,18 @@ class EndsShares(LaplaceShares):
     def domain(self) -> GroupedReals:
         return GroupedReals(self.groups, self.low, self.high, self.grid)
 
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """What each number of a group counts in its sum."""
+        return self.low, self.high
+
+    @property
+    def sum_error(self) -> float:
+        """The standard error of a group's sum."""
+        # Noise is independent at the two ends; what rounding takes from one it gives to the other.
+        rounding = (self.high - self.low) * self.step * math.sqrt(self.users) / 2
+        return math.hypot(self.noise_error * math.hypot(self.low, self.high), rounding)
+
     def pair(self, honest: int) -> DominatingPair:
         return GroupPair(shift_pair(self.batch.law(honest), 1), 2 * self.grid)
 
@@ -91,15 +89,6 @@ class EndsShares(LaplaceShares):
             "to the grid, so that two users' are at most twice the grid single steps apart, in whatever coordinates: "
             "group privacy, and for Laplace noise no delta."
         )
-
-    @property
-    def error_bound(self) -> float:
-        return self.step * _bound_in_steps(self.noise_law, self.users, self.coordinates)
-
-    @property
-    def noise_error(self) -> float:
-        """The standard deviation of a coordinate's noise, without what rounding adds."""
-        return self.step * self.noise_law.standard_deviation
 
     def reference(self) -> dict[str, float | None]:
         return {
@@ -120,18 +109,6 @@ class EndsShares(LaplaceShares):
     def question(self) -> str:
         each = f"each with a number in [{self.low:g}, {self.high:g}]"
         return f"find the people and their numbers in {self.groups.size:,} groups among {self.users:,} users, {each}"
-
-    def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
-        return with_errors(self, self.step * (sums - self.batch.mean), dropped=dropped, simulated=simulated)
-
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
-        array = self.check_values(values)
-        self.check_reports(len(array))
-        total = np.zeros(self.coordinates, dtype=np.int64)
-        for start in range(0, len(array), _AT_A_TIME):
-            total += self.to_steps(array[start : start + _AT_A_TIME], bits=bits).sum(axis=0)
-        sums = self.batch.checked(total + self.batch.sample(self.coordinates, bits=bits))
-        return self.from_steps(sums, simulated=not bits.is_secure)
 
     @property
     def neighbours(self) -> tuple[Any, Any, Any]:

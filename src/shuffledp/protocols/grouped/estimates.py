@@ -18,6 +18,7 @@ class GroupsEstimate(NamedEstimate):
 
     `bounds` are the distances to the intervals' farther ends. `ends` are the noisy numbers that all is made of: how
     many people, or parts of people, are at the low and at the high end of each group, every one within `ends_bound`;
+    none where only the number itself was reported;
     where they are combined with weights, the standard error is at most `ends_error` times the weights' length.
     """
 
@@ -74,7 +75,7 @@ def groups_estimate(
     Args:
         names: the groups'.
         estimate: the vector that the ends are from.
-        ends: a row a group: its low end and its high end.
+        ends: a row a group: its low end and its high end, or the one number that was reported.
         value: the numbers.
         intervals: their lower and upper ends.
         standard_errors: of each number.
@@ -90,7 +91,7 @@ def groups_estimate(
         standard_errors=tuple(standard_errors.tolist()),
         bounds=tuple(bounds.tolist()),
         intervals=tuple(zip(lower.tolist(), upper.tolist(), strict=True)),
-        ends=tuple((float(low), float(high)) for low, high in ends),
+        ends=tuple((float(row[0]), float(row[1])) for row in ends if len(row) == 2),
         ends_error=ends_error,
         ends_bound=estimate.bound,
         **{note: getattr(estimate, note) for note in ("confidence", "dropped", "clipped", "simulated")},

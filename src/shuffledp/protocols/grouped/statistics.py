@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from shuffledp.protocols.domains.categories import Integers, Names
 from shuffledp.protocols.domains.domain import Categories, Domain, Floats
 from shuffledp.protocols.domains.grouped import ByGroup, GroupedBits, GroupedReals, as_groups
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.family import DomainParameter, Family
+from shuffledp.protocols.family import DomainParameter, Family, few_a_user
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.grouped.difference import Difference, difference
 from shuffledp.protocols.grouped.ends import EndsShares
@@ -24,6 +25,8 @@ from shuffledp.protocols.grouped.estimates import (
     parts_at_the_high_end,
     present_groups,
 )
+from shuffledp.protocols.grouped.ones import OnesShares, PairShares
+from shuffledp.protocols.grouped.totals import TotalsShares
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.presentation import ALONE, APART, CURATOR, Listing, Presentation, View, beside_others
 
@@ -37,6 +40,15 @@ GroupEnds: Family[EndsShares] = Family.of(
     "Parts of people at the low and the high end of every group's range.",
     EndsShares,
     domain=(GROUPS, *RANGE),
+)
+GroupTotals: Family[Any] = Family.of(
+    "group-totals",
+    "The sums of every group, one number a group or two.",
+    EndsShares,
+    TotalsShares,
+    domain=(GROUPS, *RANGE),
+    error=attrgetter("sum_error"),
+    few_messages=few_a_user,
 )
 
 
@@ -63,11 +75,14 @@ class GroupedPlan(DerivedPlan):
 
     @abstractmethod
     def _numbers(self, ends: Floats, error: float, bound: float) -> tuple[Floats, tuple[Floats, Floats], Floats]:
-        """The groups' numbers, the ends of their intervals and their standard errors, from a row of ends a group."""
+        """The groups' numbers, the ends of their intervals and their standard errors, from a row a group.
+
+        A row has both ends of its group, or the one number that is asked for.
+        """
 
     def answer(self, estimate: Any) -> GroupsEstimate:
         """The groups' numbers that this estimate of all ends says."""
-        ends = np.asarray(estimate.value).reshape(-1, 2)
+        ends = np.asarray(estimate.value).reshape(self.groups.size, -1)
         value, intervals, errors = self._numbers(ends, estimate.standard_error, estimate.bound)
         combined = self._combined(estimate.standard_error)
         return groups_estimate(self.group_names, estimate, ends, value, intervals, errors, combined)
@@ -77,7 +92,7 @@ class GroupedPlan(DerivedPlan):
         return error
 
     def true_value(self, values: ArrayLike) -> Floats:
-        ends = np.asarray(self.sum_plan.true_value(values)).reshape(-1, 2)
+        ends = np.asarray(self.sum_plan.true_value(values)).reshape(self.groups.size, -1)
         return self._numbers(ends, 0.0, 0.0)[0]
 
     def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
@@ -163,7 +178,7 @@ class RatioPlan(GroupedPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedCount(GroupedPlan):
-    """How many people of each group have a 1: a histogram over pairs of a group and a bit.
+    """How many people of each group have a 1: a histogram over pairs of a group and a bit, or the ones in shares.
 
     >>> from shuffledp import Privacy, RandomBits, simulate
     >>> plan = GroupedCount.plan(users=10_000, privacy=Privacy(1, 1e-6), groups=["A", "B"], method="decoys")
@@ -176,7 +191,7 @@ class GroupedCount(GroupedPlan):
     protocol: ClassVar[str] = "grouped-count"
     title: ClassVar[str] = "A private count by group"
     what: ClassVar[str] = "count"
-    summed = Histogram
+    summed = Histogram.with_method(OnesShares)
 
     @classmethod
     def sum_domain(cls, *, groups: Any) -> dict[str, Any]:  # type: ignore[override]
@@ -204,16 +219,13 @@ class GroupedCount(GroupedPlan):
         return float(self.sum_plan.error_bound)
 
     def _combined(self, error: float) -> float:
-        # Decoys are thrown into all bins, so that noise in one is less in the others: for weights w the variance is
-        # m (|w|^2 - (sum w)^2 / bins), where that of one bin is m (1 - 1/bins). Independent bins have less.
-        bins = 2 * self.groups.size
-        return error * math.sqrt(bins / (bins - 1))
+        return float(error * self.sum_plan.combined_factor)
 
     def _moved(self, by: float) -> float:
         return by
 
     def _numbers(self, ends: Floats, error: float, bound: float) -> tuple[Floats, tuple[Floats, Floats], Floats]:
-        ones = ends[:, 1]
+        ones = ends[:, -1]
         interval = np.maximum(ones - bound, np.minimum(ones, 0.0)), ones + bound
         return ones, interval, np.full(ones.size, error)
 
@@ -237,6 +249,7 @@ class GroupedRate(RatioPlan, GroupedCount):
 
     protocol: ClassVar[str] = "grouped-rate"
     title: ClassVar[str] = "A private rate by group"
+    summed = Histogram.with_method(PairShares)
     what: ClassVar[str] = "rate"
     is_unbiased: ClassVar[bool] = False
 
@@ -269,7 +282,7 @@ class GroupedSum(GroupedPlan):
     protocol: ClassVar[str] = "grouped-sum"
     title: ClassVar[str] = "A private sum by group"
     what: ClassVar[str] = "sum"
-    summed = GroupEnds
+    summed = GroupTotals
 
     low: float = domain(read=float)
     high: float = domain(read=float)
@@ -281,8 +294,7 @@ class GroupedSum(GroupedPlan):
 
     @property
     def domain(self) -> GroupedReals:
-        found: GroupedReals = self.sum_plan.domain
-        return found
+        return GroupedReals(self.groups, self.low, self.high, self.sum_plan.grid)
 
     @property
     def ends_of_range(self) -> tuple[float, float]:
@@ -290,19 +302,17 @@ class GroupedSum(GroupedPlan):
 
     @property
     def standard_error(self) -> float:
-        # Noise is independent at the two ends; what rounding takes from one it gives to the other.
-        rounding = (self.high - self.low) * self.sum_plan.step * math.sqrt(self.users) / 2
-        return math.hypot(self.sum_plan.noise_error * math.hypot(self.low, self.high), rounding)
+        return float(self.sum_plan.sum_error)
 
     @property
     def error_bound(self) -> float:
         return self._moved(self.sum_plan.error_bound)
 
     def _moved(self, by: float) -> float:
-        return by * (abs(self.low) + abs(self.high))
+        return float(by * sum(map(abs, self.sum_plan.weights)))
 
     def _numbers(self, ends: Floats, error: float, bound: float) -> tuple[Floats, tuple[Floats, Floats], Floats]:
-        sums = ends @ np.array([self.low, self.high])
+        sums = ends @ np.array(self.sum_plan.weights)
         reach = self._moved(bound)
         return sums, (sums - reach, sums + reach), np.full(sums.size, self.standard_error)
 
@@ -337,6 +347,7 @@ class GroupedMean(RatioPlan, GroupedSum):
     protocol: ClassVar[str] = "grouped-mean"
     title: ClassVar[str] = "A private mean by group"
     what: ClassVar[str] = "mean"
+    summed = GroupEnds
 
     standard_error = RatioPlan.standard_error
     error_bound = RatioPlan.standard_error

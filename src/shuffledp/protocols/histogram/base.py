@@ -63,6 +63,15 @@ class HistogramPlan(CountedPlan):
         """How many bins may be off: where zero is kept, one that nobody is in is answered exactly."""
         return min(self.bins, self.users) if self.keeps_zero else self.bins
 
+    @property
+    def combined_factor(self) -> float:
+        """How much larger the error of combined bins may be than if they were independent.
+
+        Decoys are thrown into all bins, so that noise in one is less in the others: for weights w the variance is
+        m (|w|^2 - (sum w)^2 / bins), where that of one bin is m (1 - 1/bins). Independent bins have less.
+        """
+        return math.sqrt(self.bins / (self.bins - 1))
+
     def further_numbers(self) -> dict[str, Any]:
         return {"l_inf_error": self.error_bound, "l2_error": self.l2_error}
 

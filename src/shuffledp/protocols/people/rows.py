@@ -76,13 +76,14 @@ def kept_rows(owners: ArrayLike, at_most: int) -> KeptRows:
     return KeptRows(rows, person[rows], place[kept], int(first.size), int(array.size))
 
 
-def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike) -> Any:
+def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike, *, groups: ArrayLike | None = None) -> Any:
     """What each person of a table contributes to a plan with this domain.
 
     Args:
         domain: the plan's.
         values: a value a row, as people have them.
         owners: whose row it is.
+        groups: which group it belongs to, where that is asked, too.
 
     >>> from shuffledp.protocols.domains.repeated import RowCounts
     >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"]).tolist()
@@ -92,4 +93,12 @@ def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike) -> Any:
         raise DataError("at_most", None, "must say how many rows of one person count", "plan with at_most=")
     kept = kept_rows(owners, domain.most_rows)
     # All rows are checked, also those that do not count: which ones do is a matter of their order.
-    return kept.gathered(domain, domain.row.check_values(domain.row.encode(values)))
+    checked = domain.row.check_values(domain.row.encode(values))
+    named = domain.group_list
+    if (groups is None) != (named is None):
+        raise DataError(
+            "groups", None, "must be given where the plan asks for them, and only there", "plan with groups="
+        )
+    if groups is not None and named is not None:
+        checked = domain.with_groups(named.encode(groups), checked)
+    return kept.gathered(domain, checked)

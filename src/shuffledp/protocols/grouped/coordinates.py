@@ -1,0 +1,66 @@
+"""What all shares by group have in common: several numbers in one batch, each with Laplace noise of its own."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound, with_errors
+from shuffledp.protocols.sums.plan import LaplaceShares
+from shuffledp.randomness import RandomBits
+
+_AT_A_TIME = 1 << 16
+
+
+@lru_cache(maxsize=256)
+def _bound_in_steps(noise: IntegerLaw, roundings: int, coordinates: int) -> float:
+    """No coordinate is further off, noise and so many roundings together."""
+    if not roundings:
+        return float(noise.deviation_quantile((1 - CONFIDENCE) / coordinates))
+    return noise_and_rounding_bound(noise, roundings, coordinates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinateShares(LaplaceShares):
+    """Each user adds its part of Laplace noise to all coordinates and sends each in random shares.
+
+    The adversary sees, up to a stated distance, every coordinate's sum modulo 2^modulus_bits plus discrete Laplace
+    noise. What hides a user is how far two users' coordinates are apart in all: a method's own lemma.
+    """
+
+    method: ClassVar[str] = "shares"
+    theory_page: ClassVar[str] = "docs/theory/people-and-groups.md"
+    moved: ClassVar[str] = "every number"
+    is_labelled: ClassVar[bool] = True
+
+    @property
+    def roundings(self) -> int:
+        """How many numbers are rounded at random in one coordinate, at most."""
+        return self.users if self.domain.rounds else 0
+
+    @property
+    def error_bound(self) -> float:
+        return self.step * _bound_in_steps(self.noise_law, self.roundings, self.coordinates)
+
+    @property
+    def noise_error(self) -> float:
+        """The standard deviation of a coordinate's noise, without what rounding adds."""
+        return self.step * self.noise_law.standard_deviation
+
+    combined_factor: ClassVar[float] = 1.0
+    """How much larger the error of combined coordinates is than if they were independent, which they are."""
+
+    def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
+        return with_errors(self, self.step * (sums - self.batch.mean), dropped=dropped, simulated=simulated)
+
+    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+        array = self.check_values(values)
+        self.check_reports(len(array))
+        total = np.zeros(self.coordinates, dtype=np.int64)
+        for start in range(0, len(array), _AT_A_TIME):
+            total += self.to_steps(array[start : start + _AT_A_TIME], bits=bits).sum(axis=0)
+        sums = self.batch.checked(total + self.batch.sample(self.coordinates, bits=bits))
+        return self.from_steps(sums, simulated=not bits.is_secure)

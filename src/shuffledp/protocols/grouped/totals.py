@@ -1,0 +1,200 @@
+"""Sums of every group by shares, one number a group: a person's rows lie in whatever groups they do."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.accounting.groups import GroupPair
+from shuffledp.accounting.mixing import robust_messages
+from shuffledp.accounting.pairs import DominatingPair
+from shuffledp.errors import ParameterError
+from shuffledp.messages import Reports
+from shuffledp.protocols.bounded_sum.shares import laplace_grid
+from shuffledp.protocols.domains.categories import Names
+from shuffledp.protocols.domains.domain import Categories
+from shuffledp.protocols.domains.grouped import as_groups
+from shuffledp.protocols.domains.grouped_rows import GroupedRowBits, GroupedRows
+from shuffledp.protocols.domains.repeated import check_at_most
+from shuffledp.protocols.domains.summed import check_range
+from shuffledp.protocols.fields import domain, noise, only_exact
+from shuffledp.protocols.grouped.coordinates import CoordinateShares
+from shuffledp.protocols.polya import pure_ratio
+from shuffledp.protocols.request import Request
+from shuffledp.protocols.sums.noise import shift_pair
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.rounding import LARGEST
+
+
+def _rows(given: Any) -> int:
+    """How many rows of one person count: one where nothing is said."""
+    return 1 if given is None else check_at_most(given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsShares(CoordinateShares):
+    """Each row adds its number to its group's coordinate; a person has `at_most` rows, of which some may be missing.
+
+    A person's steps are at most at_most whole grids in all, whatever the groups of its rows: a replaced one moves
+    twice as many.
+
+    >>> from shuffledp import Privacy
+    >>> asked = {"users": 10_000, "privacy": Privacy(1, 1e-6), "groups": ["A", "B"]}
+    >>> plan = TotalsShares.plan(**asked, low=0, high=5, at_most=3)
+    >>> round(plan.standard_error, 1), plan.coordinates
+    (42.7, 2)
+    """
+
+    protocol: ClassVar[str] = "group-totals"
+    method: ClassVar[str] = "totals"
+    title: ClassVar[str] = "Private sums of groups"
+    weights: ClassVar[tuple[float, ...]] = (1.0,)
+    """What each number of a group counts in its sum."""
+
+    groups: Names = domain(read=as_groups, write=Categories.document)
+    low: float = domain(read=float)
+    high: float = domain(read=float)
+    at_most: int = domain("[1, 1000]", read=_rows)
+    grid: int = noise(f"[1, {LARGEST}]")
+
+    @classmethod
+    def grid_for(cls, request: Request, at_most: int) -> int:
+        """Steps of a row's largest number, so that rounding everybody's rows adds little to the noise."""
+        return laplace_grid(request.users * at_most, request.privacy.epsilon / (2 * at_most))
+
+    @classmethod
+    def for_request(cls, request: Request, *, groups: Any, low: float, high: float, at_most: int = 1) -> Self:
+        """The honest users' noise alone hides all of a person's rows; the shares mix every coordinate."""
+        only_exact(request.constants)
+        check_range(low, high)
+        check_at_most(at_most)
+        named, grid = as_groups(groups), cls.grid_for(request, at_most)
+        ratio = pure_ratio(request.privacy.epsilon, 2 * at_most * grid)
+        both = 2 if low < 0 < high else 1
+        found = cls.calibrated(request, ratio, both * at_most * grid, robust_messages, "decoys", named.size)
+        return cls(**request.common, groups=named, low=low, high=high, at_most=at_most, grid=grid, **found)
+
+    def _check_domain(self) -> None:
+        check_range(self.low, self.high)
+
+    @property
+    def domain(self) -> GroupedRows:
+        return GroupedRows(self.groups, self.low, self.high, self.at_most, self.grid)
+
+    @property
+    def roundings(self) -> int:
+        return self.users * self.at_most if self.domain.rounds else 0
+
+    @property
+    def standard_error(self) -> float:
+        # All rows of everybody may be in one group; rounding one has a variance of at most 1/4.
+        return self.step * math.sqrt(self.noise_law.variance + self.roundings / 4)
+
+    @property
+    def sum_error(self) -> float:
+        """The standard error of a group's sum."""
+        return self.standard_error
+
+    def pair(self, honest: int) -> DominatingPair:
+        return GroupPair(shift_pair(self.batch.law(honest), 1), self.domain.furthest)
+
+    @property
+    def dominates_because(self) -> str:
+        return (
+            "Up to the transport term, permuted shares can be simulated from every coordinate's sum; with all others "
+            "known these are the user's steps plus the honest users' independent Polya shares. Each of a user's rows "
+            "is within a grid of 0, so that two users' steps are at most twice at_most grids apart, in whatever "
+            "coordinates: group privacy, and for Laplace noise no delta."
+        )
+
+    def reference(self) -> dict[str, float | None]:
+        """A trusted curator who adds noise to each group's sum: all of a person's rows go from one to another."""
+        largest = self.at_most * max(abs(self.low), abs(self.high))
+        return {
+            "paper_standard_error": None,
+            "central_standard_error": gaussian_standard_deviation(self.privacy, self._apart),
+            "central_laplace_standard_error": math.sqrt(2) * 2 * largest / self.privacy.epsilon,
+            "local_standard_error": None,
+        }
+
+    @property
+    def _apart(self) -> float:
+        """The largest distance of two people's sums: in two groups, or at both ends of one."""
+        largest = max(abs(self.low), abs(self.high))
+        return self.at_most * max(math.sqrt(2) * largest, self.high - self.low)
+
+    def true_value(self, values: ArrayLike) -> NDArray[np.float64]:
+        return self.domain.sums(self.check_values(values))
+
+    @property
+    def question(self) -> str:
+        each = f"each row in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
+        return f"find the sums of {self.groups.size:,} groups among {self.users:,} users, {each}"
+
+    @property
+    def neighbours(self) -> tuple[Any, Any, Any]:
+        """All of one user's rows the largest in the first group, or in the second; the others have none."""
+        largest = self.high if abs(self.high) >= abs(self.low) else self.low
+        first, second, others = ([place, number] * self.at_most for place, number in self._corners(largest))
+        return np.array([first]), np.array([second]), np.array([others])
+
+    def _corners(self, largest: float) -> list[tuple[float, float]]:
+        return [(0.0, largest), (1.0, largest), (float(self.groups.size), 0.0)]
+
+    @property
+    def audited_line(self) -> NDArray[np.int64]:
+        return np.array([-1, 1], dtype=np.int64)
+
+    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        """The reports about the first two coordinates."""
+        steps = self.to_steps(self.check_values(values), bits=bits)[:, :2]
+        return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How far each of two noisy coordinates is between its two true values, one less the other.
+
+        Beyond either value Laplace noise shows nothing more: its log ratio is flat there. In a fiftieth of a person.
+        """
+        most = self.at_most * self.grid
+        low, high = (0, most) if abs(self.high) >= abs(self.low) else (-most, 0)
+        about = reports.payloads.reshape(trials, -1, 2, self.batch.each).transpose(0, 2, 1, 3)
+        between = np.clip(self.batch.run_sums(about.reshape(trials, 2, -1)), low, high)
+        return (between @ self.audited_line // max(1, most // 50)).reshape(-1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTotalsShares(TotalsShares):
+    """The same where people have several rows: there is no other method."""
+
+    protocol: ClassVar[str] = "group-row-totals"
+    method: ClassVar[str] = "shares"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOnesShares(TotalsShares):
+    """Each row with a 1 adds one to its group's coordinate: whole numbers, of which nothing is rounded.
+
+    >>> from shuffledp import Privacy
+    >>> asked = {"users": 10_000, "privacy": Privacy(1, 1e-6), "groups": ["A", "B"]}
+    >>> plan = RowOnesShares.plan(**asked, low=0, high=1, at_most=3)
+    >>> round(plan.standard_error, 2), plan.messages_per_user_max
+    (8.48, 20)
+    """
+
+    protocol: ClassVar[str] = "group-row-ones"
+    method: ClassVar[str] = "shares"
+
+    @classmethod
+    def grid_for(cls, request: Request, at_most: int) -> int:
+        return 1
+
+    def _check_domain(self) -> None:
+        if (self.low, self.high, self.grid) != (0, 1, 1):
+            raise ParameterError("grid", self.grid, "must be 1 for ones between 0 and 1", "make the plan again")
+
+    @property
+    def domain(self) -> GroupedRowBits:
+        return GroupedRowBits(self.groups, at_most=self.at_most)
