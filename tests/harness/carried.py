@@ -133,3 +133,30 @@ def gaussian_curve(epsilon: float, shift: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
 
     return below(shift / 2 - epsilon / shift) - math.exp(epsilon) * below(-shift / 2 - epsilon / shift)
+
+
+# --- samples ---------------------------------------------------------------------------------
+
+
+def whitened(given: CarriedWeights, noise: Matrix, found: Matrix) -> Matrix:
+    """Errors of all estimates (a row a run), made into what should be independent and of variance 1.
+
+    Args:
+        given: of the plan.
+        noise: the covariance that the running sums' noise should have.
+        found: a run's errors in each row, in steps.
+    """
+    running = np.linalg.solve(errors(given), found.T)
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(noise), running).T)
+
+
+def cells(white: Matrix, count: int) -> NDArray[np.int64]:
+    """Which of so many equally likely cells of a standard Gaussian each number falls into."""
+    below = np.array([math.erfc(-each / math.sqrt(2)) / 2 for each in white.ravel().tolist()])
+    return np.asarray(np.minimum(below * count, count - 1), dtype=np.int64)
+
+
+def mixed(white: Matrix) -> Matrix:
+    """Every run's numbers turned by an orthogonal matrix: independent if they were, and otherwise not."""
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(white.shape[1],) * 2))[0]
+    return np.asarray(white @ turn)
