@@ -32,7 +32,7 @@ def rounded_noise_bound(noise: IntegerLaw, users: int, failure: float, most: flo
 
     >>> from shuffledp.accounting.laws import Binomial
     >>> rounded_noise_bound(Binomial(9000, 0.5), 1000, 0.05, 148.5)
-    100.5
+    100.0
     """
     reach = min(float(users), math.sqrt(2 * users * _DEPTH))
     longest = 2 * (math.ceil(reach) + 1) + math.ceil(most) + 4
