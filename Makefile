@@ -56,6 +56,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/distribution_tests.py
 	$(BIN)/python benchmarks/ranges.py
 	$(BIN)/python benchmarks/running_counts.py
+	$(BIN)/python benchmarks/carried_noise.py
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/convex.py
 	$(BIN)/python benchmarks/peers.py

@@ -30,8 +30,8 @@ from shuffledp.schedules.windows import window_schedule
 
 # A person's own noise has at least this variance: a sum of such noises is what it should be but for 1e-30.
 LEAST_OWN_VARIANCE = 16.0
-# A window with a bad share passes for a good one with probability 2^-this.
-_MARGIN_BITS = 16
+# A window with a bad share passes for a good one with probability 2^-this, between these as no share is spared.
+_LEAST_MARGIN, _MOST_MARGIN = 12, 16
 
 
 @lru_cache(maxsize=8)
@@ -119,8 +119,7 @@ class CarriedShape(RunningPlan):
     @property
     def _shares(self) -> dict[int, int]:
         """Shares of a number, by the honest users of a window."""
-        windows = tuple(sorted(self._honest_windows(self.honest_fraction).items()))
-        return shares_for(windows, self._modulus_bits, self.domain.coordinates, self.distance)
+        return self._shares_with(self._modulus_bits)
 
     @property
     def _plausible(self) -> tuple[int, int]:
@@ -148,7 +147,15 @@ class CarriedShape(RunningPlan):
                 "must be at most 64 to hold a window's sum",
                 "choose fewer shufflers, a coarser grid, or the noise laplace",
             )
-        return min(64, needed + _MARGIN_BITS)
+        least = min(64, needed + _LEAST_MARGIN)
+        fewest = self._shares_with(least)
+        more = range(least, min(64, needed + _MOST_MARGIN) + 1)
+        return max(bits for bits in more if self._shares_with(bits) == fewest)
+
+    def _shares_with(self, modulus_bits: int) -> dict[int, int]:
+        """Shares of a number of so many bits, by the honest users of a window."""
+        windows = tuple(sorted(self._honest_windows(self.honest_fraction).items()))
+        return shares_for(windows, modulus_bits, self.domain.coordinates, self.distance)
 
     def mechanism(self, users: int) -> WindowBatch:
         """What the users of a window of this size send."""
