@@ -68,7 +68,7 @@ def test_messages_and_law_both_have_the_explicit_law(windows: int, domain: str, 
     """Whitened by explicit matrices, errors at all times are independent standard Gaussians, either way."""
     counter = small(windows, domain, honest_fraction)
     noise = noise_of(counter)
-    runs = 80 if domain == "bits" else 20
+    runs = 120 if domain == "bits" else 30
     for fast, seed in ((True, 1), (False, 2)):
         found = errors_of(counter, runs, seed, fast=fast)
         white = carried.whitened(counter.plan.weights, noise, found)
