@@ -20,7 +20,7 @@ from shuffledp.protocols.domains.kinds import domain_from
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.protocols.fields import Constants, alike
 from shuffledp.protocols.plan import SCHEMA
-from shuffledp.protocols.presentation import Listing, listed
+from shuffledp.protocols.presentation import Listing, listed, numbered
 from shuffledp.protocols.sums.noise import FAMILIES
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
@@ -224,8 +224,8 @@ class CounterPlan(PrivateCount):
 
     @property
     def sends(self) -> str:
-        mean, most = f"{self.messages_per_user_mean:.3g} messages on average", self.messages_per_user_max
-        return f"{mean}, at most {most}, of up to {self.bits_per_message} bits"
+        mean, most = numbered(f"{self.messages_per_user_mean:.3g}", "message"), self.messages_per_user_max
+        return f"{mean} on average, at most {most}, of up to {numbered(self.bits_per_message, 'bit')}"
 
     def facts(self) -> list[tuple[str, str]]:
         domain = self.domain
