@@ -107,3 +107,14 @@ def test_groups_are_named_by_their_own_argument(groups: Any, more: dict[str, Any
         shuffledp.count([0, 1] * 50, **asked)
     with pytest.raises(ParameterError, match=f"^{named}"):
         shuffledp.difference([0, 1] * 50, **asked)
+
+
+def test_after_a_plan_for_devices_come_keys_and_a_task(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["plan", "binary-sum", "--users", 100, *TARGET]
+    steps = [line.split("shuffledp ")[-1] for line in run(*words, "--live", "-o", "p.json")[1].splitlines()[-6:]]
+    assert steps[-2:] == ["keys keys", "task create --plan p.json --keys keys -o task.json"]
+    for step in steps[-2:]:
+        assert run(*step.split())[0] == 0
+    assert (tmp_path / "task.json").exists()
+    assert "task create" not in run(*words)[1] and "task create" not in run(*words, "-o", "q.json")[1]
