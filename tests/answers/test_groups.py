@@ -37,7 +37,7 @@ def test_a_difference_of_means_between_two_of_three() -> None:
         ({"by": VARIANT[:-1]}, "by"),
         ({"low": 0, "method": "auto"}, "high"),
         ({"between": ("A", "Z")}, "second"),
-        ({"groups": ["A"]}, "domain"),
+        ({"groups": ["A"]}, "groups"),
         ({"by": ["A", None] * 200}, "by"),
         ({"by": ["A", "Z"] * 200}, "by"),
     ],

@@ -404,7 +404,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(run, asked, service: Running,
         assert error.keys() == {"message", "parameter", "value"} and error["parameter"] == parameter, (words, error)
 
 
-def test_servers_that_refuse_or_are_not_there(asked, service: Running) -> None:
+def test_servers_that_refuse_or_are_not_there(asked, run, service: Running) -> None:
     task = ["--task", service.tasks["coins"]]
     wrong = ["--token-file", service.keys / "hop.token"]
     error = asked("report", "1", *task, "--shuffler", service.shuffler, *wrong, code=2)["error"]
@@ -415,6 +415,10 @@ def test_servers_that_refuse_or_are_not_there(asked, service: Running) -> None:
     right = ["--token-file", service.keys / "enrol.token"]
     error = asked("report", "1", *task, "--shuffler", nobody, *right, "--patience", "0", code=2)["error"]
     assert "cannot be reached" in error["message"]
+    code, _, err = run("report", "1", *task, "--shuffler", nobody, *right, "--patience", "0.5")
+    waits, ends = err.splitlines()
+    assert code == 2 and waits == f"no answer from {nobody} yet: trying for 0.5 s (--patience)"
+    assert "cannot be reached" in ends
     error = asked("estimate", *task, "--analyzer", nobody, *right, "--patience", "0", code=2)["error"]
     assert "cannot be reached" in error["message"]
 

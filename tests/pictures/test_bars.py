@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,3 +45,13 @@ def test_nothing_is_written_under_a_bad_name(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="svg or"):
         draw_bars(tmp_path / "bars.txt", names=["a", "b"], estimates=np.array([1.0, 2.0]), **SHOWN)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bars", [1, 2, 3, 5])
+def test_few_bars_stand_in_the_middle(tmp_path: Path, bars: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("shuffledp.pictures.bars.save_figure", lambda figure, path: drawn.append(figure))
+    names, counts = [f"group {number}" for number in range(bars)], np.arange(bars) + 5.0
+    draw_bars(tmp_path / "bars.png", names=names, estimates=counts, bound=1.0, confidence=0.95, title="groups")
+    low, high = sorted(drawn[0].axes[0].get_ylim())
+    assert low < 0 and high > bars - 1 and low + high == pytest.approx(bars - 1)

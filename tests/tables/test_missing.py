@@ -46,12 +46,12 @@ def test_a_refusal_tells_neither_how_many_nor_which(rule) -> None:
     with pytest.raises(DataError) as caught:
         Missing.of(rule).fill_numbers(np.arange(3), BLANK, "x", "t.csv")
     message = str(caught.value)
-    assert "--missing default=VALUE" in message and not any(digit in message for digit in "0123456789")
+    assert 'missing="default=VALUE"' in message and not any(digit in message for digit in "0123456789")
     with pytest.raises(DataError, match="1 of 3 rows without one, the first in row 2"):
         Missing.of(rule, tells=True).fill_numbers(np.arange(3), BLANK, "x", "t.csv")
 
 
-@pytest.mark.parametrize("given", ["", "drop", "default", "default=", "default= ", "REFUSE", 0, 1.5, ["other"]])
+@pytest.mark.parametrize("given", ["", "drop", "default", "default=", "default= ", "REFUSE", ["other"]])
 def test_no_policy_is_guessed(given) -> None:
     with pytest.raises(ParameterError, match="must be refuse, other or default=VALUE") as caught:
         Missing.of(given)

@@ -56,7 +56,7 @@ class Whose:
         if user is not None and at_most is not None:
             kept = kept_rows(_owners(data, user), at_most)
         if by is not None:
-            named = with_other(groups, other_group)
+            named = _listed_groups(groups, other_group)
             codes = codes_of_groups(data, by, named)
         return cls(kept, at_most, codes, named)
 
@@ -89,6 +89,19 @@ class Whose:
                 raise ParameterError("by", len(self.codes), problem, "pass as many of both")
             checked = plan.domain.with_groups(self.codes, checked)
         return checked if self.kept is None else self.kept.gathered(plan.domain, checked)
+
+
+def _listed_groups(groups: Any, other_group: str | None) -> Categories:
+    """The public list of groups; what is wrong with it is said of `groups`, by which it was given."""
+    try:
+        return with_other(groups, other_group)
+    except ParameterError as wrong:
+        if wrong.parameter == "other":
+            raise ParameterError("other_group", wrong.value, wrong.problem, wrong.way_out) from None
+        problem, way_out = wrong.problem, wrong.way_out
+        if isinstance(groups, str):
+            problem, way_out = "must be a list of all groups there may be", 'pass one by one, such as ["A", "B"]'
+        raise ParameterError("groups", wrong.value, problem, way_out) from None
 
 
 def codes_of_groups(data: Any, by: Any, named: Categories) -> Codes:

@@ -35,6 +35,7 @@ def _run(words: list[str]) -> int:
 
     as_json = "--json" in words
     try:
+        _check_once(words)
         return int(built()(words, standalone_mode=False, prog_name="shuffledp") or DONE)
     except ShuffleDPError as error:
         fail(str(error), getattr(error, "parameter", None), getattr(error, "value", None), as_json=as_json)
@@ -57,6 +58,18 @@ def _run(words: list[str]) -> int:
         return BUG
 
 
+def _check_once(words: list[str]) -> None:
+    """Refuse a file's option that is given twice: of two files one would not be written, in silence."""
+    from shuffledp.errors import ParameterError
+
+    typed = words[: words.index("--")] if "--" in words else words
+    named = ["--out" if word == "-o" else word.partition("=")[0] for word in typed]
+    for option in ("--out", "--picture", "--csv"):
+        if named.count(option) > 1:
+            problem, way_out = "must be given once", "a picture and a table have --picture and --csv beside -o"
+            raise ParameterError(option[2:], f"it {named.count(option)} times", problem, way_out)
+
+
 def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | None]:
     """A usage error in one sentence, with the parameter and the value if it names them."""
     problem = str(getattr(error, "message", error)).rstrip(".") or type(error).__name__
@@ -65,7 +78,7 @@ def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | N
     value = words[words.index(option) + 1] if option in words[:-1] else None
     joined = [word for word in words if option and word.startswith(f"{option}=")]
     value = joined[-1].partition("=")[2] if joined else value
-    command = " ".join(["shuffledp", *[word for word in words[:2] if not word.startswith("-")]])
+    command = getattr(getattr(error, "ctx", None), "command_path", None) or "shuffledp"
     if getattr(error, "param", None) is not None and problem.startswith("Missing"):
         problem = "must be given"
     named = f"{parameter.lstrip('-').replace('-', '_')}: {problem}" if parameter else problem

@@ -196,6 +196,8 @@ class Asked:
             if named is not None and self.reading is not None:
                 with_missing(named, self.reading.missing, grows=False)
         else:
+            # What is wrong with the question is said before anything that is wrong with the data.
+            self.target(users=1)
             check_groups(self.whose.get("by"), known="groups" in self.typed)
             refuse_data(self.typed.get("domain"), file)
             known = self._known()

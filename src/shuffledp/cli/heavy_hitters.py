@@ -42,6 +42,7 @@ def heavy_hitters(
     from shuffledp.tables.texts import read_texts
 
     kept = KeptFiles.at(out=out, csv=csv, reads=(file,), no_picture="cannot be drawn: the answer is a list of strings")
+    asked.target(users=1)
     texts = read_texts(file, column, reading=asked.reading)
     given = {"length": length, "top": top, "alphabet": alphabet, "keep": keep}
     typed = {name: value for name, value in given.items() if value is not None}

@@ -41,13 +41,13 @@ def show_ledger(file: File, as_json: options.AsJson = False) -> None:
 
 @ledger_app.command("spend", cls=options.OpenCommand)
 @options.takes_plan(protocol="option")
-def spend(plan: "Plan", file: File, as_json: options.AsJson = False) -> None:
+def spend(plan: "Plan", ledger: File, as_json: options.AsJson = False) -> None:
     """Record a plan before it is run; refused, with what is left, if it would pass the budget."""
     from datetime import UTC, datetime
 
     from shuffledp.protocols.ledger_entries import entry_of
 
-    _report(file, lambda budget: budget.spend(entry_of(plan, datetime.now(UTC))), as_json=as_json)
+    _report(ledger, lambda budget: budget.spend(entry_of(plan, datetime.now(UTC))), as_json=as_json)
 
 
 @ledger_app.command("close")

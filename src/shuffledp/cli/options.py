@@ -91,8 +91,8 @@ def _option(what: str, metavar: str | None = None, kind: Any = str) -> Any:
 
 DOMAIN: dict[str, Any] = {
     "domain": _option(
-        "Categories: a,b,c; LOW:HIGH (numbers or dates); a file, a name a line; hash:CELLS[:SALT]. Ranges: LOW:HIGH; "
-        "two axes: LOW:HIGHxLOW:HIGH.",
+        "Categories: a,b,c; LOW:HIGH (whole numbers or dates); a file, a name a line; hash:CELLS[:SALT]. "
+        "Numbers: LOW:HIGH; two axes: LOW:HIGHxLOW:HIGH.",
         "DOMAIN",
     ),
     "categories": _option("Categories: how many, numbered from 0.", "N", int),
@@ -158,7 +158,7 @@ def reading_of(words: dict[str, Any]) -> "Reading":
     from shuffledp.tables.missing import Missing
     from shuffledp.tables.reading import Reading
 
-    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")))
+    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")), is_option=True)
     said = {name: words.pop(name) for name in READING if name != "missing"}
     return Reading(**said, missing=missing)
 

@@ -108,8 +108,17 @@ def _plan(
             ),
             ("your own data", typed.other(found.file_command, found, file=YOUR_FILE)),
             ("why it is private", typed.other("explain", found) if by_file is None else f"explain {by_file}"),
+            *(_live_steps(by_file) if by_file is not None and asked.request["live"] else ()),
         ]
     )
+
+
+def _live_steps(by_file: str) -> list[tuple[str, str]]:
+    """From a plan that was kept to devices that report: the analyzer's keys, and the task that devices are given."""
+    return [
+        ("keys, once", "keys keys"),
+        ("a task for devices", f"task create {by_file} --keys keys -o task.json"),
+    ]
 
 
 def _draw(found: Any, picture: Path) -> None:

@@ -71,8 +71,16 @@ def report(
     stream = (
         None if file is None or outbox is None or file == Path("-") else f"{file.resolve()}#{column or columns or ''}"
     )
-    started = time.perf_counter()
-    with Client(task, shuffler, token, outbox, patience=patience) as client:
+    started, silent = time.perf_counter(), as_json
+
+    def wait(seconds: float) -> None:
+        nonlocal silent
+        if not silent:
+            typer.echo(f"no answer from {shuffler} yet: trying for {patience:g} s (--patience)", err=True)
+            silent = True
+        time.sleep(seconds)
+
+    with Client(task, shuffler, token, outbox, patience=patience, sleep=wait) as client:
         left = client.flush()
         with users_reporting(len(values), shown=not as_json and len(values) > 1) as progress:
             sent = client.report_many(values, progress, stream=stream)
@@ -87,11 +95,13 @@ def report(
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
+    from shuffledp.protocols.presentation import numbered
+
     known, again, lost = values - sent.reports, left.retried + sent.retried, left.refused + sent.refused
     before, late = left.reports, "old reports came too late and reached nobody: those may be reported again"
     rows = [
         ("task", task.id[:12]),
-        ("acknowledged", f"{sent.reports:,} reports in {seconds:.1f} s: the shuffler has them on disk"),
+        ("acknowledged", f"{numbered(sent.reports, 'report')} in {seconds:.1f} s: the shuffler has them on disk"),
         ("from before", f"{before:,} reports that the outbox held are acknowledged, too" if before else None),
         ("known", f"{known:,} rows of this file were reported before" if known > 0 else None),
         ("sent again", f"{again:,}: nothing is counted twice" if again else None),

@@ -13,7 +13,7 @@ from shuffledp.estimates import AnyEstimate
 from shuffledp.protocols.domains.summed import BITS, SummedDomain
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.presentation import Listing, listed
+from shuffledp.protocols.presentation import Listing, listed, numbered
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.batches import BatchSchedule
 
@@ -145,8 +145,8 @@ class RunningPlan(Plan):
 
     @property
     def sends(self) -> str:
-        mean, most = f"{self.messages_per_user_mean:.3g} messages on average", self.messages_per_user_max
-        return f"{mean}, at most {most}, of up to {self.bits_per_message} bits"
+        mean, most = numbered(f"{self.messages_per_user_mean:.3g}", "message"), self.messages_per_user_max
+        return f"{mean} on average, at most {most}, of up to {numbered(self.bits_per_message, 'bit')}"
 
     def beside(self) -> dict[str, Any]:
         return {"values": self.domain.kind, "reference": self.reference()}

@@ -102,7 +102,9 @@ def _draw(
         axes.plot(true[order], places, linestyle="none", marker="D", markersize=3.5, color="black", label="truth")
     small = 9 if order.size <= 25 else 8
     axes.set_yticks(places, labels, fontsize=small)
-    axes.set(ylim=(max(order.size, _FEWEST_ROWS) - 0.4, -0.6), xlabel=measures, title=letters.written(title))
+    # A bar or two are no thicker than three, and stand in the middle.
+    spare = max(0.0, (_FEWEST_ROWS - order.size) / 2)
+    axes.set(ylim=(order.size - 0.4 + spare, -0.6 - spare), xlabel=measures, title=letters.written(title))
     axes.set_ylabel(letters.word(column))
     notes = [letters.note(labels)]
     if left_out:

@@ -19,6 +19,7 @@ from shuffledp.protocols.presentation import (
     Presentation,
     View,
     beside_others,
+    numbered,
     present_categories,
     present_numbers,
 )
@@ -211,10 +212,10 @@ class DescribedPlan(Common, ABC):
     def sends(self) -> str:
         """What a user sends, in words: messages and their size."""
         most, mean, bits = self.messages_per_user_max, self.messages_per_user_mean, self.bits_per_message
-        size = f"of {bits} {'bit' if bits == 1 else 'bits'} each"
+        size = f"of {numbered(bits, 'bit')} each"
         if mean == most:
-            return f"1 message of {bits} {'bit' if bits == 1 else 'bits'}" if most == 1 else f"{most:,} messages {size}"
-        return f"{mean:,.3g} messages on average, at most {most:,}, {size}"
+            return f"1 message of {numbered(bits, 'bit')}" if most == 1 else f"{most:,} messages {size}"
+        return f"{numbered(f'{mean:,.3g}', 'message')} on average, at most {most:,}, {size}"
 
     @property
     def options(self) -> str:

@@ -302,3 +302,17 @@ def listed(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *
     first, *others = headings
     columns = (Column(first, right=False), *map(Column, others))
     return Listing(title, columns, tuple(ListingRow(tuple(cells)) for cells in rows), **more)
+
+
+def numbered(number: int | str, what: str) -> str:
+    """So many of something, in words.
+
+    Args:
+        number: how many; a text where its form matters.
+        what: the word for one.
+
+    >>> numbered(1, "report"), numbered(1200, "report"), numbered("1.09", "message")
+    ('1 report', '1,200 reports', '1.09 messages')
+    """
+    said = number if isinstance(number, str) else f"{number:,}"
+    return f"{said} {what}" if said == "1" else f"{said} {what}s"

@@ -8,6 +8,7 @@ about people.
 """
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -34,34 +35,41 @@ class Missing:
             a list of categories with a catch-all, which then has them, too.
         value: the public value of `default`, as it was typed.
         tells: whether a refusal may say how many rows have no value, and which is the first.
+        is_option: whether the policy is typed after --missing, and not passed in Python: a refusal says what to write.
     """
 
     rule: Rule | None = None
     value: str | None = None
     tells: bool = False
+    is_option: bool = False
 
     @classmethod
-    def of(cls, given: "str | Missing | None", *, tells: bool = False) -> Self:
+    def of(cls, given: Any, *, tells: bool = False, is_option: bool = False) -> Self:
         """The policy that a text describes: `refuse`, `other`, `default=VALUE` or `default VALUE`.
 
         Args:
-            given: the text; a policy stays as it is; None where nothing was said.
+            given: the text; a number is the public value itself, a policy stays as it is; None where nothing was said.
             tells: whether a refusal may say how many rows have no value.
+            is_option: whether it was typed after --missing.
 
         Raises:
             ParameterError: the text describes none.
 
         >>> Missing.of("default=0").value, Missing.of("default not said").value, Missing.of("other").rule
         ('0', 'not said', 'other')
+        >>> Missing.of(0) == Missing.of("default=0")
+        True
         """
         if isinstance(given, Missing):
             return replace(given, tells=given.tells or tells)  # type: ignore[return-value]
+        if isinstance(given, Real):
+            return cls("default", str(given), tells, is_option)
         if given is None or given in ("refuse", "other"):
-            return cls(given, None, tells)  # type: ignore[arg-type]
+            return cls(given, None, tells, is_option)
         if isinstance(given, str) and given.startswith(("default=", "default ")):
             value = given[len("default=") :].strip()
             if value:
-                return cls("default", value, tells)
+                return cls("default", value, tells, is_option)
         way_out = "write for instance default=0, the public value that people without one report"
         raise ParameterError("missing", given or repr(given), _CHOICES, way_out)
 
@@ -138,12 +146,20 @@ class Missing:
             kind = values.dtype if values.dtype.kind == public.dtype.kind == "b" else np.float64
         return np.where(blank, public.astype(kind), values.astype(kind, copy=False))
 
-    def refusal(self, blank: NDArray[np.bool_], column: str | None, where: str) -> DataError:
+    def refusal(self, blank: NDArray[np.bool_], column: str | None, where: str, *, words: bool = False) -> DataError:
         """Blame a table in which somebody has no value.
 
-        >>> print(Missing().refusal(np.array([False, True]), "age", "people.csv"))
+        Args:
+            blank: the rows without a value.
+            column: the column's name.
+            where: the table's name.
+            words: whether the column holds words, for which there may be a category of those without one.
+
+        >>> print(Missing(is_option=True).refusal(np.array([False, True]), "age", "people.csv"))
         column age of people.csv must have a value in every row, got rows without one: say what such people report
-        instead, --missing default=VALUE or --missing other (missing="default=VALUE" in Python).
+        instead, --missing default=VALUE.
+        >>> Missing().refusal(np.array([False, True]), "city", "the data", words=True).way_out
+        'say what such people report instead, missing="default=VALUE" or missing="other"'
         """
         problem = f"{named(column, where)} must have a value in every row"
         told = "rows without one"
@@ -151,6 +167,6 @@ class Missing:
             told = (
                 f"{int(blank.sum()):,} of {blank.size:,} rows without one, the first in row {int(blank.argmax()) + 1}"
             )
-        choices = "--missing default=VALUE or --missing other"
-        way_out = f'say what such people report instead, {choices} (missing="default=VALUE" in Python)'
-        return DataError("column", told, problem, way_out)
+        policies = ("default=VALUE", "other")[: 2 if words else 1]
+        choices = [f"--missing {each}" if self.is_option else f'missing="{each}"' for each in policies]
+        return DataError("column", told, problem, f"say what such people report instead, {' or '.join(choices)}")

@@ -134,7 +134,7 @@ class Reading:
 
     def refusing(self) -> "Reading":
         """The same for a column in which nobody may be without a value, such as whose a row is."""
-        return replace(self, missing=Missing("refuse", tells=self.missing.tells))
+        return replace(self, missing=replace(self.missing, rule="refuse", value=None))
 
 
 def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:

@@ -52,7 +52,7 @@ class Texts:
             return self
         word = missing.word(other)
         if word is None:
-            raise missing.refusal(blank, column, table)
+            raise missing.refusal(blank, column, table, words=True)
         rows = np.where(blank, len(self.distinct), self.where)
         # Words keep the order of their first rows, and the public one may be there already.
         names = np.append(self.distinct, word) if self.distinct.size else np.array([word])

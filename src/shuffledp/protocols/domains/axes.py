@@ -4,6 +4,7 @@ A domain is public: one read from the data would itself be an answer about the d
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -200,6 +201,9 @@ def parse_axes(text: str, steps: int | None = None) -> tuple[Axis, ...]:
     >>> parse_axes("0:9"), [axis.size for axis in parse_axes("0:1x-0.5:1.5", 4)]
     ((Axis(low=0, high=9, steps=None),), [4, 4])
     """
+    if re.search(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        problem, way_out = "must be numbers, and these are days", "number the days, or take a histogram of them"
+        raise ParameterError("domain", text, problem, way_out)
     axes = []
     for part in text.split("x"):
         try:
