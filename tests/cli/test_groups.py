@@ -56,6 +56,24 @@ def test_the_difference_in_words(capsys: Any, trial: Path) -> None:
         assert words in out
 
 
+def test_where_it_cannot_be_told_the_reason_is(run: Any, trial: Path) -> None:
+    """Means count with their largest variance: numbers that hardly vary are open by as much as any."""
+    words = ("difference", trial, "--column", "spent", "--low", 0, "--high", 400, *BY, *TARGET, "--fast")
+    said = " ".join(run(*words)[1].split())
+    assert "cannot be told: 0 lies in the population's interval, as sampling leaves it open by" in said
+    assert "noise by" in said and "largest variance" in said and "narrower range" in said
+
+
+def test_the_picture_of_a_difference_draws_it_with_both_intervals(asked: Any, trial: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "rates.svg"
+    words = ("difference", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys", "--with-truth")
+    asked(*words, "-o", picture)
+    drawn = picture.read_text()
+    for text in ("A", "B", "B less A", "for these people", "for the population", "variant", "rate", "truth"):
+        assert f"<!-- {text} -->" in drawn
+    assert "95% for all groups at once" in drawn and "95% each" in drawn
+
+
 def test_numbers_by_group(asked: Any, trial: Path) -> None:
     count = asked("simulate", trial, "--column", "clicked", *BY, *TARGET, "--method", "decoys", "--seed", 1)
     assert count["protocol"] == "grouped-count" and len(count["estimate"]) == 2
@@ -93,7 +111,7 @@ def test_people_of_no_group(asked: Any, trial: Path) -> None:
         (["--by", "variant", "--groups", "A"], "groups"),
         (["--by", "variant", "--groups", "A,A"], "groups"),
         (["--by", "variant", "--other-group", "x"], "groups"),
-        (["--by", "variant", "--groups", "A,B", "--user", "city", "--at-most", "2"], "groups"),
+        (["--by", "variant", "--groups", "A,B", "--user", "city", "--at-most", "2"], "method"),
     ],
 )
 def test_what_is_missing_is_asked_for(asked: Any, trial: Path, words: list[str], parameter: str) -> None:

@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     ),
     "difference": (
         ["difference", "FILE", "--column", "bit", "--by", "city", "--groups", "Rome,Oslo", "--other-group", "else"],
-        {"difference", "standard_error", "bound", "people", "population", "differs", "by_group"},
+        {"difference", "standard_error", "bound", "people", "population", "differs", "verdict", "by_group"},
     ),
     "test-uniform": (
         ["test-uniform", "FILE", "--column", "city", "--domain", "Rome,Oslo", "--other", "else", "--distance", "0.3"],

@@ -1,6 +1,7 @@
 """`shuffledp difference`: how far apart two groups are, as in an A/B test, in one command."""
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +11,9 @@ from shuffledp.cli.asked import Asked
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
+
+if TYPE_CHECKING:
+    from shuffledp.protocols.presentation import Presentation
 
 _DOMAIN = ("groups", "other_group", "low", "high")
 
@@ -50,7 +54,8 @@ def difference(
     )
     plan: Any = answer.plan
     names, (first, second) = plan.group_names, pair
-    found, truth, presented = plan.difference(answer.estimate, first, second), answer.truth, answer.presented
+    found, truth = plan.difference(answer.estimate, first, second), answer.truth
+    presented = _with_picture(answer.presented, found, plan.what, truth)
     apart = None if truth is None else float(truth[names.index(second)] - truth[names.index(first)])
     document = answer.document(
         {
@@ -63,6 +68,7 @@ def difference(
             "population": list(found.population),
             "confidence": found.confidence,
             "differs": found.differs,
+            "verdict": found.verdict,
             "truth": apart,
             **presented.figures,
             **kept.named,
@@ -73,12 +79,11 @@ def difference(
         print_json(document)
         return
     sure = f"with {found.confidence:.0%} confidence"
-    verdict = "yes: 0 lies outside" if found.differs else "cannot be told: 0 lies in"
     told = [
         (f"{second} less {first}", f"{found.estimate.value:+.4g}"),
         ("for these people", f"{_interval(found.people)} {sure}: only the noise is open"),
         ("for the population", f"{_interval(found.population)} {sure}: noise, and people are a random sample of it"),
-        ("do they differ", f"{verdict} the population's interval"),
+        ("do they differ", found.verdict),
         ("proved", f"for these people it is off by at most {found.estimate.bound:.4g}, whatever their data"),
         *([] if apart is None else [("in truth", f"{apart:+.4g} for these people")]),
     ]
@@ -86,6 +91,12 @@ def difference(
     show(*presented.listings, facts(f"{second} less {first}, by {plan.method}", rows))
     keep = answer.other(f"plan {plan.protocol}", "-o plan.json")
     next_steps([("why it is private", answer.other("explain")), ("keep the plan", keep)])
+
+
+def _with_picture(presented: "Presentation", found: Any, what: str, truth: Any) -> "Presentation":
+    """The answer as it is presented, with a picture of the difference in place of the groups' alone."""
+    groups = presented.chart
+    return presented if groups is None else replace(presented, chart=found.chart(what, groups.data["title"], truth))
 
 
 def _compared(between: str | None, names: tuple[str, ...]) -> tuple[str, str]:

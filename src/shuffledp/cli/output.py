@@ -161,11 +161,13 @@ def draw(presented: "Presentation", picture: Path, column: str | None = None) ->
         column: what the values are, written beside the axis.
     """
     from shuffledp.pictures.bars import draw_bars
+    from shuffledp.pictures.differences import draw_difference
     from shuffledp.pictures.distribution import draw_distribution
 
     if presented.chart is None:
         raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
-    drawn: Any = {"bars": draw_bars, "distribution": draw_distribution}[presented.chart.kind]
+    kinds = {"bars": draw_bars, "distribution": draw_distribution, "difference": draw_difference}
+    drawn: Any = kinds[presented.chart.kind]
     drawn(picture, **presented.chart.data, column=column)
 
 

@@ -64,11 +64,13 @@ class Chart:
     """A picture as data.
 
     Attributes:
-        kind: what is drawn: "bars", a bar a category, or "distribution", shares of users at most as large as a value.
-        data: the arguments of `pictures.bars.draw_bars` or `pictures.distribution.draw_distribution`, by name.
+        kind: what is drawn: "bars", a bar a category; "distribution", shares of users at most as large as a value;
+            "difference", two groups' numbers and how far apart they are.
+        data: the arguments of `pictures.bars.draw_bars` , `pictures.distribution.draw_distribution` or
+            `pictures.differences.draw_difference`, by name.
     """
 
-    kind: Literal["bars", "distribution"]
+    kind: Literal["bars", "distribution", "difference"]
     data: Mapping[str, Any]
 
 

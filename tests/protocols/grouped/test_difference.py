@@ -92,11 +92,32 @@ def test_means_of_numbers() -> None:
     assert np.mean([each.estimate.value for each in found]) == pytest.approx(true, abs=0.3)
 
 
+def test_the_verdict_names_what_leaves_it_open() -> None:
+    """Noise of a small epsilon, or sampling; of numbers that it counts with their largest variance."""
+    codes = np.tile([0, 1, 2, 3], 100)
+    said = {}
+    for epsilon in (0.2, 4.0):
+        plan: Any = GroupedRateFamily.plan(users=400, privacy=Privacy(epsilon, 1e-4), groups=GROUPS, method="decoys")
+        found = plan.difference(plan.sample_estimate(codes, bits=RandomBits.seeded(5)), "A", "B")
+        assert found.knows_variance and not found.differs
+        said[epsilon] = found.verdict
+    assert "a larger epsilon" in said[0.2] and "a larger epsilon" not in said[4.0]
+    assert "more people" in said[4.0] and "variance" not in said[4.0]
+    means: Any = GroupedMeanFamily.plan(users=400, privacy=Privacy(4, 1e-4), groups=GROUPS, low=0, high=10)
+    points = np.column_stack((np.arange(400) % 2, np.full(400, 5.0)))
+    found = means.difference(means.sample_estimate(points, bits=RandomBits.seeded(5)), "A", "B")
+    assert not found.knows_variance and "the largest variance" in found.verdict
+    # What is said is what the interval is made of: both in quadrature.
+    reach = np.hypot(1.959964 * found.sampling_error, np.log(20) / np.sqrt(2) * found.estimate.standard_error)
+    assert (found.population[1] - found.population[0]) / 2 == pytest.approx(reach)
+    assert found.verdict in found._repr_html_().replace("&#x27;", "'") and found.chart("mean", "t").kind == "difference"
+
+
 def test_a_group_without_people_says_nothing() -> None:
     plan: Any = GroupedRateFamily.plan(users=300, privacy=Privacy(1, 1e-6), groups=GROUPS, method="decoys")
     found = difference(plan.sample_estimate(np.ones(300, dtype=np.int64), bits=RandomBits.seeded(1)), "A", "B")
     assert found.population == (-1.0, 1.0) and found.people[0] == -1.0
-    assert not found.differs
+    assert not found.differs and "a group may be empty" in found.verdict
     assert "for these people" in str(found)
 
 

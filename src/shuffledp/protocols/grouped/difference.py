@@ -10,6 +10,7 @@ from shuffledp import markup
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
 from shuffledp.protocols.grouped.estimates import GroupsEstimate, parts_at_the_high_end
+from shuffledp.protocols.presentation import Chart
 
 CONFIDENCE = 0.95
 # Two-sided 95% points, in standard deviations: of a normal law, and of a Laplace law, the heaviest tail of the noise.
@@ -31,6 +32,8 @@ class Difference:
         people: an interval for the people who reported: only the noise is open.
         population: an interval for everybody of whom those who reported are independent draws: noise and sampling.
         groups: the numbers of all groups that it was made of.
+        sampling_error: what counts as the standard error of sampling people from the population.
+        knows_variance: whether that is people's own, as of bits; of other numbers it is the largest they may have.
         confidence: of each of the two intervals.
     """
 
@@ -40,6 +43,8 @@ class Difference:
     people: tuple[float, float]
     population: tuple[float, float]
     groups: GroupsEstimate
+    sampling_error: float
+    knows_variance: bool = True
     confidence: float = CONFIDENCE
 
     @property
@@ -56,6 +61,54 @@ class Difference:
         lower, upper = self.population
         return lower > 0 or upper < 0
 
+    @property
+    def verdict(self) -> str:
+        """Whether the groups differ, in words; where that cannot be told, why, and what would help."""
+        if self.differs:
+            return "yes: 0 lies outside the population's interval"
+        told = "cannot be told: 0 lies in the population's interval"
+        if not math.isfinite(self.sampling_error):
+            return f"{told}, which is the whole range, as a group may be empty"
+        sampling, noise = _NORMAL * self.sampling_error, _LAPLACE * self.estimate.standard_error
+        told += f", as sampling leaves it open by {sampling:.3g} to either side and noise by {noise:.3g}"
+        if noise > sampling:
+            return f"{told}; a larger epsilon or more people would make it narrower"
+        more = "; more people would make it narrower"
+        if not self.knows_variance:
+            more += (
+                ", and so would a narrower range: numbers count with the largest variance that they may have in it, as "
+                "their own is not asked for"
+            )
+        return told + more
+
+    def chart(self, what: str, title: str, truth: Any = None) -> Chart:
+        """A picture of the groups and of the difference with both intervals.
+
+        Args:
+            what: what the groups' numbers are.
+            title: of the picture.
+            truth: the groups' true numbers, where they may be shown.
+        """
+        names, groups = self.groups.names, self.groups
+        true = None if truth is None else np.asarray(truth, dtype=np.float64)
+        apart = None if true is None else float(true[names.index(self.second)] - true[names.index(self.first)])
+        return Chart(
+            "difference",
+            {
+                "names": list(names),
+                "estimates": groups.value,
+                "intervals": (groups.lower, groups.upper),
+                "what": f"{self.second} less {self.first}",
+                "value": float(self),
+                "told": (("for these people", self.people), ("for the population", self.population)),
+                "confidence": self.confidence,
+                "measures": what,
+                "title": title,
+                "truth": true,
+                "apart": apart,
+            },
+        )
+
     def _repr_html_(self) -> str:
         """The difference, its intervals and both groups, as notebooks show them."""
         sure = f"with {self.confidence:.0%} confidence"
@@ -63,10 +116,10 @@ class Difference:
             (f"{self.second} less {self.first}", f"{self.estimate.value:+.4g}"),
             ("for these people", f"{self.people[0]:+.4g} to {self.people[1]:+.4g} {sure}"),
             ("for the population", f"{self.population[0]:+.4g} to {self.population[1]:+.4g} {sure}"),
-            ("do they differ", "yes" if self.differs else "cannot be told: 0 lies in the population's interval"),
+            ("do they differ", self.verdict),
         ]
-        picture = markup.interval(self.estimate.value, *self.people)
-        return markup.section(markup.facts("A difference of two groups", rows), picture, self.groups._repr_html_())
+        pictures = [markup.interval(self.estimate.value, *ends) for ends in (self.people, self.population)]
+        return markup.section(markup.facts("A difference of two groups", rows), *pictures, self.groups._repr_html_())
 
     def __str__(self) -> str:
         (low, high), (least, most) = self.people, self.population
@@ -75,7 +128,15 @@ class Difference:
         return f"{shown} ({told}; {self.confidence:.0%} each)"
 
 
-def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float = 0.0, high: float = 1.0) -> Difference:
+def difference(
+    estimate: GroupsEstimate,
+    first: str,
+    second: str,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    knows_variance: bool = True,
+) -> Difference:
     """The mean of the second group less that of the first, with two intervals.
 
     Let p be the part at the high end among n people of a group, and e the error of an end (`ends_error`).
@@ -97,6 +158,7 @@ def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float 
         second: the group that is compared.
         low: the smallest value of a person.
         high: the largest value of a person.
+        knows_variance: whether people have nothing between the two, so that their mean says their variance.
 
     Raises:
         ParameterError: a group is not one of the estimate's, or both are the same.
@@ -117,9 +179,11 @@ def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float 
     noise = float(np.sum(estimate.ends_error**2 * (rates**2 + (1 - rates) ** 2) / sizes**2))
     sampling = float(np.sum(rates * (1 - rates) / sizes))
     people = population = -width, width
+    sampled = math.inf
     # A group that may be empty says nothing.
     if float(ends.sum(axis=1).min()) > 2 * bound:
         people = _around(value, width * _LAPLACE * math.sqrt(noise), width)
+        sampled = width * math.sqrt(sampling)
         reach = width * math.sqrt(_NORMAL**2 * sampling + _LAPLACE**2 * noise)
         population = _around(width * float(rates[1] - rates[0]), reach, width)
     return Difference(
@@ -134,6 +198,8 @@ def difference(estimate: GroupsEstimate, first: str, second: str, *, low: float 
         people=people,
         population=population,
         groups=estimate,
+        sampling_error=sampled,
+        knows_variance=knows_variance,
     )
 
 

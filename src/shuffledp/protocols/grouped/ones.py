@@ -38,7 +38,7 @@ class PairShares(CoordinateShares):
     >>> pairs = ByGroup(["A", "B"], range(2))
     >>> plan = PairShares.plan(users=3000, privacy=Privacy(1, 1e-6), categories=pairs)
     >>> round(plan.standard_error, 2), plan.coordinates, plan.messages_per_user_max
-    (2.8, 4, 44)
+    (2.8, 4, 48)
     """
 
     protocol: ClassVar[str] = "group-pairs"

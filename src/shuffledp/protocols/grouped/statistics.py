@@ -107,6 +107,8 @@ class RatioPlan(GroupedPlan):
     what: ClassVar[str] = "mean"
     is_rate: ClassVar[bool] = True
     is_unbiased: ClassVar[bool] = False
+    knows_variance: ClassVar[bool] = False
+    """Whether people have nothing between the ends of the range, so that their mean says their variance."""
 
     @property
     def standard_error(self) -> float:
@@ -125,7 +127,7 @@ class RatioPlan(GroupedPlan):
             second: the group that is compared.
         """
         low, high = self.ends_of_range
-        return difference(estimate, first, second, low=low, high=high)
+        return difference(estimate, first, second, low=low, high=high, knows_variance=self.knows_variance)
 
     def error_among(self, people: float, error: float | None = None) -> float:
         """The standard error of the mean of a group of so many people, in the middle of the range.
@@ -252,6 +254,7 @@ class GroupedRate(RatioPlan, GroupedCount):
     summed = Histogram.with_method(PairShares)
     what: ClassVar[str] = "rate"
     is_unbiased: ClassVar[bool] = False
+    knows_variance: ClassVar[bool] = True
 
     standard_error = RatioPlan.standard_error
     error_bound = RatioPlan.standard_error

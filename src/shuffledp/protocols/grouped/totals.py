@@ -45,7 +45,7 @@ class TotalsShares(CoordinateShares):
     >>> asked = {"users": 10_000, "privacy": Privacy(1, 1e-6), "groups": ["A", "B"]}
     >>> plan = TotalsShares.plan(**asked, low=0, high=5, at_most=3)
     >>> round(plan.standard_error, 1), plan.coordinates
-    (42.7, 2)
+    (42.8, 2)
     """
 
     protocol: ClassVar[str] = "group-totals"
