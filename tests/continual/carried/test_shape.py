@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from harness import carried
 
+from harness import carried
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried import shape
 from shuffledp.continual.carried.plan import CarriedPlan

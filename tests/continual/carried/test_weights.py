@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from harness import carried
 
+from harness import carried
 from shuffledp.accounting.filter_designs import design_for
 from shuffledp.continual.carried.planner import _begun, plan_carried, weights_for
 from shuffledp.continual.carried.weights import CarriedWeights

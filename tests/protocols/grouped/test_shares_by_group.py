@@ -10,7 +10,7 @@ import pytest
 
 from shuffledp import BinarySum, BoundedSum, Privacy, RandomBits, simulate
 from shuffledp.accounting.laws import DiscreteLaplace
-from shuffledp.accounting.mixing import mixing_distance
+from shuffledp.accounting.mixing import mixing_distance, mixing_distance_of
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.catalogue import plan_from_document
@@ -178,9 +178,10 @@ def test_no_two_people_are_further_apart_than_the_noise_hides() -> None:
 def test_every_number_is_paid_for_in_the_transport(family: Any, told: dict[str, Any]) -> None:
     sums = family.plan(users=300, privacy=PRIVACY, groups=[f"g{k}" for k in range(300)], **told).sum_plan
     assert sums.coordinates == (600 if family is GroupedRateFamily else 300)
-    once = mixing_distance(300, sums.shares, 1 << sums.modulus_bits)
+    every = mixing_distance_of([(300, sums.shares, 1 << sums.modulus_bits, sums.coordinates)])
+    assert every > 0.9 * math.sqrt(sums.coordinates) * mixing_distance(300, sums.shares, 1 << sums.modulus_bits)
     transport = {term.name: term.value for term in sums.delta_terms(1.0, 300)}["transport"]
-    assert transport >= (1 + math.e) * sums.coordinates * once * (1 - 1e-12) and sums.guarantee().holds
+    assert transport >= (1 + math.e) * every * (1 - 1e-12) and sums.guarantee().holds
 
 
 @pytest.mark.parametrize(("family", "told"), [METHODS[0], METHODS[3]], ids=[NAMED[0], NAMED[3]])

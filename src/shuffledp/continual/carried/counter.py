@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.continual.carried.plan import CarriedPlan
+from shuffledp.continual.carried.guarantee import PrivateCarried
 from shuffledp.continual.estimates import RunningEstimates, estimate_of
 from shuffledp.continual.slot_sums import slot_sums
 from shuffledp.errors import ParameterError
@@ -73,7 +73,7 @@ class CarriedCounter(PlanLearner[CarriedState]):
 
     states: ClassVar[type[State] | None] = CarriedState
 
-    plan: CarriedPlan
+    plan: PrivateCarried
 
     # --- step by step ------------------------------------------------------------------------
 

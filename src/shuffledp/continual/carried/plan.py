@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import honest_users
+from shuffledp.continual.carried.counter import CarriedCounter
 from shuffledp.continual.carried.guarantee import PrivateCarried
 from shuffledp.continual.carried.shape import LEAST_OWN_VARIANCE
 from shuffledp.continual.carried.weights import CarriedWeights
@@ -67,8 +68,6 @@ class CarriedPlan(PrivateCarried):
             raise ParameterError("variance", self.weights.variance, f"proves delta {proved:.3g} only", again)
 
     def learner(self) -> Any:
-        from shuffledp.continual.carried.counter import CarriedCounter
-
         return CarriedCounter(self)
 
     def reference(self) -> dict[str, float | None]:

@@ -44,7 +44,7 @@ def buffered_curator_bound(
         reach: how far a user since the last slot is off in a coordinate at most.
 
     >>> round(buffered_curator_bound(1_000_000, Privacy(1, 1e-6), 0.95), 1)
-    96.7
+    96.5
     """
     check_users(users)
     deviation = gaussian_standard_deviation(privacy, sensitivity)
