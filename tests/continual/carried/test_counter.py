@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from harness import carried
 from scipy import special
 
+from harness import carried
 from shuffledp.continual.carried.counter import VOID, CarriedCounter, CarriedState
 from shuffledp.continual.carried.planner import _made, plan_carried
 from shuffledp.continual.carried.shape import CarriedShape

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from harness import carried
 
+from harness import carried
 from shuffledp.accounting.filter_designs import design_for
 from shuffledp.continual.carried.exposure import shift_with_silent
 from shuffledp.continual.carried.planner import weights_for

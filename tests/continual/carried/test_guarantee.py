@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from harness import carried
 
+from harness import carried
 from shuffledp.accounting.mixing import mixing_distance_of
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.planner import _made
@@ -35,9 +35,7 @@ def terms(plan: CarriedPlan, fraction: float, epsilon: float = 1.0) -> dict[str,
     return {term.name: term.value for term in plan.delta_terms_at(epsilon, fraction)}
 
 
-@pytest.mark.parametrize(
-    ("domain", "length"), [("bits", 1.0), ("categories", math.sqrt(2)), ("vectors", None)]
-)
+@pytest.mark.parametrize(("domain", "length"), [("bits", 1.0), ("categories", math.sqrt(2)), ("vectors", None)])
 @pytest.mark.parametrize("honest_fraction", [1.0, 0.9, 0.5])
 def test_delta_is_the_explicit_columns_and_what_shares_show(domain: str, length: float, honest_fraction: float) -> None:
     plan = small(domain, honest_fraction)
@@ -124,3 +122,30 @@ def test_too_little_own_noise_is_refused() -> None:
     assert small_units.noise_variances.min() < 16 * plan.slot_users
     with pytest.raises(ParameterError, match="variance must be larger"):
         dataclasses.replace(plan, weights=small_units)
+
+
+def test_whatever_is_accepted_is_private_by_explicit_matrices() -> None:
+    """Noise and weights as a liar would write them: refused, or the drawn noise hides everybody as promised."""
+    plan = small(users=390)
+    weights, generator, accepted = plan.weights, np.random.default_rng(1), 0
+    for _ in range(150):
+        scale = math.exp(generator.normal() * 0.1)
+        noise = math.exp(generator.normal() * 0.1 + 0.1)
+        change = {
+            "variance": weights.variance * noise,
+            "begins": tuple(tuple(each * noise * scale for each in row) for row in weights.begins),
+            "growth": weights.growth * math.exp(generator.normal() * 0.05),
+            "poles": tuple(pole * (1 - abs(generator.normal()) * 0.05) for pole in weights.poles),
+            "weights": tuple(max(1, round(each * math.exp(generator.normal() * 0.02))) for each in weights.weights),
+        }
+        if generator.random() < 0.3:
+            change["gains"] = tuple((p, g + int(generator.integers(0, 2))) for p, g in weights.gains)
+        try:
+            twin = dataclasses.replace(plan, weights=dataclasses.replace(weights, **change))
+        except ParameterError:
+            continue
+        accepted += 1
+        drawn = carried.covariance(twin.weights.noise_variances, weights.slots)
+        shift = carried.shifts(twin.weights, drawn).max()
+        assert carried.gaussian_curve(1.0, shift) <= terms(twin, 1.0)["noise"] <= plan.privacy.delta
+    assert 10 < accepted < 140

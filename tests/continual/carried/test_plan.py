@@ -53,7 +53,7 @@ def test_it_is_saved_and_simulated(case: str, honest_fraction: float, tmp_path) 
     for fast in (True, False):
         estimate = simulate(plan, values, bits=RandomBits.seeded(1), fast=fast)
         assert np.all(np.abs(np.asarray(estimate.value) - plan.true_value(values)) <= plan.error_bound)
-    assert "carried" in str(plan.facts()) and plan.reference()["central_error_bound"] is not None or case != "bits"
+    assert ("carried" in str(plan.facts()) and plan.reference()["central_error_bound"] is not None) or case != "bits"
 
 
 def leaves(document: Any, path: tuple = ()) -> list[tuple]:
@@ -155,7 +155,9 @@ def test_noise_at_the_ends_of_its_range_is_one_sentence(noise: dict) -> None:
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("case", "windows", "honest_fraction"), [("bits", 2, 1.0), ("bits", 4, 0.5), ("categories", 3, 0.9)])
+@pytest.mark.parametrize(
+    ("case", "windows", "honest_fraction"), [("bits", 2, 1.0), ("bits", 4, 0.5), ("categories", 3, 0.9)]
+)
 def test_the_audit_lets_it_stand_and_catches_half_the_noise(case: str, windows: int, honest_fraction: float) -> None:
     plan = small(case, windows, honest_fraction, privacy=Privacy(1, 0.02), users=300 if case != "bits" else 147)
     asked = {"bits": RandomBits.seeded(1), "trials": 40_000}

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from harness import carried
 
+from harness import carried
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.smoothing import smoothing_error
 from shuffledp.continual.carried.planner import _begun
