@@ -1,4 +1,6 @@
-"""Designs that were found by search: filters that are filters, for any number of slots, and nearly as good as can be."""
+"""Designs that were found by search: filters for any number of slots, nearly as good as can be."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ def test_every_number_of_slots_has_a_filter(windows: int) -> None:
         assert list(zeros) == sorted(zeros) and list(design.poles) == sorted(design.poles)
         # Poles are not so near to each other that digits are lost.
         rests = [1 - pole for pole in design.poles]
-        assert all(later <= 0.82 * earlier for earlier, later in zip(rests, rests[1:], strict=False))
+        assert all(later <= 0.82 * earlier for earlier, later in pairwise(rests))
         assert all(0 < pole < 1 for pole in design.poles) and design.growth > 0 and design.offset > 0
         if slots <= 4096:
             variances = design.variances(slots)

@@ -9,6 +9,7 @@ import pytest
 from harness import carried
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried import shape
+from shuffledp.continual.carried.bound import horizon_noise_bound
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.planner import _made
 from shuffledp.continual.request import CountRequest
@@ -81,6 +82,8 @@ def test_the_honest_alone_draw_what_is_counted_on(fraction: float, monkeypatch) 
     surplus = people / honest
     np.testing.assert_allclose(plan.surplus_by_slot, surplus, rtol=1e-12)
     assert plan.surplus == surplus.max()
+    # The bound counts on everybody's noise, though privacy counts on the honest only.
+    assert plan.proved_noise_bound == pytest.approx(horizon_noise_bound(weights, float(surplus.max()), 0.05))
 
 
 @pytest.mark.parametrize("more", [1, 3])

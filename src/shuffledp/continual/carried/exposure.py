@@ -51,16 +51,8 @@ def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1) -> 
 def _places(slots: int, silent: int) -> list[int]:
     """Where false slots begin: not before there is noise to be carried on, and more densely towards the end."""
     last = slots - silent
-    every = [
-        1,
-        2,
-        slots // 4,
-        slots // 2,
-        *(slots - slots // part for part in (4, 8, 16, 32)),
-        last - 3,
-        last - 1,
-        last,
-    ]
+    between = (slots // 4, slots // 2, *(slots - slots // part for part in (4, 8, 16, 32)))
+    every = (1, 2, *between, last - 3, last - 1, last)
     return sorted({place for place in every if 1 <= place <= last})
 
 
