@@ -88,15 +88,29 @@ def test_fewer_honest_people_leave_less(planned: float, left: float) -> None:
     people = set(np.diff(plan.schedule.users_by(np.arange(plan.weights.slots + 1))).tolist())
     assert people == {19, 20}
     part = min(math.floor(left * each + 1e-9) / math.floor(planned * each + 1e-9) for each in people)
-    shift = plan.weights.shift / math.sqrt(part)
+    # What is drawn still dominates a filter's noise, a little less of it, and 4 for rounding.
+    weights, slots = plan.weights, plan.weights.slots
+    kept = part - (1 - part) * 4 / weights.component_variances[0].min()
+    drawn = part * carried.covariance(weights.noise_variances, slots)
+    rest = drawn - kept * carried.target(weights) - 4 * np.eye(slots)
+    assert np.linalg.eigvalsh(rest).min() >= -1e-12 * np.abs(drawn).max()
+    shift = weights.shift / math.sqrt(kept)
     found = terms(plan, left)
     assert found["noise"] == pytest.approx(carried.gaussian_curve(1.0, shift), rel=1e-9)
+    assert found["smoothing"] >= terms(plan, planned)["smoothing"]
     assert found["transport"] >= (1 + math.e) * plan._distance_with(planned)
     epsilon = plan.epsilon_with(left)
     assert epsilon > 1 >= plan.epsilon_with(planned) > 1 - 1e-6
     if math.isfinite(epsilon):
         at = sum(terms(plan, left, epsilon).values())
         assert at <= plan.privacy.delta * (1 + 1e-9) and at >= carried.gaussian_curve(epsilon, shift)
+
+
+def test_nobody_left_is_not_smooth_enough() -> None:
+    """With one honest person of a hundred in a slot nothing is promised that rests on a sum of many."""
+    plan = small()
+    assert plan._smoothing_with(1e-9) > 1 and plan._smoothing_with(1.0) < 1e-20
+    assert terms(plan, 0.05)["noise"] > terms(plan, 0.5)["noise"]
 
 
 def test_collusions_are_told() -> None:

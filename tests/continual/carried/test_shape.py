@@ -146,6 +146,11 @@ def test_every_window_is_of_a_known_kind(users: int, size: int) -> None:
         for e in range(1, plan.weights.slots + 1)
     )
     assert plan.messages_per_user_mean == pytest.approx(sent / users)
+    sizes = [schedule.batch_users(max(0, e - 3), e) for e in range(1, plan.weights.slots + 1)]
+    most = max(
+        sum(plan.mechanism(size).messages_max for size in sizes[slot : slot + 3]) for slot in range(plan.weights.slots)
+    )
+    assert plan.messages_per_user_max == most
 
 
 def test_sums_of_honest_windows_are_plausible() -> None:
