@@ -28,9 +28,9 @@ from shuffledp.errors import ParameterError
 
 Floats = NDArray[np.float64]
 
-# Terms that cancel may be so many times as large as their sum: then two digits are lost, and lengths stay good to 1e-9.
+# Terms that cancel may be so many times as large as their sum: three digits are lost, and lengths stay good to 1e-9.
 # Poles that lie by turns with the zeros cancel nothing; two that are nearly alike would leave no digit at all.
-_CANCELLED = 100.0
+_CANCELLED = 1000.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 from harness import carried
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried import shape
+from shuffledp.continual.carried.bound import horizon_noise_bound
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.planner import _made
 from shuffledp.continual.request import CountRequest
@@ -20,9 +21,7 @@ from shuffledp.randomness import RandomBits
 
 @lru_cache(maxsize=16)
 def small(windows: int, users: int = 150, size: int = 10, honest_fraction: float = 1.0, **more) -> CarriedPlan:
-    asked = CountRequest(
-        users=users, shufflers=8, privacy=Privacy(4, 1e-2), honest_fraction=honest_fraction, **more
-    )
+    asked = CountRequest(users=users, shufflers=8, privacy=Privacy(4, 1e-2), honest_fraction=honest_fraction, **more)
     return _made(asked, windows, size)
 
 
@@ -83,6 +82,8 @@ def test_the_honest_alone_draw_what_is_counted_on(fraction: float, monkeypatch) 
     surplus = people / honest
     np.testing.assert_allclose(plan.surplus_by_slot, surplus, rtol=1e-12)
     assert plan.surplus == surplus.max()
+    # The bound counts on everybody's noise, though privacy counts on the honest only.
+    assert plan.proved_noise_bound == pytest.approx(horizon_noise_bound(weights, float(surplus.max()), 0.05))
 
 
 @pytest.mark.parametrize("more", [1, 3])
@@ -140,9 +141,16 @@ def test_every_window_is_of_a_known_kind(users: int, size: int) -> None:
     assert counted == plan._honest_windows(plan.honest_fraction)
     with pytest.raises(ParameterError, match="users"):
         plan.mechanism(1)
-    sent = sum(plan.mechanism(schedule.batch_users(max(0, e - 3), e)).messages_max
-               * schedule.batch_users(max(0, e - 3), e) for e in range(1, plan.weights.slots + 1))
+    sent = sum(
+        plan.mechanism(schedule.batch_users(max(0, e - 3), e)).messages_max * schedule.batch_users(max(0, e - 3), e)
+        for e in range(1, plan.weights.slots + 1)
+    )
     assert plan.messages_per_user_mean == pytest.approx(sent / users)
+    sizes = [schedule.batch_users(max(0, e - 3), e) for e in range(1, plan.weights.slots + 1)]
+    most = max(
+        sum(plan.mechanism(size).messages_max for size in sizes[slot : slot + 3]) for slot in range(plan.weights.slots)
+    )
+    assert plan.messages_per_user_max == most
 
 
 def test_sums_of_honest_windows_are_plausible() -> None:

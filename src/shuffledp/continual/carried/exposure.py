@@ -25,7 +25,8 @@ _NEAR = (-2000, -500, -100, -30, -10, -5, -3, -2, -1, 0, 1, 5, 50)
 def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1, planned: int = 0) -> float:
     """By how many deviations a step of one user moves all that is released when so many slots in a row add no noise.
 
-    The worst of a few places of the false slots and of a few users near them; inf where nothing hides a running sum.
+    The worst of a few places of the false slots, the last ones included, and of a few users near them; inf where
+    nothing hides a running sum. Trying all places finds at most 1% more.
 
     Args:
         weights: of all slots.
@@ -39,15 +40,21 @@ def shift_with_silent(weights: CarriedWeights, silent: int, spread: int = 1, pla
         return math.inf
     slots = weights.slots
     worst = weights.shift
-    for place in sorted({slots // 4, slots // 2, 3 * slots // 4}):
-        variances = _supplied(weights, place, silent, spread, planned)
-        band = _band(weights, variances)
+    for place in _places(slots, silent):
+        band = _band(weights, _supplied(weights, place, silent, spread, planned))
         users = [place + offset if offset < 0 else place + silent + offset for offset in _NEAR]
-        for user in (user for user in users if 0 <= user < slots):
-            moved = _moved(weights, user)
-            shift = math.sqrt(max(0.0, float(moved @ scipy.linalg.solveh_banded(band, moved, lower=True))))
-            worst = max(worst, shift)
+        moved = np.stack([_moved(weights, user) for user in users if 0 <= user < slots], axis=1)
+        squares = (moved * scipy.linalg.solveh_banded(band, moved, lower=True)).sum(axis=0)
+        worst = max(worst, math.sqrt(max(0.0, float(squares.max()))))
     return worst
+
+
+def _places(slots: int, silent: int) -> list[int]:
+    """Where false slots begin: not before there is noise to be carried on, and more densely towards the end."""
+    last = slots - silent
+    between = (slots // 4, slots // 2, *(slots - slots // part for part in (4, 8, 16, 32)))
+    every = (1, 2, *between, last - 3, last - 1, last)
+    return sorted({place for place in every if 1 <= place <= last})
 
 
 def _supplied(weights: CarriedWeights, place: int, silent: int, spread: int, planned: int) -> NDArray[np.float64]:

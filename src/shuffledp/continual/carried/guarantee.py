@@ -41,7 +41,10 @@ class PrivateCarried(CarriedShape):
         return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in self._slot_sizes)
 
     def _shift(self, fraction: float) -> float:
-        return self.weights.shift * self._length / math.sqrt(self._part(fraction))
+        part = self._part(fraction)
+        # Rounding takes a variance of 4 as before, however little is left: the filter's noise makes up for it.
+        left = part if part >= 1 else part - self.weights.rounding_part * (1 - part)
+        return self.weights.shift * self._length / math.sqrt(left) if left > 0 else math.inf
 
     def pair(self, honest: int) -> DominatingPair:
         """What all windows together show of a user's value."""
@@ -58,12 +61,14 @@ class PrivateCarried(CarriedShape):
     def delta_terms_at(self, epsilon: float, fraction: float) -> tuple[DeltaTerm, ...]:
         """Every summand of delta at this epsilon, when this fraction of every slot is honest."""
         factor, shift = math.exp(epsilon), self._shift(fraction)
+        smoothing = self._smoothing_with(min(1.0, self._part(fraction)))
+        noise = GaussianPair(shift) if shift < math.inf else NEVER_MEET
         # As promised if the plan's fraction is honest.
         shown = self.distance if fraction == self.honest_fraction else self._distance_with(fraction)
         terms = [
             DeltaTerm(
                 "noise",
-                GaussianPair(shift).delta(epsilon),
+                noise.delta(epsilon),
                 f"the curve of a Gaussian mechanism in which a user moves all running sums by {shift:.6g} deviations",
             ),
             DeltaTerm(
@@ -74,8 +79,8 @@ class PrivateCarried(CarriedShape):
             ),
             DeltaTerm(
                 "smoothing",
-                smoothing_delta(factor, self._smoothing),
-                f"whole noise is a rounded Gaussian's but for a part of {self._smoothing:.3g}",
+                smoothing_delta(factor, smoothing),
+                f"whole noise is a rounded Gaussian's but for a part of {smoothing:.3g}",
             ),
         ]
         if self._rounding_failure:

@@ -26,6 +26,8 @@ from shuffledp.sampling.discrete_gaussian import sample_discrete_gaussian
 
 # An audit looks at the windows of so many slots after a user.
 _AUDITED = 400
+# Steps of a log likelihood that it tells apart: with finer ones every outcome is seen once, and ratios say nothing.
+_STEPS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ class CarriedPlan(PrivateCarried):
         return 2 * min(self.weights.slots, _AUDITED) * self.weights.windows
 
     def views(self, side: int, trials: int, honest: int, *, bits: RandomBits) -> NDArray[np.int64]:
-        """How likely the windows after a user of the first slot make one input beside the other, in thousandths."""
+        """How likely the windows after a user of the first slot make one input beside the other, in steps of 1/30."""
         return _views(self, side, trials, self._part(self._fraction(honest)), bits)
 
     def quieter(self, part: float) -> dict[str, Any]:
@@ -212,4 +214,4 @@ def _views(plan: CarriedPlan, side: int, trials: int, part: float, bits: RandomB
         whitened = scipy.signal.lfilter([1.0], [1.0, -pole], whitened, axis=0)
         column = scipy.signal.lfilter([1.0], [1.0, -pole], column)
     score = (column / weights.slot_variances[:slots]) @ whitened
-    return np.asarray(np.floor(1000 * score), dtype=np.int64).reshape(-1, 1)
+    return np.asarray(np.floor(_STEPS * score), dtype=np.int64).reshape(-1, 1)

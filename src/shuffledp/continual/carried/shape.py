@@ -355,13 +355,17 @@ class CarriedShape(RunningPlan):
     @property
     def _smoothing(self) -> float:
         """By which part the law of all running sums is off from a rounded Gaussian mechanism's, at most."""
+        return self._smoothing_with(1.0)
+
+    def _smoothing_with(self, part: float) -> float:
+        """The same where only this part of the noise is drawn that the plan counts on."""
         noises = self.weights.windows - 1
         draws = self.users * noises * self._suppliers * self.domain.coordinates
         running = self.weights.slots * noises * self.domain.coordinates
         # Sums of two noises of a person's variance at least; then everything but N_1 is summed out; then rounding.
         # Each draw is normalised, and added to the others.
         own = smoothing_error(math.sqrt(LEAST_OWN_VARIANCE / 2), 2 * draws)
-        least = [float(row.min()) for row in self.weights.noise_variances]
+        least = [part * float(row.min()) for row in self.weights.noise_variances]
         steepest = max((1 / each for each in least[1:]), default=0.0) + (4.0**noises / 3) / least[0]
         return own + smoothing_error(1 / math.sqrt(steepest), running) + smoothing_error(2.0, running)
 

@@ -31,6 +31,7 @@ ROUNDING_VARIANCE = 4.0
 _ROUNDED_UP = 1 + 1e-7
 # Weights times values and noise stay exact in a double, and leave room in 64 bits.
 LARGEST_SUM = 1 << 52
+LARGEST_VARIANCE = 1e35
 MOST_SLOTS = 1 << 26
 # In the first slots there is more noise than the filter's by at least this part of it: eigenvalues are good to 1e-14.
 _CLEARLY = 3e-13
@@ -75,7 +76,7 @@ class CarriedWeights:
 
     def __post_init__(self) -> None:
         again = "make the plan again"
-        if not 1 <= self.slots <= MOST_SLOTS:
+        if type(self.slots) is not int or not 1 <= self.slots <= MOST_SLOTS:
             raise ParameterError("slots", self.slots, f"must lie in 1..{MOST_SLOTS}", again)
         if type(self.restarts) is not int or not 0 <= self.restarts <= 64:
             raise ParameterError("restarts", self.restarts, "must lie in 0..64", again)
@@ -86,6 +87,11 @@ class CarriedWeights:
         whole = [*self.knots, *self.weights, *(each for gain in self.gains for each in gain)]
         if not all(type(each) is int for each in whole) or not all(p >= 1 and g >= 0 for p, g in self.gains):
             raise ParameterError("gains", self.gains, "must be whole numbers, as must knots and weights", again)
+        if self.first_tap > LARGEST_SUM or not all(type(pole) is float and 0 < pole < 1 for pole in self.poles):
+            problem = "must be small, and poles lie strictly between 0 and 1"
+            raise ParameterError("gains", self.gains, problem, again)
+        # Refused where there is not one pole less than zeros, or two are alike.
+        RunningFilter(self.zeros, self.poles)
         if not len(self.knots) == len(self.weights) >= 1:
             raise ParameterError("knots", len(self.knots), "must have a weight each", again)
         if self.knots[0] != 0 or self.knots[-1] != self.slots - 1 or (np.diff(self.knots) <= 0).any():
@@ -96,6 +102,9 @@ class CarriedWeights:
             value = getattr(self, name)
             if type(value) is not float or not 0 < value <= most:
                 raise ParameterError(name, value, f"must lie in (0, {most:g}]", again)
+        grown = 2 * self.growth * math.log((self.slots + self.offset) / (1 + self.offset))
+        if math.log(self.variance) + grown > math.log(LARGEST_VARIANCE):
+            raise ParameterError("growth", self.growth, f"must not lead beyond {LARGEST_VARIANCE:g}", again)
         if self.component_variances.min() <= 0:
             problem = "must not fall faster than the noise is carried on"
             raise ParameterError("growth", self.growth, problem, again)
@@ -103,7 +112,7 @@ class CarriedWeights:
             return
         begun = [len(self.begins), *(len(row) for row in self.begins)]
         if begun != [self._corner] * (self._corner + 1) or not all(
-            type(each) is float and 0 <= each < 1e35 for row in self.begins for each in row
+            type(each) is float and 0 <= each < LARGEST_VARIANCE for row in self.begins for each in row
         ):
             raise ParameterError("begins", begun, f"must be {self._corner} times as many variances >= 0", again)
         if any(each for number, row in enumerate(self.begins) for each in row[self._corner - number :]):
