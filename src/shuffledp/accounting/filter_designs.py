@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.running_filters import RunningFilter
+
 Floats = NDArray[np.float64]
 
 # For each number of windows: log2 of the slots, then 1 - zero and 1 - pole by turns from fast to slow, then growth and
@@ -71,6 +73,21 @@ class Design:
         """Of the noise in each of so many slots, the first one's being 1."""
         return np.asarray(((slots + self.offset) / (slots - np.arange(slots) + self.offset)) ** (2 * self.growth))
 
+    @property
+    def filter(self) -> RunningFilter:
+        """What the noise makes of a user's value."""
+        return RunningFilter(tuple(g / (p + g) for p, g in self.gains), self.poles)
+
+    def deviations(self, slots: int) -> Floats:
+        """Of the sums of the first 1, 2, ... slots, where one user moves all that is released by 1, and w has v.
+
+        >>> design_for(3, 256).deviations(256).max().round(2)
+        np.float64(2.67)
+        """
+        variances = self.variances(slots)
+        weights = 1 / self.filter.column_lengths(variances)
+        return np.asarray(np.sqrt(np.maximum(0.0, self.filter.prefix_variances(variances, weights))))
+
 
 def design_for(windows: int, slots: int) -> Design:
     """The best filter that is known, between two that were searched for by their logarithms.
@@ -87,7 +104,9 @@ def design_for(windows: int, slots: int) -> Design:
     # Beyond both ends along the last line.
     part = (place - low[0]) / (high[0] - low[0])
     *rests, growth, offset = np.exp(low + part * (high - low))[1:].tolist()
-    rests = [min(rest, 0.98) for rest in rests]
+    for place, rest in enumerate(rests):
+        # From fast to slow, also for far fewer slots than were searched for.
+        rests[place] = min(rest, 0.98 * rests[place - 1] if place else 0.98)
     gains: tuple[tuple[int, int], ...] = ()
     for p, g in map(_whole, rests[0::2]):
         # From fast to slow, and no two alike.

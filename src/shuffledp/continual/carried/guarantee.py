@@ -12,6 +12,7 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.continual.carried.exposure import MOST_SLOTS, shift_with_silent
 from shuffledp.continual.carried.shape import CarriedShape, smoothing_delta
 from shuffledp.continual.carried.transport import distance_with
+from shuffledp.continual.visits import check_visited
 from shuffledp.protocols.plan import TermsCurve
 from shuffledp.protocols.sums.noise import NEVER_MEET
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART
@@ -55,9 +56,17 @@ class PrivateCarried(CarriedShape):
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         return self.delta_terms_at(epsilon, self._fraction(honest))
 
-    def delta_terms_at(self, epsilon: float, fraction: float) -> tuple[DeltaTerm, ...]:
-        """Every summand of delta at this epsilon, when this fraction of every slot is honest."""
-        factor, shift = math.exp(epsilon), self._shift(fraction)
+    def visit_terms(self, visits: int, epsilon: float) -> tuple[DeltaTerm, ...]:
+        return self.delta_terms_at(epsilon, self.honest_fraction, visits)
+
+    def delta_terms_at(self, epsilon: float, fraction: float, visits: int = 1) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta at this epsilon, when this fraction of every slot is honest.
+
+        A user who comes several times moves everything by at most as many columns' lengths, and rounds as often; all
+        windows' shares and noise are counted anyway.
+        """
+        check_visited(visits)
+        factor, shift = math.exp(epsilon), visits * self._shift(fraction)
         # As promised if the plan's fraction is honest.
         shown = self.distance if fraction == self.honest_fraction else self._distance_with(fraction)
         terms = [
@@ -80,7 +89,7 @@ class PrivateCarried(CarriedShape):
         ]
         if self._rounding_failure:
             why = "two neighbours' rounded values are further apart than that"
-            terms.append(DeltaTerm("rounding", self._rounding_failure, why))
+            terms.append(DeltaTerm("rounding", visits * self._rounding_failure, why))
         return tuple(terms)
 
     def _distance_with(self, fraction: float) -> float:
@@ -142,6 +151,10 @@ class PrivateCarried(CarriedShape):
         rows.append(Collusion(f"analyzer + {self.fatal_silence} slots in a row", None, None, self.exposed))
         rows.append(Collusion("analyzer + a shuffler", None, None, "see whose messages are whose in its windows"))
         return tuple(rows)
+
+    @property
+    def rests_on(self) -> str:
+        return f"users of every slot add their noise, as {self.exposed}"
 
     @property
     def exposed(self) -> str:

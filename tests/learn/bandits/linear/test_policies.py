@@ -10,13 +10,14 @@ import pytest
 
 from shuffledp.accounting.gaussian import gaussian_delta
 from shuffledp.continual.noise import SkellamNoise
+from shuffledp.continual.normal_scores import gaussian_offset
+from shuffledp.continual.visits import Visits
 from shuffledp.errors import DataError, ParameterError, ShuffleDPError
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.policy import LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
-from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
