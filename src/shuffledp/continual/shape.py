@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
+from shuffledp.continual.gaussian_offset import gaussian_offset
 from shuffledp.continual.least_bound import least_combined_bound, least_completed_bound
-from shuffledp.continual.normal_scores import gaussian_offset
 from shuffledp.continual.planner import batch_sizes, largest_surplus, slot_users_for
 from shuffledp.continual.request import (
     Estimator,
@@ -220,7 +220,8 @@ class CountShape(RunningPlan):
         depths = self.schedule.depths[: slots + 1]
         each = failure / (self.domain.coordinates * max(1, slots))
         deviation = self.batch_noise.law().standard_deviation
-        return deviation * np.sqrt(depths), depths * gaussian_offset(self.batch_noise, each)
+        offset = gaussian_offset(self.batch_noise, each)
+        return deviation * np.sqrt(depths), np.asarray(depths * offset, dtype=np.float64)
 
     def sample_slot_noise(self, slots: int, shape: tuple[int, ...], *, bits: RandomBits) -> Iterator[NDArray[np.int64]]:
         """That of the batches that make a sum, each drawn once."""

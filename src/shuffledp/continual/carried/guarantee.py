@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from shuffledp.accounting.curves import epsilon_at
@@ -12,10 +13,16 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.continual.carried.exposure import MOST_SLOTS, shift_with_silent
 from shuffledp.continual.carried.shape import CarriedShape, smoothing_delta
 from shuffledp.continual.carried.transport import distance_with
+from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.visits import check_visited
 from shuffledp.protocols.plan import TermsCurve
 from shuffledp.protocols.sums.noise import NEVER_MEET
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART
+
+
+@lru_cache(maxsize=64)
+def _visits_shift(weights: CarriedWeights, visits: int) -> float:
+    return weights.visits_shift(visits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +48,8 @@ class PrivateCarried(CarriedShape):
             return 1.0
         return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in self._slot_sizes)
 
-    def _shift(self, fraction: float) -> float:
-        return self.weights.shift * self._length / math.sqrt(self._part(fraction))
+    def _shift(self, fraction: float, visits: int = 1) -> float:
+        return _visits_shift(self.weights, visits) * self._length / math.sqrt(self._part(fraction))
 
     def pair(self, honest: int) -> DominatingPair:
         """What all windows together show of a user's value."""
@@ -62,11 +69,11 @@ class PrivateCarried(CarriedShape):
     def delta_terms_at(self, epsilon: float, fraction: float, visits: int = 1) -> tuple[DeltaTerm, ...]:
         """Every summand of delta at this epsilon, when this fraction of every slot is honest.
 
-        A user who comes several times moves everything by at most as many columns' lengths, and rounds as often; all
-        windows' shares and noise are counted anyway.
+        A user who comes several times, never twice in one slot, moves everything by a sum of columns, and rounds as
+        often; all windows' shares and noise are counted anyway.
         """
         check_visited(visits)
-        factor, shift = math.exp(epsilon), visits * self._shift(fraction)
+        factor, shift = math.exp(epsilon), self._shift(fraction, visits)
         # As promised if the plan's fraction is honest.
         shown = self.distance if fraction == self.honest_fraction else self._distance_with(fraction)
         terms = [

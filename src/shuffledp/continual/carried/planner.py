@@ -33,6 +33,8 @@ _WEIGHTS = (64, 32, 16, 8, 4)
 _ROUNDING_COST, _LENGTHENED, _FINEST = 0.01, 0.003, 1 << 14
 # Knots are set wherever weights have grown by this part, and more and more densely towards both ends.
 _GROWN = 0.03
+# Where users return, whole weights may change what all visits show by this part.
+_ROUNDED_WEIGHTS = 1e-3
 # So many estimates are looked at to see what the first slots' noise does to them.
 _LOOKED_AT = 300
 # Beyond what is needed to begin with, as a part of the first slot's variance.
@@ -180,17 +182,15 @@ def with_fine_grid(asked: CountRequest) -> CountRequest:
     return replace(asked, domain=replace(domain, grid=grid))
 
 
-def _largest_shift(asked: CountRequest, visits: int) -> float:
-    """By how many deviations a step may move all that is released, where each visit has its part of delta."""
+def _largest_shift(asked: CountRequest, visits: int = 1) -> float:
+    """By how many deviations a step in each of so many visits may move all that is released.
+
+    Each visit has its part of delta: their roundings fail apart, all shares are counted once.
+    """
     difference = asked.domain.difference(ROUNDING_PART * asked.privacy.delta)
-
-    def least(times: int) -> float:
-        # So many visits together: their roundings fail apart, all shares are counted once.
-        delta = (times - TRANSPORT_PART) * asked.privacy.delta - times * difference.failure
-        within = Privacy(asked.privacy.epsilon, delta * (1 - 1e-6))
-        return gaussian_standard_deviation(within, times * difference.length)
-
-    return (1 - 1e-9) / max(least(times) for times in {1, visits})
+    delta = (visits - TRANSPORT_PART) * asked.privacy.delta - visits * difference.failure
+    within = Privacy(asked.privacy.epsilon, delta * (1 - 1e-6))
+    return (1 - 1e-9) / gaussian_standard_deviation(within, difference.length)
 
 
 def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
@@ -249,7 +249,13 @@ def plan_of(asked: CountRequest, windows: int, size: int, *, visits: int = 1) ->
         ParameterError: sums do not fit into a word, or noise is too little to be shared.
     """
     slots = -(-asked.users // size)
-    design, shift = design_for(windows, slots), _largest_shift(asked, visits)
+    design, shift = design_for(windows, slots), _largest_shift(asked)
+    if visits > 1:
+        # What one visit may move if all together move what they may; whole weights may change that a little.
+        together = _largest_shift(asked, visits) / design.visits_length(slots, visits)
+        made = weights_for(design, slots, together, _WEIGHTS[0])
+        together *= min(1.0, _largest_shift(asked, visits) / made.visits_shift(visits)) * (1 - _ROUNDED_WEIGHTS)
+        shift = min(shift, together)
     failed: Exception | None = None
     for weight in _WEIGHTS:
         try:

@@ -25,18 +25,19 @@ def carried_schedules(
 ) -> tuple[tuple[float, int, int], ...]:
     """For each number of windows the smallest regret bound and the users of a slot, the best first.
 
-    As if noise were Gaussian; a user who comes several times moves all that is released by as many lengths at most.
+    As if noise were Gaussian.
     None where constants are the papers', who do not carry noise.
     """
     if setting.constants == "paper":
         return ()
-    deviation = visits * gaussian_standard_deviation(privacy, setting.joint.apart)
+    deviation = gaussian_standard_deviation(privacy, setting.joint.apart)
     found = []
     for windows in range(2, min(shufflers, MOST_WINDOWS) + 1):
         least, risen = math.inf, 0
-        for size in _sizes(setting.users, windows):
+        for size in _sizes(setting.users, windows, visits):
             slots = -(-setting.users // size)
-            ends = extremes(design_for(windows, slots).deviations(slots))
+            design = design_for(windows, slots)
+            ends = design.visits_length(slots, visits) * extremes(design.deviations(slots))
             bound = planning_bound(setting, deviation * ends, size, setting.users // size)
             found.append((bound, windows, size))
             risen = 0 if bound < least else risen + 1
@@ -52,9 +53,9 @@ def extremes(deviations: Floats) -> Floats:
     return deviations[[int(deviations.argmin()), int(deviations.argmax())]]
 
 
-def _sizes(users: int, windows: int) -> list[int]:
-    """Of slots, from large to small."""
-    least, size = max(2 * windows + 1, -(-users // _MOST_SLOTS)), users // (2 * windows)
+def _sizes(users: int, windows: int, visits: int) -> list[int]:
+    """Of slots, from large to small: enough of them for all visits of a user, of which no two are in one."""
+    least, size = max(2 * windows + 1, -(-users // _MOST_SLOTS)), users // max(2 * windows, visits)
     found = []
     while size >= least:
         found.append(size)
@@ -72,8 +73,9 @@ def carried_plan(
         ParameterError: sums do not fit into a word.
     """
     slots = -(-setting.users // size)
-    least = visits * gaussian_standard_deviation(privacy, setting.joint.apart)
-    least *= float(design_for(windows, slots).deviations(slots).min())
+    design = design_for(windows, slots)
+    least = gaussian_standard_deviation(privacy, setting.joint.apart) * design.visits_length(slots, visits)
+    least *= float(design.deviations(slots).min())
     asked = CountRequest(
         # It lasts a little longer than the horizon, so that all slots have one size.
         users=slots * size,
