@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.running_filters import RunningFilter
+
 Floats = NDArray[np.float64]
 
 # For each number of windows: log2 of the slots, then 1 - zero and 1 - pole by turns from fast to slow, then growth and
@@ -72,6 +74,32 @@ class Design:
     def variances(self, slots: int) -> Floats:
         """Of the noise in each of so many slots, the first one's being 1."""
         return np.asarray(((slots + self.offset) / (slots - np.arange(slots) + self.offset)) ** (2 * self.growth))
+
+    @property
+    def filter(self) -> RunningFilter:
+        """What the noise makes of a user's value."""
+        return RunningFilter(tuple(g / (p + g) for p, g in self.gains), self.poles)
+
+    def visits_length(self, slots: int, visits: int) -> float:
+        """How far a user who comes so often, never twice in one slot, moves all that is released at most.
+
+        Weighed so that one visit moves it by 1.
+
+        >>> round(design_for(4, 256).visits_length(256, 1), 6), round(design_for(4, 256).visits_length(256, 4), 1)
+        (1.0, 3.6)
+        """
+        variances = self.variances(slots)
+        return self.filter.visits_length(variances, 1 / self.filter.column_lengths(variances), visits)
+
+    def deviations(self, slots: int) -> Floats:
+        """Of the sums of the first 1, 2, ... slots, where one user moves all that is released by 1, and w has v.
+
+        >>> design_for(3, 256).deviations(256).max().round(2)
+        np.float64(2.66)
+        """
+        variances = self.variances(slots)
+        weights = 1 / self.filter.column_lengths(variances)
+        return np.asarray(np.sqrt(np.maximum(0.0, self.filter.prefix_variances(variances, weights))))
 
 
 def design_for(windows: int, slots: int) -> Design:

@@ -84,6 +84,51 @@ class RunningFilter:
             raise ParameterError("poles", self.poles, "must lie further apart", "make the plan again")
         return np.asarray(np.sqrt(squares))
 
+    def visits_length(self, variances: Floats, weights: Floats, visits: int) -> float:
+        """How far so many units, in as many different slots, move all that is released, at most.
+
+        Units may be vectors of length 1 in any directions. Of slots s < t = s + lag the columns' inner product is
+
+            weight_s weight_t sum_i R_i pole_i^(lag-1) B_i(t),    B_i(t) = sum_{u >= t} pole_i^(u-t) c_(u-t) / v_u,
+
+        and its terms' absolute values, but for weight_s, do not grow with the lag. Of M slots in order the i-th and the
+        j-th are at least j - i apart: so M - lag pairs are at least `lag` apart, for each lag below M.
+
+        Args:
+            variances: of each slot's noise.
+            weights: how often a unit of each slot is counted.
+            visits: how many units.
+
+        >>> round(RunningFilter((0.5,), ()).visits_length(np.ones(3), np.ones(3), 2), 4)
+        2.1213
+        """
+        longest = float((self.column_lengths(variances) * weights).max()) ** 2
+        visits = min(visits, variances.size)
+        # Pole by pole: |R_i B_i(t)| weight_t; and the largest weight before.
+        memories, before = self._memories(variances) * weights, np.maximum.accumulate(weights)
+        poles = np.array([*self.poles, 1.0])
+        squares, lag = visits * longest, 1
+        while lag < visits:
+            # Lags in steps of an eighth: those between are counted as the nearest below.
+            following = min(visits, lag + max(1, lag // 8))
+            pairs = sum(range(visits - following + 1, visits - lag + 1))
+            products = (poles ** (lag - 1) @ memories[:, lag:]) * before[: before.size - lag]
+            squares += 2 * pairs * min(longest, float(products.max()))
+            lag = following
+        return float(np.sqrt(squares))
+
+    def _memories(self, variances: Floats) -> Floats:
+        """|R_i B_i(t)|, a row a pole."""
+        poles = np.array([*self.poles, 1.0])
+        residues = _residues(poles, np.array(self.zeros))
+        later, found = 1 / variances, []
+        for one, residue in zip(poles, residues, strict=True):
+            taken = later.copy()
+            for other, its in zip(poles, residues, strict=True):
+                taken += its * one * _decayed(later[::-1], one * other)[::-1]
+            found.append(np.abs(residue * taken))
+        return np.array(found)
+
     def prefix_variances(self, variances: Floats, weights: Floats) -> Floats:
         """The variance of the sum of the first 1, 2, ... slots' noise, each slot's divided by its weight.
 

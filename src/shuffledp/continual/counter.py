@@ -132,6 +132,11 @@ class Counter(PlanLearner[CounterState]):
         slot, since = self.plan.schedule.place_of(state.users)
         return estimate_of(self.plan, slot, state.prefixes[slot], since, simulated=simulated)
 
+    def closed_sum(self, state: CounterState) -> tuple[int, NDArray[Any]]:
+        """The slots that have told their sum, and that sum in steps, one for each coordinate."""
+        slot, _ = self.plan.schedule.place_of(state.users)
+        return slot, np.atleast_1d(np.asarray(state.prefixes[slot]))
+
     def told_document(self, told: Total) -> Any:
         return np.asarray(told).tolist()
 

@@ -1,7 +1,7 @@
 """What a running sum protects: every term of delta, dropouts and collusions, and the messages that carry it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -16,6 +16,7 @@ from shuffledp.continual.batches import batch_mechanism
 from shuffledp.continual.noise import TRANSPORT_PART
 from shuffledp.continual.shape import CountShape
 from shuffledp.continual.views import UserView
+from shuffledp.continual.visits import Visits
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.plan import TermsCurve
 from shuffledp.protocols.request import once
@@ -151,6 +152,13 @@ class PrivateCount(CountShape):
                 "(1 + e^epsilon) times what tables of noise cut off and round",
             ),
         )
+
+    def visit_terms(self, visits: int, epsilon: float) -> tuple[DeltaTerm, ...]:
+        """All a user's batches, and as often what shares and tables show."""
+        noise = Visits(visits, self.shufflers_used).together(self.view).delta_terms(self.batch_noise, epsilon)
+        once = self.delta_terms_at(epsilon, self.honest_fraction)
+        rest = [term for term in once if term.name in ("transport", "sampling")]
+        return (*noise, *(replace(term, value=visits * term.value) for term in rest))
 
     def _honest_part(self, fraction: float) -> Fraction:
         """The noise that is left when this fraction of every batch is honest, as a part of what the plan counts on.

@@ -1,12 +1,14 @@
 """What every running sum says of itself, however its noise is made: values, slots, estimates, and words."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.continual.request import ROUNDING_FAILURE
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
@@ -111,6 +113,43 @@ class RunningPlan(Plan):
             runs: how many.
             bits: where the noise comes from.
         """
+
+    @property
+    @abstractmethod
+    def is_near_gaussian(self) -> bool:
+        """Whether `gaussian_noise` knows the noise of every slot's sum."""
+
+    @abstractmethod
+    def gaussian_noise(self, slots: int, failure: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The sums of the first 0, 1, ... slots: deviations of Gaussian noise, and how far theirs is off, in steps.
+
+        There is Gaussian noise, independent between coordinates, from which that of no sum is further off in any
+        coordinate, but for `failure`. Probabilities under its law are right up to one part in 1e9, of which a
+        thousandth of `failure` is kept back: enough for all that is asked up to a probability of a million failures.
+
+        Args:
+            slots: how many there are.
+            failure: the probability with which any coordinate of any sum may be further off.
+        """
+
+    @abstractmethod
+    def sample_slot_noise(self, slots: int, shape: tuple[int, ...], *, bits: RandomBits) -> Iterator[NDArray[Any]]:
+        """The noise of the sums of the first 1, 2, ... slots in turn, in steps, by the law of everybody's noise.
+
+        Args:
+            slots: how many there are.
+            shape: of the noise of one sum: coordinates, or independent runs.
+            bits: where the noise comes from.
+        """
+
+    @abstractmethod
+    def visit_terms(self, visits: int, epsilon: float) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta at this epsilon for a user who comes so often, never twice in one slot."""
+
+    @property
+    def rests_on(self) -> str:
+        """What users must do so that they are protected."""
+        return "users of a batch add their noise"
 
     @abstractmethod
     def standard_error_of(self, slot: int) -> float:

@@ -1,6 +1,7 @@
 """The shape of a running sum: its schedule, its noise, and how far off it can be."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.bounds import horizon_bound, sum_tails
 from shuffledp.continual.combined_bound import CombinedLaws, combined_laws, is_quick
+from shuffledp.continual.gaussian_offset import gaussian_offset
 from shuffledp.continual.least_bound import least_combined_bound, least_completed_bound
 from shuffledp.continual.planner import batch_sizes, largest_surplus, slot_users_for
 from shuffledp.continual.request import (
@@ -28,10 +30,13 @@ from shuffledp.protocols.domains.summed import Bits
 from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.request import once
 from shuffledp.protocols.states import is_whole
-from shuffledp.protocols.sums.noise import BatchNoise
+from shuffledp.protocols.sums.noise import BatchNoise, SkellamNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule, slots, whole_slots
 from shuffledp.schedules.prefixes import PrefixSchedule
+
+# Noises at a time.
+_DRAWN_TOGETHER = 1 << 17
 
 
 @lru_cache(maxsize=4)
@@ -205,6 +210,33 @@ class CountShape(RunningPlan):
     def noise_maxima(self, runs: int, *, bits: RandomBits) -> NDArray[np.int64]:
         noise = batch_noises(self, self.schedule.batches, (runs,), bits=bits)
         return np.asarray(np.abs(self.schedule.prefix_sums(noise)).max(axis=0))
+
+    @property
+    def is_near_gaussian(self) -> bool:
+        return self.batch_noise.family == SkellamNoise.family and self.estimator == "completed"
+
+    def gaussian_noise(self, slots: int, failure: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of Skellam noises, each as far from Gaussian as `gaussian_offset` says; every slot has one new noise."""
+        depths = self.schedule.depths[: slots + 1]
+        each = failure / (self.domain.coordinates * max(1, slots))
+        deviation = self.batch_noise.law().standard_deviation
+        offset = gaussian_offset(self.batch_noise, each)
+        return deviation * np.sqrt(depths), np.asarray(depths * offset, dtype=np.float64)
+
+    def sample_slot_noise(self, slots: int, shape: tuple[int, ...], *, bits: RandomBits) -> Iterator[NDArray[np.int64]]:
+        """That of the batches that make a sum, each drawn once."""
+        parents = self.schedule.parents[: slots + 1].tolist()
+        last_child = {parent: slot for slot, parent in enumerate(parents)}
+        prefixes = {0: np.zeros(shape, dtype=np.int64)}
+        together = max(1, _DRAWN_TOGETHER // math.prod(shape))
+        for first in range(1, slots + 1, together):
+            count = min(together, slots + 1 - first)
+            drawn = self.batch_noise.sample(Fraction(1), count * math.prod(shape), bits=bits)
+            for slot, noise in enumerate(drawn.reshape(count, *shape), first):
+                prefixes[slot] = prefixes[parents[slot]] + noise
+                yield prefixes[slot]
+                for done in [kept for kept in prefixes if last_child.get(kept, kept) <= slot]:
+                    del prefixes[done]
 
     @property
     def least_noise_bound(self) -> int:

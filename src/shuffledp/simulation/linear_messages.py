@@ -32,6 +32,6 @@ def run_with_messages(policy: CountedPolicy, offer: Offer, *, bits: RandomBits) 
 
     def rounded(cohort: Cohort, first: int, users: int, clients: RandomBits) -> NDArray[np.int64]:
         # Rounded once: all of a user's batches get the same steps.
-        return policy.to_steps(compute(cohort.step, offer(users), bits=clients), bits=clients)
+        return policy.prepare(compute(cohort.step, offer(users), bits=clients), first, bits=clients)
 
     return ask_and_tell(policy, policy.shufflers, rounded, policy.setting.users, bits=bits)

@@ -6,7 +6,10 @@ such a factor. That noise moves an estimate by at most 4 of its deviations to ei
 
     P[error > x]  <=  P[Gaussian of both > x - 4 deviations] / Phi(4).
 
-Proof: docs/theory/carried-noise.md.
+Where norms of several coordinates are asked for, the noise that is only thought of is bounded in each of them instead,
+by a union, and what is left is Gaussian with independent coordinates.
+
+Proof: docs/theory/carried-noise.md; for norms: docs/theory/002-linear-bandits.md.
 """
 
 import math
@@ -23,6 +26,8 @@ Floats = NDArray[np.float64]
 # Deviations of the noise that is only thought of, and what the law of sums is off by, far above what it is.
 _THOUGHT, _LAW = 4.0, 1e-9
 _ALLOWED = float(special.ndtr(_THOUGHT)) * (1 - _LAW)
+# What is kept back of a failure for the law of sums being off by that part, of any event up to a million failures.
+_KEPT_BACK = 1e6 * _LAW
 
 
 def horizon_noise_bound(weights: CarriedWeights, variances: Floats, failure: float) -> float:
@@ -49,6 +54,22 @@ def bounds_at(weights: CarriedWeights, variances: Floats, failure: float) -> Flo
     deviations = _deviations(weights, variances)
     each = failure * _ALLOWED / deviations.size
     return np.asarray(deviations * -special.ndtri(each / 2) + _slack(weights))
+
+
+def coupled_noise(
+    weights: CarriedWeights, variances: Floats, failure: float, coordinates: int
+) -> tuple[Floats, Floats]:
+    """Of every estimate: the deviation of Gaussian noise, and how far its own is off in any coordinate, in steps.
+
+    Args:
+        weights: of all slots.
+        variances: of the estimates' noise after 1, 2, ... slots, in steps squared.
+        failure: the probability with which any estimate may be further off in any coordinate.
+        coordinates: of a value.
+    """
+    each = failure * (1 - _KEPT_BACK) / (coordinates * weights.slots)
+    thought = np.sqrt(weights.rounding_part * weights.prefix_variances)
+    return _deviations(weights, variances), np.asarray(thought * -special.ndtri(each / 2))
 
 
 def _deviations(weights: CarriedWeights, variances: Floats) -> Floats:

@@ -138,6 +138,11 @@ class CarriedCounter(PlanLearner[CarriedState]):
         since = state.users - int(self.plan.schedule.users_by(slot))
         return estimate_of(self.plan, slot, steps, since, simulated=simulated)
 
+    def closed_sum(self, state: CarriedState) -> tuple[int, Floats]:
+        """The slots that have told their sum, and that sum in steps, one for each coordinate."""
+        slot, _ = self.plan.schedule.place_of(state.users if state.broken is None else state.broken)
+        return slot, np.array(state.total)
+
     def told_document(self, told: Any) -> Any:
         return told if isinstance(told, str) else np.asarray(told).tolist()
 

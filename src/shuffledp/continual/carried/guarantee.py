@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from shuffledp.accounting.curves import epsilon_at
@@ -12,9 +13,16 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.continual.carried.exposure import MOST_SLOTS, shift_with_silent
 from shuffledp.continual.carried.shape import CarriedShape, smoothing_delta
 from shuffledp.continual.carried.transport import distance_with
+from shuffledp.continual.carried.weights import CarriedWeights
+from shuffledp.continual.visits import check_visited
 from shuffledp.protocols.plan import TermsCurve
 from shuffledp.protocols.sums.noise import NEVER_MEET
 from shuffledp.protocols.vector_sum.base import ROUNDING_PART
+
+
+@lru_cache(maxsize=64)
+def _visits_shift(weights: CarriedWeights, visits: int) -> float:
+    return weights.visits_shift(visits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +48,11 @@ class PrivateCarried(CarriedShape):
             return 1.0
         return min(honest_users(size, fraction) / honest_users(size, self.honest_fraction) for size in self._slot_sizes)
 
-    def _shift(self, fraction: float) -> float:
+    def _shift(self, fraction: float, visits: int = 1) -> float:
         part = self._part(fraction)
         # Rounding takes a variance of 4 as before, however little is left: the filter's noise makes up for it.
         left = part if part >= 1 else part - self.weights.rounding_part * (1 - part)
-        return self.weights.shift * self._length / math.sqrt(left) if left > 0 else math.inf
+        return _visits_shift(self.weights, visits) * self._length / math.sqrt(left) if left > 0 else math.inf
 
     def pair(self, honest: int) -> DominatingPair:
         """What all windows together show of a user's value."""
@@ -58,9 +66,17 @@ class PrivateCarried(CarriedShape):
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         return self.delta_terms_at(epsilon, self._fraction(honest))
 
-    def delta_terms_at(self, epsilon: float, fraction: float) -> tuple[DeltaTerm, ...]:
-        """Every summand of delta at this epsilon, when this fraction of every slot is honest."""
-        factor, shift = math.exp(epsilon), self._shift(fraction)
+    def visit_terms(self, visits: int, epsilon: float) -> tuple[DeltaTerm, ...]:
+        return self.delta_terms_at(epsilon, self.honest_fraction, visits)
+
+    def delta_terms_at(self, epsilon: float, fraction: float, visits: int = 1) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta at this epsilon, when this fraction of every slot is honest.
+
+        A user who comes several times, never twice in one slot, moves everything by a sum of columns, and rounds as
+        often; all windows' shares and noise are counted anyway.
+        """
+        check_visited(visits)
+        factor, shift = math.exp(epsilon), self._shift(fraction, visits)
         smoothing = self._smoothing_with(min(1.0, self._part(fraction)))
         noise = GaussianPair(shift) if shift < math.inf else NEVER_MEET
         # As promised if the plan's fraction is honest.
@@ -85,7 +101,7 @@ class PrivateCarried(CarriedShape):
         ]
         if self._rounding_failure:
             why = "two neighbours' rounded values are further apart than that"
-            terms.append(DeltaTerm("rounding", self._rounding_failure, why))
+            terms.append(DeltaTerm("rounding", visits * self._rounding_failure, why))
         return tuple(terms)
 
     def _distance_with(self, fraction: float) -> float:
@@ -147,6 +163,10 @@ class PrivateCarried(CarriedShape):
         rows.append(Collusion(f"analyzer + {self.fatal_silence} slots in a row", None, None, self.exposed))
         rows.append(Collusion("analyzer + a shuffler", None, None, "see whose messages are whose in its windows"))
         return tuple(rows)
+
+    @property
+    def rests_on(self) -> str:
+        return f"users of every slot add their noise, as {self.exposed}"
 
     @property
     def exposed(self) -> str:

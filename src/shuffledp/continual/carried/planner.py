@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.filter_designs import MOST_WINDOWS, Design, design_for
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
+from shuffledp.accounting.running_filters import gaussian_union
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.weights import CarriedWeights, along, covariance_of
 from shuffledp.continual.noise import TRANSPORT_PART
@@ -33,6 +33,8 @@ _WEIGHTS = (64, 32, 16, 8, 4)
 _ROUNDING_COST, _LENGTHENED, _FINEST = 0.01, 0.003, 1 << 14
 # Knots are set wherever weights have grown by this part, and more and more densely towards both ends.
 _GROWN = 0.03
+# Where users return, whole weights may change what all visits show by this part.
+_ROUNDED_WEIGHTS = 1e-3
 # So many estimates are looked at to see what the first slots' noise does to them.
 _LOOKED_AT, _LOOKED_UP_TO = 300, 1 << 17
 # More windows than this would send too many messages.
@@ -53,8 +55,7 @@ def weights_for(design: Design, slots: int, shift: float, least_weight: float, r
     """
     shape = design.variances(slots)
     knots = _knots(slots, np.log(shape) / 2)
-    zeros = tuple(g / (p + g) for p, g in design.gains)
-    lengths = RunningFilter(zeros, design.poles).column_lengths(shape)
+    lengths = design.filter.column_lengths(shape)
     tap = math.prod(p + g for p, g in design.gains)
     # In units of the first slot's deviation a step may weigh so much.
     allowed = shift / (tap * lengths)
@@ -157,7 +158,7 @@ def best_carried(asked: CountRequest) -> CarriedPlan:
         if about >= asked.users * asked.domain.reach:
             break
         try:
-            plan = _made(asked, windows, size)
+            plan = plan_of(asked, windows, size)
         except (InfeasibleError, ParameterError):
             # Too few users to mix shares at this size, or sums that do not fit into a word.
             continue
@@ -188,10 +189,13 @@ def with_fine_grid(asked: CountRequest) -> CountRequest:
     return replace(asked, domain=replace(domain, grid=grid))
 
 
-def _largest_shift(asked: CountRequest) -> float:
-    """By how many deviations a step may move all that is released."""
+def _largest_shift(asked: CountRequest, visits: int = 1) -> float:
+    """By how many deviations a step in each of so many visits may move all that is released.
+
+    Each visit has its part of delta: their roundings fail apart, all shares are counted once.
+    """
     difference = asked.domain.difference(ROUNDING_PART * asked.privacy.delta)
-    delta = (1 - TRANSPORT_PART) * asked.privacy.delta - difference.failure
+    delta = (visits - TRANSPORT_PART) * asked.privacy.delta - visits * difference.failure
     within = Privacy(asked.privacy.epsilon, delta * (1 - 1e-6))
     return (1 - 1e-9) / gaussian_standard_deviation(within, difference.length)
 
@@ -243,18 +247,30 @@ def union_about(windows: int, slots: int, failure: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _union_of(windows: int, slots: int, log_failure: float) -> float:
-    design = design_for(windows, slots)
-    variances = design.variances(slots)
-    rational = RunningFilter(tuple(g / (p + g) for p, g in design.gains), design.poles)
-    weights = 1 / rational.column_lengths(variances)
-    deviations = np.sqrt(np.maximum(0.0, rational.prefix_variances(variances, weights)))
-    return gaussian_union(deviations, math.exp(log_failure))
+    return gaussian_union(design_for(windows, slots).deviations(slots), math.exp(log_failure))
 
 
-def _made(asked: CountRequest, windows: int, size: int) -> CarriedPlan:
-    """The plan with so many windows and slots of about this size."""
+def plan_of(asked: CountRequest, windows: int, size: int, *, visits: int = 1) -> CarriedPlan:
+    """The plan with so many windows and slots of about this size.
+
+    Args:
+        asked: for whom it is; where users return, `asked.privacy` is each visit's part, as `each_visit` says.
+        windows: that a user is in.
+        size: users of a slot.
+        visits: how often one user may come.
+
+    Raises:
+        InfeasibleError: people are too few to mix shares.
+        ParameterError: sums do not fit into a word, or noise is too little to be shared.
+    """
     slots = -(-asked.users // size)
     design, shift = design_for(windows, slots), _largest_shift(asked)
+    if visits > 1:
+        # What one visit may move if all together move what they may; whole weights may change that a little.
+        together = _largest_shift(asked, visits) / design.visits_length(slots, visits)
+        made = weights_for(design, slots, together, _WEIGHTS[0])
+        together *= min(1.0, _largest_shift(asked, visits) / made.visits_shift(visits)) * (1 - _ROUNDED_WEIGHTS)
+        shift = min(shift, together)
     failed: Exception | None = None
     for weight in _WEIGHTS:
         try:

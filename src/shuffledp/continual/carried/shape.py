@@ -1,7 +1,7 @@
 """Slots, windows and messages of a running sum with carried noise, and how far off it can be."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from scipy import special
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.smoothing import smoothing_error
 from shuffledp.continual.carried.batches import WindowBatch
-from shuffledp.continual.carried.bound import bounds_at, horizon_noise_bound
+from shuffledp.continual.carried.bound import bounds_at, coupled_noise, horizon_noise_bound
 from shuffledp.continual.carried.transport import shares_for
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.noise import TRANSPORT_PART
@@ -306,6 +306,20 @@ class CarriedShape(RunningPlan):
 
     def noise_maxima(self, runs: int, *, bits: RandomBits) -> NDArray[np.float64]:
         return np.asarray(np.abs(self.sample_errors((runs,), bits=bits)).max(axis=0))
+
+    @property
+    def is_near_gaussian(self) -> bool:
+        return True
+
+    def gaussian_noise(self, slots: int, failure: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        found = coupled_noise(self.weights, self.error_variances, failure, self.domain.coordinates)
+        deviations, offsets = (np.concatenate(([0.0], each[:slots])) for each in found)
+        return deviations, offsets
+
+    def sample_slot_noise(
+        self, slots: int, shape: tuple[int, ...], *, bits: RandomBits
+    ) -> Iterator[NDArray[np.float64]]:
+        yield from self.sample_errors(shape, bits=bits, slots=slots)
 
     def sample_errors(
         self, shape: tuple[int, ...], *, bits: RandomBits, slots: int | None = None

@@ -250,6 +250,17 @@ class CarriedWeights:
             self.first_tap * _ROUNDED_UP
         )
 
+    def visits_shift(self, visits: int) -> float:
+        """As `shift`, of a user who comes so often, never twice in one slot: one step in each visit, in any direction.
+
+        Whatever is more than so many shifts is never needed.
+        """
+        if visits == 1:
+            return self.shift
+        weights = self.slot_weights.astype(np.float64)
+        together = self.filter.visits_length(self.slot_variances, weights, visits)
+        return min(visits * self.shift, together * self.first_tap * _ROUNDED_UP)
+
     @cached_property
     def prefix_variances(self) -> Floats:
         """The noise of the sum of the first 1, 2, ... slots, in steps squared, if everybody draws its part."""

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
+from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB, Noise
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting, check_visits
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
 from shuffledp.learn.spec import check_privacy
 from shuffledp.privacy import Privacy
+from shuffledp.references.bandits.buffered import BufferedLinUCB
 from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
 from shuffledp.references.bandits.linucb import LinUCB
 from shuffledp.references.bandits.local import AmplifiedLinUCB, LocalLinUCB
@@ -17,6 +18,7 @@ from shuffledp.references.bandits.local import AmplifiedLinUCB, LocalLinUCB
 # A maker takes a setting and a privacy; users of a batch and visits of a user are named for all, and used by some.
 _MAKERS: dict[str, Callable[..., LinearPolicy]] = {
     "linucb": lambda setting, privacy, **_: LinUCB(setting=setting),
+    "jdp-buffers": lambda setting, privacy, visits, **_: BufferedLinUCB.planned(setting, privacy, visits=visits),
     "jdp-sqrt": lambda setting, privacy, visits, **_: SquareRootLinUCB.planned(setting, privacy, visits=visits),
     "jdp-tree": lambda setting, privacy, visits, **_: TreeLinUCB(setting=setting, privacy=privacy, visits=visits),
     "concurrent-4": lambda setting, privacy, visits, **_: ConcurrentLinUCB.planned(setting, privacy, visits=visits),
@@ -26,7 +28,9 @@ _MAKERS: dict[str, Callable[..., LinearPolicy]] = {
 }
 
 POLICIES = tuple(_MAKERS)
-"""From no privacy to the most; any number of shufflers may follow `concurrent-`."""
+"""From no privacy to the most; any number of shufflers may follow `concurrent-`, or `independent-` and `carried-`."""
+
+_NOISES: dict[str, Noise] = {"concurrent": "auto", "carried": "carried", "independent": "independent"}
 
 
 def linear_policy(
@@ -35,7 +39,8 @@ def linear_policy(
     """The linear policy of a name.
 
     Args:
-        name: one of `POLICIES`, or "concurrent-" and a number of shufflers.
+        name: one of `POLICIES`, or "concurrent-", "carried-" or "independent-" and a number of shufflers: the first
+            takes whichever noise of the other two has the smaller regret bound.
         setting: users, features, rewards and confidence.
         privacy: what every user is promised in all visits together; unused by "linucb".
         batch: users of a batch of shuffle-vec and shuffle-amp, and after how many ldp updates its model.
@@ -53,7 +58,8 @@ def linear_policy(
     visits = check_visits("visits", visits)
     if str(name) in _MAKERS:
         return _MAKERS[str(name)](setting, privacy, batch=batch, visits=visits)
-    several = re.fullmatch(r"concurrent-([1-9]\d?)", str(name))
+    several = re.fullmatch(r"(concurrent|carried|independent)-([1-9]\d?)", str(name))
     if several is None:
         raise ParameterError("policy", name, f"must be one of {', '.join(POLICIES)}", "or concurrent-2, -3, ...")
-    return ConcurrentLinUCB.planned(setting, privacy, shufflers=int(several[1]), visits=visits)
+    noise, shufflers = _NOISES[several[1]], int(several[2])
+    return ConcurrentLinUCB.planned(setting, privacy, shufflers=shufflers, visits=visits, noise=noise)

@@ -83,7 +83,7 @@ class TreeLinUCB(CuratorPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class SquareRootLinUCB(CuratorPolicy):
-    """LinUCB with the best known curator: the square root of the summing matrix, on slots of `batch` users.
+    """LinUCB with a curator who takes the square root of the summing matrix, on slots of `batch` users.
 
     Reference: Henzinger, Upadhyay, Upadhyay 2023, for the sums.
     """

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal
 
+from shuffledp.accounting.filter_designs import Design
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.privacy import Privacy
 from shuffledp.references.continual.square_root import square_root_coefficients, sum_of_squares
@@ -56,6 +57,19 @@ def square_root_noise(
     drawn = generator.standard_normal((releases, *shape))
     spread = signal.fftconvolve(drawn, square_root_coefficients(releases).reshape(-1, *(1 for _ in shape)), axes=0)
     yield from first_deviation * spread[:releases]
+
+
+def buffered_noise(
+    design: Design, releases: int, deviation: float, shape: tuple[int, ...], *, generator: np.random.Generator
+) -> Iterator[Floats]:
+    """The noise of a filter with few poles: each slot's C^-1 w over its weight, added up."""
+    along = (slice(None), *(np.newaxis,) * len(shape))
+    variances = design.variances(releases)
+    slots = np.sqrt(variances)[along] * generator.standard_normal((releases, *shape))
+    for zero, pole in zip(design.filter.zeros, (*design.filter.poles, 1.0), strict=True):
+        slots = signal.lfilter([1.0, -pole], [1.0, -zero], slots, axis=0)
+    lengths = design.filter.column_lengths(variances)
+    yield from deviation * np.cumsum(slots * lengths[along], axis=0)
 
 
 def walk_noise(

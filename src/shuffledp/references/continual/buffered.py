@@ -10,11 +10,9 @@ Reference: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024.
 import math
 from functools import lru_cache
 
-import numpy as np
-
 from shuffledp.accounting.filter_designs import MOST_WINDOWS, design_for
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
+from shuffledp.accounting.running_filters import gaussian_union
 from shuffledp.privacy import Privacy
 from shuffledp.references.continual.horizon import check_users, failure_of
 
@@ -75,12 +73,6 @@ def buffered_curator_bound(
 @lru_cache(maxsize=256)
 def _least_union(slots: int, failure: float) -> float:
     """The smallest bound over all numbers of buffers, for noise of deviation 1 and sensitivity 1."""
-    found = []
-    for windows in range(2, MOST_WINDOWS + 1):
-        design = design_for(windows, slots)
-        zeros = tuple(g / (p + g) for p, g in design.gains)
-        variances = design.variances(slots)
-        rational = RunningFilter(zeros, design.poles)
-        weights = 1 / rational.column_lengths(variances)
-        found.append(gaussian_union(np.sqrt(rational.prefix_variances(variances, weights)), failure))
-    return min(found)
+    return min(
+        gaussian_union(design_for(windows, slots).deviations(slots), failure) for windows in range(2, MOST_WINDOWS + 1)
+    )

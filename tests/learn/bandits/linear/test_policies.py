@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from shuffledp.accounting.gaussian import gaussian_delta
+from shuffledp.continual.gaussian_offset import gaussian_offset
 from shuffledp.continual.noise import SkellamNoise
+from shuffledp.continual.visits import Visits
 from shuffledp.errors import DataError, ParameterError, ShuffleDPError
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.policy import LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
-from shuffledp.learn.bandits.linear.visits import Visits, gaussian_offset
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.bandits.catalogue import POLICIES, linear_policy
@@ -28,7 +29,7 @@ SETTING = LinearSetting(users=2000, dimension=3, nonnegative=True)
 PRIVACY = Privacy(1.0, 0.01)
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "concurrent-2"])
+@pytest.mark.parametrize("name", [*POLICIES, "concurrent-2", "independent-4"])
 @pytest.mark.parametrize("visits", [1, 3])
 def test_guarantees_hold_and_are_tight(name: str, visits: int) -> None:
     if name == "shuffle-amp" and visits > 1:
@@ -57,21 +58,22 @@ def test_guarantees_hold_and_are_tight(name: str, visits: int) -> None:
         assert 0.9 * guarantee.local.delta < exact <= guarantee.local.delta * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("make", [ConcurrentLinUCB, ShuffleVecLinUCB])
+@pytest.mark.parametrize("name", ["independent-4", "shuffle-vec"])
 @pytest.mark.parametrize("visits", [1, 4])
-def test_too_little_noise_is_refused(make: type[CountedPolicy], visits: int) -> None:
-    policy = make.planned(SETTING, PRIVACY, visits=visits)  # type: ignore[attr-defined]
-    noise = policy.plan.batch_noise
+def test_too_little_noise_is_refused(name: str, visits: int) -> None:
+    policy = linear_policy(name, SETTING, PRIVACY, visits=visits)
+    assert isinstance(policy, CountedPolicy)
+    noise = policy.plan.batch_noise  # type: ignore[attr-defined]
     assert isinstance(noise, SkellamNoise)
     with pytest.raises(ShuffleDPError, match="delta"):
-        replace(policy, plan=replace(policy.plan, batch_noise=SkellamNoise(0.64 * noise.variance)))
+        replace(policy, plan=replace(policy.plan, batch_noise=SkellamNoise(0.64 * noise.variance)))  # type: ignore[call-arg]
 
 
 def test_visits_cost_what_gaussian_composition_says() -> None:
     once, four = (ShuffleVecLinUCB.planned(SETTING, PRIVACY, visits=visits) for visits in (1, 4))
     ratio = four.release_noise.deviations[1] / once.release_noise.deviations[1]
     assert ratio == pytest.approx(2.0, rel=0.01)
-    several = ConcurrentLinUCB.planned(SETTING, PRIVACY, visits=4)
+    several = ConcurrentLinUCB.planned(SETTING, PRIVACY, visits=4, noise="independent")
     levels = several.plan.shufflers_used
     shift = math.sqrt(Visits(4, levels).squares) * SETTING.joint.apart
     deviation = float(several.release_noise.deviations[1])
@@ -280,6 +282,8 @@ def test_bad_requests_are_refused_in_words() -> None:
         linear_policy("ucb", SETTING, PRIVACY)
     with pytest.raises(ParameterError, match="visits"):
         ConcurrentLinUCB.planned(SETTING, PRIVACY, visits=0)
+    with pytest.raises(ParameterError, match="noise must be auto, carried, independent"):
+        ConcurrentLinUCB.planned(SETTING, PRIVACY, noise="laplace")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="theta_length"):
         LinearSetting(users=10, dimension=2, theta_length=0)
     with pytest.raises(ParameterError, match="constants"):

@@ -8,10 +8,10 @@ import pytest
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.continual.noise import SkellamNoise
+from shuffledp.continual.visits import Visits
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.counted import CountedPolicy
 from shuffledp.learn.bandits.linear.setting import LinearSetting
-from shuffledp.learn.bandits.linear.visits import Visits
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.curator import SquareRootLinUCB, TreeLinUCB
 from shuffledp.references.bandits.local import LocalLinUCB

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.continual.carried.counter import CarriedState
 from shuffledp.continual.counter import CounterState
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ConfidentModel, ReleaseNoise
@@ -29,13 +30,19 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
 
 
+def _counter_from(document: Any) -> CounterState | CarriedState:
+    """Where a counter stands: one whose noise is carried on has a memory."""
+    is_carried = isinstance(document, Mapping) and "memory" in document
+    return CarriedState.from_document(document) if is_carried else CounterState.from_document(document)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearState(State):
     """Users so far, the last released sum of joint vectors, and the counter of batches if there is one."""
 
     users: int = whole("whole users")
     released: tuple[float, ...] = numbers(f"a list of finite sums up to {LARGEST_SUM:g}", most=LARGEST_SUM)
-    counter: CounterState | None = inner("its counter, or none", CounterState.from_document, default=None)
+    counter: CounterState | CarriedState | None = inner("its counter, or none", _counter_from, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,11 @@ class LinearPolicy(Learner[LinearState]):
     def estimate(self, state: LinearState, *, simulated: bool = False) -> ConfidentModel:
         """What the next users are sent."""
         matrix, vector = self.setting.joint.unpack(np.array(state.released))
-        return self.rule.model(matrix, vector, state.users // self.slot_users)
+        return self.rule.model(matrix, vector, self._release_of(state))
+
+    def _release_of(self, state: LinearState) -> int:
+        """Which release the state's sums are."""
+        return state.users // self.slot_users
 
     def _time_after(self, state: LinearState, users: int) -> int:
         cohort = self.ask(state)
