@@ -29,20 +29,29 @@ def test_a_plan_has_the_keys_of_the_contract(run) -> None:
     code, out, err = run(*PLAN, "--json")
     document = json.loads(out)
     assert code == 0 and err == ""
-    assert document.keys() >= {
-        "schema", "error_bound", "standard_error_max", "shufflers_used", "budget", "smallest_batch", "noise",
+    shared = {
+        "schema", "error_bound", "standard_error_max", "shufflers_used", "smallest_batch", "noise", "estimator",
         "messages_per_user_mean", "messages_per_user_max", "reference", "confidence", "fingerprint",
     }  # fmt: skip
-    assert document["reference"].keys() == {
+    assert document.keys() >= shared | {"slot_users", "method"}
+    beside = {
         "paper_error_bound", "uniform_tree_error_bound", "central_error_bound", "sequential_error_bound",
-        "local_error_bound",
+        "local_error_bound", "independent_error_bound",
     }  # fmt: skip
+    assert document["reference"].keys() == beside
     assert document["reference"]["central_error_bound"] <= document["error_bound"]
-    assert document["estimator"] in ("completed", "combined")
-    assert document["error_bound"] < document["reference"]["paper_error_bound"] / 10
+    assert document["method"] == document["estimator"] == document["noise"]["family"] == "carried"
+    assert document["error_bound"] < document["reference"]["independent_error_bound"]
+    assert document["error_bound"] < document["reference"]["paper_error_bound"] / 20
+    independent = json.loads(run(*PLAN, "--noise", "laplace", "--json")[1])
+    assert independent.keys() >= shared | {"budget"} and independent["reference"].keys() == beside
+    assert independent["error_bound"] == document["reference"]["independent_error_bound"]
+    assert independent["reference"]["independent_error_bound"] is None
+    assert independent["estimator"] in ("completed", "combined")
+    assert independent["error_bound"] < independent["reference"]["paper_error_bound"] / 10
 
 
-@pytest.mark.parametrize("noise", ["laplace", "coins", "skellam"])
+@pytest.mark.parametrize("noise", ["carried", "laplace", "coins", "skellam"])
 def test_noise_confidence_and_honest_fraction_are_options(run, noise: str) -> None:
     words = [*PLAN, "--noise", noise, "--confidence", "0.9", "--honest-fraction", "0.8", "--json"]
     document = json.loads(run(*words)[1])
@@ -101,10 +110,21 @@ def test_a_plan_is_explained(run, tmp_path) -> None:
     code, out, err = run("explain", "--plan", plan, "--json")
     document = json.loads(out)
     assert code == 0 and err == "" and document["protocol"] == "counter"
-    assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "sampling"}
+    assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "smoothing"}
     assert document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1
+    exposed = "false people in a row show a weighed sum of everybody before them, without noise"
+    assert document["rests_on"].endswith(exposed)
+    assert any(each["epsilon"] is None and each["in_words"].endswith(exposed) for each in document["collusions"])
     code, out, _ = run("explain", "--plan", plan)
-    assert code == 0 and "batches" in out and "docs/theory/running-sums.md" in out
+    said = " ".join(out.split())
+    assert code == 0 and "it rests on every slot's people adding their noise" in said and "windows" in said
+    assert "docs/theory/carried-noise.md" in out
+    run(*PLAN, "--noise", "laplace", "-o", plan)
+    document = json.loads(run("explain", "--plan", plan, "--json")[1])
+    assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "sampling"}
+    assert document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1 and document["rests_on"] is None
+    code, out, _ = run("explain", "--plan", plan)
+    assert code == 0 and "batches" in out and "docs/theory/running-sums.md" in out and "rests on" not in out
 
 
 def test_a_certified_bound(run) -> None:
@@ -120,6 +140,9 @@ def test_a_certified_bound(run) -> None:
         (["plan", "counter", "--users", "5000", *TARGET[2:], "--shufflers", "0"], "shufflers"),
         (["plan", "counter", *TARGET], "users"),
         ([*PLAN, "--confidence", "1"], "confidence"),
+        ([*PLAN, "--noise", "carried", "--estimator", "combined"], "estimator"),
+        ([*PLAN, "--noise", "laplace", "--estimator", "carried"], "estimator"),
+        ([*PLAN, "--live", "--noise", "carried"], "noise"),
         ([*PLAN, "--picture", "schedule.bmp"], "picture"),
         (["count", *TARGET], "file"),
         (["count", "missing.csv", *TARGET], "file"),
@@ -149,13 +172,16 @@ def test_values_that_are_no_bits_are_named(run, tmp_path) -> None:
 
 def test_the_estimator_is_an_option_and_shown(run, tmp_path) -> None:
     documents = {}
-    for name in ("auto", "completed", "combined"):
+    for name in ("auto", "completed", "combined", "carried"):
         picture = tmp_path / f"{name}.png"
         code, out, _ = run(*PLAN, "--estimator", name, "--picture", str(picture), "--json")
         assert code == 0 and picture.read_bytes().startswith(PNG)
         documents[name] = json.loads(out)
-    assert documents["completed"]["estimator"] == "completed" and documents["combined"]["estimator"] == "combined"
-    assert documents["auto"]["error_bound"] == min(documents[name]["error_bound"] for name in ("completed", "combined"))
+    assert {name: documents[name]["estimator"] for name in documents if name != "auto"} == {
+        "completed": "completed", "combined": "combined", "carried": "carried"
+    }  # fmt: skip
+    assert documents["auto"]["error_bound"] == min(documents[name]["error_bound"] for name in documents if name != "auto")
+    assert documents["auto"]["fingerprint"] == documents["carried"]["fingerprint"]
     counted = ["count", "--synthetic", "--users", "5000", *TARGET, "--estimator", "combined", "--fast", "--seed", "1"]
     code, out, _ = run(*counted)
     assert code == 0 and "second opinions" in out
@@ -251,13 +277,20 @@ def test_vectors_and_categories_from_files(run, tmp_path) -> None:
     assert document["truth"] == np.bincount(visits, minlength=4).tolist()
 
 
-def test_a_vector_plan_is_explained(run, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("noise", "terms"),
+    [
+        ("carried", ["noise", "transport", "smoothing"]),
+        ("skellam", ["noise", "cut-off", "rounding", "transport", "sampling"]),
+    ],
+)
+def test_a_vector_plan_is_explained(run, tmp_path, noise: str, terms: list[str]) -> None:
     plan = str(tmp_path / "plan.json")
-    run("plan", "counter", *EASY, *KINDS["vectors"], "-o", plan)
+    run("plan", "counter", *EASY, *KINDS["vectors"], "--noise", noise, "-o", plan)
     code, out, _ = run("explain", "--plan", plan, "--json")
     document = json.loads(out)
     names = [term["name"] for term in document["delta_terms"]]
-    assert code == 0 and names == ["noise", "cut-off", "rounding", "transport", "sampling"]
+    assert code == 0 and names == terms
     assert document["delta_proved"] <= 1e-3
     code, out, _ = run("explain", "--plan", plan)
     assert code == 0 and all(name in out for name in names)
