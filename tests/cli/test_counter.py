@@ -59,6 +59,46 @@ def test_noise_confidence_and_honest_fraction_are_options(run, noise: str) -> No
     assert document["honest_fraction"] == 0.8
 
 
+@pytest.mark.parametrize(
+    "more", [[], ["--values", "reals"], ["--max-messages", "40"], ["--silent-slots", "1"]], ids=str
+)
+def test_what_is_live_never_carries_noise_unasked(run, more: list[str]) -> None:
+    document = json.loads(run(*PLAN, "--live", *more, "--json")[1])
+    assert document["noise"]["family"] == "coins" and document["estimator"] in ("completed", "combined")
+    for asked in (["--noise", "carried"], ["--estimator", "carried"]):
+        code, out, _ = run(*PLAN, "--live", *asked, "--json")
+        error = json.loads(out)["error"]
+        assert code == 2 and error["parameter"] == "noise" and "false people in a row" in error["message"]
+
+
+def test_limits_of_carried_noise_are_named(run) -> None:
+    carried = [*PLAN, "--noise", "carried", "--json"]
+    code, out, _ = run(*carried, "--max-messages", "10")
+    error = json.loads(out)["error"]
+    assert code == 2 and error["parameter"] == "max_messages" and "must be at least" in error["message"]
+    least = int(error["message"].split("at least ")[1].split(",")[0])
+    assert run(*carried, "--max-messages", least - 1)[0] == 2
+    document = json.loads(run(*carried, "--max-messages", least)[1])
+    assert document["messages_per_user_max"] <= least and document["noise"]["family"] == "carried"
+    code, out, _ = run("plan", "counter", "--users", 5000, "--shufflers", 1, *TARGET[2:], *carried[-3:])
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "shufflers"
+
+
+def test_a_picture_of_windows(run, tmp_path) -> None:
+    picture = tmp_path / "schedule.svg"
+    assert run(*PLAN, "-o", picture)[0] == 0
+    drawn = picture.read_text()
+    # Letters are drawn as paths, with the words beside them.
+    for words in (
+        "the first 36 of 313 windows",
+        "one step of its value",
+        "noise 1, a deviation",
+        "noise 2, a deviation",
+    ):
+        assert words in drawn, words
+    assert "noise 3" not in drawn
+
+
 def test_a_person_sees_what_it_is_and_what_next(run, tmp_path) -> None:
     picture = tmp_path / "schedule.png"
     code, out, _ = run(*PLAN, "--picture", str(picture))
@@ -77,7 +117,7 @@ def test_a_file_is_counted_into_a_table_and_a_picture(run, stream, tmp_path, kin
     lines = out_file.read_text().splitlines()
     assert lines[0].replace('"', "") == "time,estimate,lower,upper" and len(lines) == document["rows"] + 1
     first, estimate, lower, upper = (float(cell) for cell in lines[5].split(","))
-    assert upper - estimate == estimate - lower == document["bound"] and first > 0
+    assert (lower, upper) == (estimate - document["bound"], estimate + document["bound"]) and first > 0
     assert b"<svg" in picture.read_bytes()
 
 
@@ -122,7 +162,9 @@ def test_a_plan_is_explained(run, tmp_path) -> None:
     run(*PLAN, "--noise", "laplace", "-o", plan)
     document = json.loads(run("explain", "--plan", plan, "--json")[1])
     assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "sampling"}
-    assert document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1 and document["rests_on"] is None
+    assert (
+        document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1 and document["rests_on"] is None
+    )
     code, out, _ = run("explain", "--plan", plan)
     assert code == 0 and "batches" in out and "docs/theory/running-sums.md" in out and "rests on" not in out
 
@@ -180,7 +222,9 @@ def test_the_estimator_is_an_option_and_shown(run, tmp_path) -> None:
     assert {name: documents[name]["estimator"] for name in documents if name != "auto"} == {
         "completed": "completed", "combined": "combined", "carried": "carried"
     }  # fmt: skip
-    assert documents["auto"]["error_bound"] == min(documents[name]["error_bound"] for name in documents if name != "auto")
+    assert documents["auto"]["error_bound"] == min(
+        documents[name]["error_bound"] for name in documents if name != "auto"
+    )
     assert documents["auto"]["fingerprint"] == documents["carried"]["fingerprint"]
     counted = ["count", "--synthetic", "--users", "5000", *TARGET, "--estimator", "combined", "--fast", "--seed", "1"]
     code, out, _ = run(*counted)

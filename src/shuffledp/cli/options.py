@@ -73,7 +73,10 @@ REQUEST: dict[str, tuple[Any, Any]] = {
     "epsilon": (Epsilon, None),
     "delta": (Delta, None),
     "method": (Annotated[str, typer.Option(help="auto, or one of `shuffledp protocols`.", metavar="M")], "auto"),
-    "noise": (Annotated[_NOISE, typer.Option("--noise", "--method", help="Carried from batch to batch, or of every batch.")], "auto"),
+    "noise": (
+        Annotated[_NOISE, typer.Option("--noise", "--method", help="Carried from batch to batch, or of every batch.")],
+        "auto",
+    ),
     "honest_fraction": (HonestFraction, 1.0),
     "max_messages": (MaxMessages, None),
     "live": (

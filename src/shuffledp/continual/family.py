@@ -57,6 +57,8 @@ class RunningFamily(Family[RunningPlan]):
 
     def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> RunningPlan:
         """The plan of this noise; for the live service the best one that no client can spoil."""
+        given = dict(given)
+        method = _with_estimator(method, given)
         names = tuple(self.methods) if method == "auto" else (method,)
         try:
             plan = _planned(request, method, **given)
@@ -117,7 +119,6 @@ def _planned(
     if bound == "certified" and kind != "bits":
         problem = f"can be certified for bits only, not for {kind}"
         raise ParameterError("bound", bound, problem, "take the proved bound")
-    method = _with_estimator(method, given)
     added, is_free = _domain(kind, domain, given)
     if given.get("silent_slots"):
         # Only noise that is carried on suffers from them.
