@@ -25,7 +25,9 @@ def difference(slots: int) -> Matrix:
 def slot_weights(given: CarriedWeights) -> list[int]:
     """Whole numbers on lines between knots, rounded down, by exact division."""
     found = [given.weights[0]]
-    for left, right, low, high in zip(given.knots, given.knots[1:], given.weights, given.weights[1:], strict=False):
+    for left, right, low, high in zip(
+        given.knots, given.knots[1:], given.weights, given.weights[1:], strict=False
+    ):
         found += [low + ((high - low) * (slot - left)) // (right - left) for slot in range(left + 1, right + 1)]
     return found
 
@@ -119,7 +121,9 @@ def hockey_stick(law: Matrix, moved: Sequence[int], epsilon: float) -> float:
     """The larger of both directions between a law and the same law, moved."""
     other = np.roll(law, tuple(int(each) for each in moved), axis=tuple(range(law.ndim)))
     factor = math.exp(epsilon)
-    return max(float(np.maximum(law - factor * other, 0).sum()), float(np.maximum(other - factor * law, 0).sum()))
+    return max(
+        float(np.maximum(law - factor * other, 0).sum()), float(np.maximum(other - factor * law, 0).sum())
+    )
 
 
 def gaussian_curve(epsilon: float, shift: float) -> float:

@@ -169,7 +169,7 @@ class DescribedPlan(Common, ABC):
 
     @property
     def rests_on(self) -> str | None:
-        """What the guarantee rests on beside a silent shuffler and honest people everywhere, in words; mostly nothing."""
+        """What the guarantee rests on beside a silent shuffler and honest people, in words; mostly nothing."""
         return None
 
     @property

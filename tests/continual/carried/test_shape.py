@@ -20,7 +20,9 @@ from shuffledp.randomness import RandomBits
 
 @lru_cache(maxsize=16)
 def small(windows: int, users: int = 150, size: int = 10, honest_fraction: float = 1.0, **more) -> CarriedPlan:
-    asked = CountRequest(users=users, shufflers=8, privacy=Privacy(4, 1e-2), honest_fraction=honest_fraction, **more)
+    asked = CountRequest(
+        users=users, shufflers=8, privacy=Privacy(4, 1e-2), honest_fraction=honest_fraction, **more
+    )
     return _made(asked, windows, size)
 
 
@@ -138,10 +140,8 @@ def test_every_window_is_of_a_known_kind(users: int, size: int) -> None:
     assert counted == plan._honest_windows(plan.honest_fraction)
     with pytest.raises(ParameterError, match="users"):
         plan.mechanism(1)
-    sent = sum(
-        plan.mechanism(schedule.batch_users(max(0, e - 3), e)).messages_max * schedule.batch_users(max(0, e - 3), e)
-        for e in range(1, plan.weights.slots + 1)
-    )
+    sent = sum(plan.mechanism(schedule.batch_users(max(0, e - 3), e)).messages_max
+               * schedule.batch_users(max(0, e - 3), e) for e in range(1, plan.weights.slots + 1))
     assert plan.messages_per_user_mean == pytest.approx(sent / users)
 
 

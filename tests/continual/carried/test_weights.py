@@ -33,7 +33,9 @@ def made(windows: int, slots: int, poles: tuple[float, ...], growth: float, offs
         "weights": tuple(3 + 5 * place for place in range(len(knots))),
         "variance": 9e5,
     } | more
-    return _begun(CarriedWeights(slots=slots, poles=poles, growth=growth, offset=offset, is_begun=False, **given))
+    return _begun(
+        CarriedWeights(slots=slots, poles=poles, growth=growth, offset=offset, is_begun=False, **given)
+    )
 
 
 GRID = {

@@ -103,7 +103,7 @@ class CarriedPlan(PrivateCarried):
         ]
 
     def window_parts(self) -> dict[str, list[float]]:
-        """A step of a user of the middle slot, and a deviation of each of its noises, beside a step in its first window."""
+        """A step of a user of the middle slot and a deviation of each of its noises, in steps of its first window."""
         weights, middle = self.weights, np.array([self.weights.slots // 2])
         deviations = np.sqrt(self._own_variances(middle, middle)[:, 0])
         rows = [weights.taps * weights.slot_weights[middle], *(deviations[:, np.newaxis] * weights.patterns[1:])]
