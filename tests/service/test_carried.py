@@ -7,7 +7,7 @@ planned to fail with that probability.
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -28,12 +28,12 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
 from shuffledp.service import crypto
-from shuffledp.service.client import Client
+from shuffledp.service.client import Client, ReportError
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
-from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_seat, unpack_upload
 from shuffledp.testing.statistics import assert_same_law
 
 FALSE_ALARM = 1e-9
@@ -92,9 +92,7 @@ def in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_task_carries_noise_only_if_it_is_allowed(key: PrivateKey) -> None:
     plan = a_plan()
-    with pytest.raises(
-        ParameterError, match=r"must not let one client spoil it .*8 false people in a row"
-    ) as no:
+    with pytest.raises(ParameterError, match=r"must not let one client spoil it .*8 false people in a row") as no:
         Task.create(plan, key.public, bits=RandomBits.secure())
     assert no.value.parameter == "method" and "--allow-unbounded" in str(no.value)
     task = carried_task(key.public)
@@ -215,6 +213,55 @@ def test_a_spoiled_share_makes_later_people_count_by_the_rate(
     # Good windows after it say nothing new, and what is kept says why.
     counter = CarriedCounter(plan)
     assert counter.stand_in(plan.mechanism(4)) == counter.told_from(counter.told_document(VOID)) == VOID
+
+
+# --- the same bytes again ---------------------------------------------------------------------
+
+
+def test_retries_send_the_same_bytes_whatever_breaks_even_the_device(tmp_path: Path, key: PrivateKey) -> None:
+    """A second draw for one seat would be another noise than that which later windows take back."""
+    task, bits = carried_task(key.public), RandomBits.secure()
+    uploads: list[list[SentReport]] = []
+    given = 0
+    breaks: list[Any] = [httpx.ReadError, 503, httpx.WriteError, 429, httpx.ConnectError]
+
+    def shuffler(request: httpx.Request) -> httpx.Response:
+        nonlocal given
+        body = request.read()
+        if request.url.path.endswith("/seats"):
+            taken = range(given, given + int(request.url.params["count"]))
+            given = taken.stop
+            seats = [
+                {"seat": new_seat(place, bits=bits), "lease_seconds": 60.0, "batches": list(map(asdict, batches))}
+                for place in taken
+                for batches in [task.routing.batches_of(place)]
+            ]
+            return httpx.Response(201, json={"seats": seats})
+        uploads.append(list(unpack_upload(body)))
+        if breaks:
+            fault = breaks.pop(0)
+            if isinstance(fault, int):
+                return httpx.Response(fault, text="come back later")
+            raise fault("broken", request=request)
+        results = [{"report_id": report.report_id, "status": 201} for report in uploads[-1]]
+        return httpx.Response(200, json={"results": results})
+
+    def device(**more: Any) -> Client:
+        http = httpx.Client(transport=httpx.MockTransport(shuffler))
+        return Client(task, "https://shuffler.test", "t" * 64, tmp_path / "outbox.db", http, **more)
+
+    # It gives up after the first fault, and ends; another process goes on with what it left.
+    with (
+        device(patience=0.0, sleep=lambda pause: None) as first,
+        pytest.raises(ReportError, match="9 wait in the outbox"),
+    ):
+        first.report_many(values_for(9))
+    with device(sleep=lambda pause: None) as second:
+        assert second.flush().new == 9
+    assert breaks == [] and len(uploads) == 6 and given == 9
+    each = {report.report_id: report for report in uploads[0]}
+    assert len(each) == 9 and all({r.report_id: r for r in upload} == each for upload in uploads)
+    assert len({report.body[:CIPHERTEXT_BYTES] for report in each.values()}) == 9
 
 
 # --- over HTTP, with faults -------------------------------------------------------------------

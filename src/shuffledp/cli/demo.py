@@ -169,7 +169,7 @@ def _planned(users: int, shufflers: int, noise: str, privacy: Privacy) -> "Plan"
 
     asked: dict[str, Any] = {"shufflers": shufflers, "privacy": privacy, "method": noise}
     for more in range(200):
-        plan = PROTOCOLS["counter"].plan(users=users + more, **asked)
+        plan: Plan = PROTOCOLS["counter"].plan(users=users + more, **asked)
         if plan.uncounted == 0:
             break
     return plan
