@@ -29,25 +29,67 @@ def test_a_plan_has_the_keys_of_the_contract(run) -> None:
     code, out, err = run(*PLAN, "--json")
     document = json.loads(out)
     assert code == 0 and err == ""
-    assert document.keys() >= {
-        "schema", "error_bound", "standard_error_max", "shufflers_used", "budget", "smallest_batch", "noise",
+    shared = {
+        "schema", "error_bound", "standard_error_max", "shufflers_used", "smallest_batch", "noise", "estimator",
         "messages_per_user_mean", "messages_per_user_max", "reference", "confidence", "fingerprint",
     }  # fmt: skip
-    assert document["reference"].keys() == {
+    assert document.keys() >= shared | {"slot_users", "method"}
+    beside = {
         "paper_error_bound", "uniform_tree_error_bound", "central_error_bound", "sequential_error_bound",
-        "local_error_bound",
+        "local_error_bound", "independent_error_bound",
     }  # fmt: skip
+    assert document["reference"].keys() == beside
     assert document["reference"]["central_error_bound"] <= document["error_bound"]
-    assert document["estimator"] in ("completed", "combined")
-    assert document["error_bound"] < document["reference"]["paper_error_bound"] / 10
+    assert document["method"] == document["estimator"] == document["noise"]["family"] == "carried"
+    assert document["error_bound"] < document["reference"]["independent_error_bound"]
+    assert document["error_bound"] < document["reference"]["paper_error_bound"] / 20
+    independent = json.loads(run(*PLAN, "--noise", "laplace", "--json")[1])
+    assert independent.keys() >= shared | {"budget"} and independent["reference"].keys() == beside
+    assert independent["error_bound"] == document["reference"]["independent_error_bound"]
+    assert independent["reference"]["independent_error_bound"] is None
+    assert independent["estimator"] in ("completed", "combined")
+    assert independent["error_bound"] < independent["reference"]["paper_error_bound"] / 10
 
 
-@pytest.mark.parametrize("noise", ["laplace", "coins", "skellam"])
+@pytest.mark.parametrize("noise", ["carried", "laplace", "coins", "skellam"])
 def test_noise_confidence_and_honest_fraction_are_options(run, noise: str) -> None:
     words = [*PLAN, "--noise", noise, "--confidence", "0.9", "--honest-fraction", "0.8", "--json"]
     document = json.loads(run(*words)[1])
     assert document["noise"]["family"] == noise and document["confidence"] == 0.9
     assert document["honest_fraction"] == 0.8
+
+
+@pytest.mark.parametrize("more", ["", "--values reals", "--max-messages 40", "--silent-slots 1"])
+def test_what_is_live_never_carries_noise_unasked(run, more: str) -> None:
+    document = json.loads(run(*PLAN, "--live", *more.split(), "--json")[1])
+    assert document["noise"]["family"] == "coins" and document["estimator"] in ("completed", "combined")
+    for asked in (["--noise", "carried"], ["--estimator", "carried"]):
+        code, out, _ = run(*PLAN, "--live", *asked, "--json")
+        error = json.loads(out)["error"]
+        assert code == 2 and error["parameter"] == "noise" and "false people in a row" in error["message"]
+
+
+def test_limits_of_carried_noise_are_named(run) -> None:
+    carried = [*PLAN, "--noise", "carried", "--json"]
+    code, out, _ = run(*carried, "--max-messages", "10")
+    error = json.loads(out)["error"]
+    assert code == 2 and error["parameter"] == "max_messages" and "must be at least" in error["message"]
+    least = int(error["message"].split("at least ")[1].split(",")[0])
+    assert run(*carried, "--max-messages", least - 1)[0] == 2
+    document = json.loads(run(*carried, "--max-messages", least)[1])
+    assert document["messages_per_user_max"] <= least and document["noise"]["family"] == "carried"
+    code, out, _ = run("plan", "counter", "--users", 5000, "--shufflers", 1, *TARGET[2:], *carried[-3:])
+    assert code == 2 and json.loads(out)["error"]["parameter"] == "shufflers"
+
+
+def test_a_picture_of_windows(run, tmp_path) -> None:
+    picture = tmp_path / "schedule.svg"
+    assert run(*PLAN, "-o", picture)[0] == 0
+    drawn = picture.read_text()
+    # Letters are drawn as paths, with the words beside them.
+    said = ("the first 36 of 313 windows", "one step of its value", "noise 1, a deviation", "noise 2, a deviation")
+    assert [words for words in said if words not in drawn] == []
+    assert "noise 3" not in drawn
 
 
 def test_a_person_sees_what_it_is_and_what_next(run, tmp_path) -> None:
@@ -68,7 +110,7 @@ def test_a_file_is_counted_into_a_table_and_a_picture(run, stream, tmp_path, kin
     lines = out_file.read_text().splitlines()
     assert lines[0].replace('"', "") == "time,estimate,lower,upper" and len(lines) == document["rows"] + 1
     first, estimate, lower, upper = (float(cell) for cell in lines[5].split(","))
-    assert upper - estimate == estimate - lower == document["bound"] and first > 0
+    assert (lower, upper) == (estimate - document["bound"], estimate + document["bound"]) and first > 0
     assert b"<svg" in picture.read_bytes()
 
 
@@ -101,10 +143,22 @@ def test_a_plan_is_explained(run, tmp_path) -> None:
     code, out, err = run("explain", "--plan", plan, "--json")
     document = json.loads(out)
     assert code == 0 and err == "" and document["protocol"] == "counter"
+    assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "smoothing"}
+    assert document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1
+    exposed = "false people in a row show a weighed sum of everybody before them, without noise"
+    assert document["rests_on"].endswith(exposed)
+    assert any(each["epsilon"] is None and each["in_words"].endswith(exposed) for each in document["collusions"])
+    code, out, _ = run("explain", "--plan", plan)
+    said = " ".join(out.split())
+    assert code == 0 and "it rests on every slot's people adding their noise" in said and "windows" in said
+    assert "docs/theory/carried-noise.md" in out
+    run(*PLAN, "--noise", "laplace", "-o", plan)
+    document = json.loads(run("explain", "--plan", plan, "--json")[1])
     assert {term["name"] for term in document["delta_terms"]} == {"noise", "transport", "sampling"}
+    assert document["rests_on"] is None
     assert document["delta_proved"] <= 1e-6 and document["collusions"][1]["epsilon"] > 1
     code, out, _ = run("explain", "--plan", plan)
-    assert code == 0 and "batches" in out and "docs/theory/running-sums.md" in out
+    assert code == 0 and "batches" in out and "docs/theory/running-sums.md" in out and "rests on" not in out
 
 
 def test_a_certified_bound(run) -> None:
@@ -120,6 +174,9 @@ def test_a_certified_bound(run) -> None:
         (["plan", "counter", "--users", "5000", *TARGET[2:], "--shufflers", "0"], "shufflers"),
         (["plan", "counter", *TARGET], "users"),
         ([*PLAN, "--confidence", "1"], "confidence"),
+        ([*PLAN, "--noise", "carried", "--estimator", "combined"], "estimator"),
+        ([*PLAN, "--noise", "laplace", "--estimator", "carried"], "estimator"),
+        ([*PLAN, "--live", "--noise", "carried"], "noise"),
         ([*PLAN, "--picture", "schedule.bmp"], "picture"),
         (["count", *TARGET], "file"),
         (["count", "missing.csv", *TARGET], "file"),
@@ -149,13 +206,16 @@ def test_values_that_are_no_bits_are_named(run, tmp_path) -> None:
 
 def test_the_estimator_is_an_option_and_shown(run, tmp_path) -> None:
     documents = {}
-    for name in ("auto", "completed", "combined"):
+    for name in ("auto", "completed", "combined", "carried"):
         picture = tmp_path / f"{name}.png"
         code, out, _ = run(*PLAN, "--estimator", name, "--picture", str(picture), "--json")
         assert code == 0 and picture.read_bytes().startswith(PNG)
         documents[name] = json.loads(out)
-    assert documents["completed"]["estimator"] == "completed" and documents["combined"]["estimator"] == "combined"
-    assert documents["auto"]["error_bound"] == min(documents[name]["error_bound"] for name in ("completed", "combined"))
+    assert {name: documents[name]["estimator"] for name in documents if name != "auto"} == {
+        "completed": "completed", "combined": "combined", "carried": "carried"
+    }  # fmt: skip
+    assert documents["auto"]["error_bound"] == min(document["error_bound"] for document in documents.values())
+    assert documents["auto"]["fingerprint"] == documents["carried"]["fingerprint"]
     counted = ["count", "--synthetic", "--users", "5000", *TARGET, "--estimator", "combined", "--fast", "--seed", "1"]
     code, out, _ = run(*counted)
     assert code == 0 and "second opinions" in out
@@ -251,13 +311,20 @@ def test_vectors_and_categories_from_files(run, tmp_path) -> None:
     assert document["truth"] == np.bincount(visits, minlength=4).tolist()
 
 
-def test_a_vector_plan_is_explained(run, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("noise", "terms"),
+    [
+        ("carried", ["noise", "transport", "smoothing"]),
+        ("skellam", ["noise", "cut-off", "rounding", "transport", "sampling"]),
+    ],
+)
+def test_a_vector_plan_is_explained(run, tmp_path, noise: str, terms: list[str]) -> None:
     plan = str(tmp_path / "plan.json")
-    run("plan", "counter", *EASY, *KINDS["vectors"], "-o", plan)
+    run("plan", "counter", *EASY, *KINDS["vectors"], "--noise", noise, "-o", plan)
     code, out, _ = run("explain", "--plan", plan, "--json")
     document = json.loads(out)
     names = [term["name"] for term in document["delta_terms"]]
-    assert code == 0 and names == ["noise", "cut-off", "rounding", "transport", "sampling"]
+    assert code == 0 and names == terms
     assert document["delta_proved"] <= 1e-3
     code, out, _ = run("explain", "--plan", plan)
     assert code == 0 and all(name in out for name in names)

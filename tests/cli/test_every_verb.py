@@ -43,16 +43,19 @@ VALUES = {
     "counter": ["--shufflers", "2", "--method", "coins"],
 }
 USERS = ["--users", "300"]
+# A family of which more than one kind of plan is tried.
+PLANS = [*VALUES.items(), ("counter", ["--shufflers", "3", "--method", "carried"])]
+NAMES = [*VALUES, "counter-carried"]
 
 
 def test_every_family_is_here() -> None:
     assert set(PROTOCOLS) <= set(VALUES)
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_a_plan_by_its_file(asked, tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize(("protocol", "values"), PLANS, ids=NAMES)
+def test_a_plan_by_its_file(asked, tmp_path: Path, protocol: str, values: list[str]) -> None:
     plan, ledger = tmp_path / "plan.json", tmp_path / "ledger.json"
-    made = asked("plan", protocol, *USERS, *TARGET, *VALUES[protocol], "-o", plan)
+    made = asked("plan", protocol, *USERS, *TARGET, *values, "-o", plan)
     assert made["protocol"] == protocol and load_plan(plan).fingerprint == made["fingerprint"]
     for words in (["explain"], ["simulate", "--synthetic", "--seed", 1], ["audit", "--trials", 100, "--seed", 1]):
         found = asked(*words, "--plan", plan)
@@ -65,15 +68,15 @@ def test_a_plan_by_its_file(asked, tmp_path: Path, protocol: str) -> None:
     assert "left" in asked("ledger", "spend", ledger, "--plan", plan, code=2)["error"]["message"]
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_a_plan_by_options(asked, capsys, protocol: str) -> None:
-    options = [*USERS, *TARGET, *VALUES[protocol]]
+@pytest.mark.parametrize(("protocol", "values"), PLANS, ids=NAMES)
+def test_a_plan_by_options(asked, capsys, protocol: str, values: list[str]) -> None:
+    options = [*USERS, *TARGET, *values]
     made = asked("plan", protocol, *options)
     assert asked("explain", protocol, *options)["fingerprint"] == made["fingerprint"]
     run = asked("simulate", "--synthetic", "--protocol", protocol, *options, "--fast", "--seed", 1)
     assert run["fingerprint"] == made["fingerprint"]
     assert asked("audit", protocol, *options, "--trials", 100, "--seed", 1)["fingerprint"] == made["fingerprint"]
-    without = [word for word in options if word not in ("--method", "decoys", "coins")]
+    without = [word for word in options if word not in ("--method", "decoys", "coins", "carried")]
     rows = asked("protocols", protocol, *without)
     assert {row["method"] for row in rows["protocols"]} >= set(PROTOCOLS[protocol].methods)
     # No Python in what a machine reads: a domain is an object or a number.

@@ -207,4 +207,5 @@ def _half(task: Task, batch_id: str) -> int:
     place = task.routing.find(batch_id)
     assert place is not None
     mechanism: Any = task.plan.mechanism(task.routing.schedule.batch_users(place[1], place[2]))
-    return int(mechanism.coins) // 2
+    # Shares have no coins.
+    return int(getattr(mechanism, "coins", 0)) // 2

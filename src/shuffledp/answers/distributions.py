@@ -225,7 +225,7 @@ def running_count(
         epsilon: how private all estimates together are; 1 is a common choice, smaller is safer.
         delta: the probability that is left over; well below one over the number of people, 1e-6 for example.
         shufflers: how many shufflers may work at once.
-        method: the noise of every batch: laplace, skellam or coins, or auto for the best one.
+        method: carried from batch to batch, or of every batch: laplace, skellam or coins; auto takes the best one.
         honest_fraction: the part of the people of every batch who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.

@@ -20,6 +20,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
+    from shuffledp.protocols.plan import Plan
     from shuffledp.service.client.calls import Calls
     from shuffledp.service.task import Task
 
@@ -31,8 +32,11 @@ _SHUFFLEDP = (sys.executable, "-m", "shuffledp")
 
 def demo(
     folder: Folder = Path("build/live"),
-    users: Annotated[int, typer.Option(help="About how many people report.", metavar="N")] = 4000,
-    shufflers: Annotated[int, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")] = 4,
+    users: Annotated[int, typer.Option(help="About how many people report.", metavar="N")] = 2000,
+    shufflers: Annotated[int, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")] = 3,
+    noise: Annotated[
+        str, typer.Option("--noise", help="carried, or coins: more noise, and no liar can spoil it.", metavar="M")
+    ] = "carried",
     epsilon: Annotated[float, typer.Option("--epsilon", help="The guarantee's epsilon.", metavar="E")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="The guarantee's delta.", metavar="D")] = 1e-6,
     clients: Annotated[int, typer.Option(help="Client processes, one after the other.", metavar="C")] = 4,
@@ -46,9 +50,10 @@ def demo(
     from shuffledp.simulation.environments.synthetic import synthetic_values
 
     started = time.perf_counter()
+    plan = _planned(users, shufflers, noise, Privacy(epsilon, delta))
     folder.mkdir(parents=True, exist_ok=True)
     run = _new_folder(folder)
-    task = _prepared(run, users, shufflers, epsilon, delta)
+    task = _prepared(run, plan)
     values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
     shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
@@ -85,6 +90,9 @@ def demo(
         "estimate": last["estimate"],
         "truth": int(truth[last["time"]]),
         **{name: last[name] for name in ("bound", "confidence", "epsilon", "delta")},
+        "central_bound": task.plan.reference()["central_error_bound"],
+        "rests_on": task.plan.rests_on,
+        "warnings": list(task.warnings),
         "picture": picture,
         "folder": run,
         "seconds": time.perf_counter() - started,
@@ -106,13 +114,15 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
             f"message, {layout.shufflers} concurrent batches were mixed by a shuffler that could read none of it, "
             "and an analyzer added up what came out",
         ),
-        ("seats taken", f"{said['seats']:,}"),
         ("reports", f"{said['reports_sent']:,} sent, {said['reports_acknowledged']:,} acknowledged (on disk first)"),
-        ("pending", f"{said['reports_pending']:,} in batches that are not full yet, and stay unread"),
+        ("pending", _pending(said["reports_pending"])),
         ("batches released", f"{said['batches_released']:,}, {sizes}; {said['batches_void']} void"),
         ("estimate", f"{said['estimate']:,.0f} among the first {said['time']:,}; {true}"),
-        ("bound", f"off by at most {said['bound']:g} at all times at once, {said['confidence']:.0%} confidence"),
+        ("how accurate", _accuracy(said)),
         ("epsilon spent", f"{said['epsilon']:g} (delta {said['delta']:g}) by everybody, once"),
+        ("trusted", "the shuffler, not to tell the analyzer who sent what; the devices, to follow the protocol"),
+        ("it rests on", said["rests_on"]),
+        ("against advice", " ".join(said["warnings"][:1]) or None),
         ("the network saw", "addresses, times, and reports whose length says nothing about a value"),
         ("the shuffler saw", "addresses, and ciphertexts that only the analyzer can open; it kept no address"),
         ("the analyzer saw", "randomized messages of full batches in random order; no sender, no arrival time"),
@@ -124,9 +134,21 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         [
             ("run it in three terminals", "serve --help, and docs/howto/run-the-service.md"),
             ("why it is private", f"task show {said['folder']}/task.json"),
+            ("no liar can spoil it", "demo --noise coins" if said["warnings"] else None),
             ("how good it gets", "plan counter --users 1000000 --shufflers 4 --epsilon 1 --delta 1e-6"),
         ]
     )
+
+
+def _accuracy(said: dict[str, Any]) -> str:
+    """The bound, beside that of somebody who is trusted with everybody's values."""
+    words = f"off by at most {said['bound']:.4g} at all times at once, {said['confidence']:.0%} confidence"
+    curators = said["central_bound"]
+    return words if curators is None else f"{words}; a trusted curator, who holds all values, reaches {curators:.4g}"
+
+
+def _pending(reports: int) -> str | None:
+    return f"{reports:,} in batches that are not full yet, and stay unread" if reports else None
 
 
 def _new_folder(folder: Path) -> Path:
@@ -141,21 +163,27 @@ def _new_folder(folder: Path) -> Path:
     raise ParameterError("folder", folder, "holds 10,000 runs", "delete some")
 
 
-def _prepared(run: Path, users: int, shufflers: int, epsilon: float, delta: float) -> "Task":
-    """Keys and a task; its last slot is full when everybody has come, so that all are counted."""
+def _planned(users: int, shufflers: int, noise: str, privacy: Privacy) -> "Plan":
+    """Of a few more people, if need be: the last slot is full when everybody has come, so that all are counted."""
     from shuffledp.protocols.catalogue import PROTOCOLS
+
+    asked: dict[str, Any] = {"shufflers": shufflers, "privacy": privacy, "method": noise}
+    for more in range(200):
+        plan: Plan = PROTOCOLS["counter"].plan(users=users + more, **asked)
+        if plan.uncounted == 0:
+            break
+    return plan
+
+
+def _prepared(run: Path, plan: "Plan") -> "Task":
+    """Keys and a task. Its operator trusts the devices, which are its own: a plan that one can spoil is allowed."""
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import load_public_key, make_keys
     from shuffledp.service.task import Task
 
     bits = RandomBits.secure()
     make_keys(run / "keys", bits=bits)
-    asked: dict[str, Any] = {"shufflers": shufflers, "privacy": Privacy(epsilon, delta), "method": "coins"}
-    for more in range(200):
-        plan = PROTOCOLS["counter"].plan(users=users + more, **asked)
-        if plan.uncounted == 0:
-            break
-    task = Task.create(plan, load_public_key(run / "keys"), bits=bits)
+    task = Task.create(plan, load_public_key(run / "keys"), bits=bits, allow_unbounded=True)
     task.save(run / "task.json")
     return task
 

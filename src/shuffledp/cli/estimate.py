@@ -81,6 +81,7 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
         rows += [("counted", _counted(plan, newest["time"])), *(presented.facts if presented.listings else said)]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
+        ("it rests on", plan.rests_on),
         ("batches read", f"{newest.get('released_batches', 0):,}"),
         ("under way", None if newest.get("estimate") is None else under_way),
         ("dropped", f"{dropped:,} malformed messages; the estimate is of the others" if dropped else None),

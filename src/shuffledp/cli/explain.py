@@ -28,6 +28,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
                 "delta_proved": guarantee.delta,
                 "collusions": [asdict(each) for each in collusions],
                 "lying_client": plan.lying_client,
+                "rests_on": plan.rests_on,
                 "neighbours": {"kind": plan.privacy.neighbours, "in_words": _neighbours(plan)},
                 "unchecked_claims": list(plan.unchecked_claims),
                 "fingerprint": plan.fingerprint,
@@ -52,6 +53,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
         ("pair", guarantee.pair.describe()),
         ("why it dominates", guarantee.dominates_because),
         ("proof", guarantee.theory_page),
+        ("it rests on", plan.rests_on),
         *(("claimed by its maker", claim) for claim in plan.unchecked_claims),
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"

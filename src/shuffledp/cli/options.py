@@ -65,7 +65,7 @@ _PROTOCOL = {
     "argument": Annotated[str | None, typer.Argument(help=_WHAT, metavar="[PROTOCOL]", show_default=False)],
     "option": Annotated[str | None, typer.Option("--protocol", help=_WHAT, metavar="NAME")],
 }
-_NOISE = Literal["auto", "laplace", "coins", "skellam"]
+_NOISE = Literal["auto", "carried", "laplace", "coins", "skellam"]
 _CONSTANTS = Literal["exact", "paper"]
 
 REQUEST: dict[str, tuple[Any, Any]] = {
@@ -73,7 +73,10 @@ REQUEST: dict[str, tuple[Any, Any]] = {
     "epsilon": (Epsilon, None),
     "delta": (Delta, None),
     "method": (Annotated[str, typer.Option(help="auto, or one of `shuffledp protocols`.", metavar="M")], "auto"),
-    "noise": (Annotated[_NOISE, typer.Option("--noise", "--method", help="The noise of every batch.")], "auto"),
+    "noise": (
+        Annotated[_NOISE, typer.Option("--noise", "--method", help="Carried from batch to batch, or of every batch.")],
+        "auto",
+    ),
     "honest_fraction": (HonestFraction, 1.0),
     "max_messages": (MaxMessages, None),
     "live": (

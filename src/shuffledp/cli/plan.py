@@ -122,10 +122,15 @@ def _live_steps(by_file: str) -> list[tuple[str, str]]:
 
 
 def _draw(found: Any, picture: Path) -> None:
-    """Which shuffler holds which users when."""
+    """Which shuffler holds which users when, and what a user adds to batches that overlap."""
     from shuffledp.pictures.running import draw_schedule
+    from shuffledp.pictures.windows import draw_windows
 
-    draw_schedule(picture, found.spans(), found.layout.in_words)
+    title, parts = found.layout.in_words, found.window_parts()
+    if parts:
+        draw_windows(picture, found.spans(), parts, title)
+    else:
+        draw_schedule(picture, found.spans(), title)
 
 
 def _compare(asked: Asked, out: Path | None, *, as_json: bool) -> None:

@@ -193,6 +193,7 @@ def _report(
                 "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
                 "collusions": collusions_of(plan),
                 "lying_client": plan.lying_client,
+                "rests_on": plan.rests_on,
                 "warnings": [*plan.cautions, *task.warnings],
                 "cost": cost.document(),
                 "cost_warnings": list(cost.warnings),
@@ -216,6 +217,7 @@ def _report(
         ("a report", f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone"),
         ("encrypted to", task.public_key.text),
         ("one lying client", plan.lying_client),
+        ("it rests on", plan.rests_on),
         *more.items(),
     ]
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]

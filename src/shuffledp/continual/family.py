@@ -57,6 +57,8 @@ class RunningFamily(Family[RunningPlan]):
 
     def _allowed(self, request: Request, method: str, given: Mapping[str, Any]) -> RunningPlan:
         """The plan of this noise; for the live service the best one that no client can spoil."""
+        given = dict(given)
+        method = _with_estimator(method, given)
         names = tuple(self.methods) if method == "auto" else (method,)
         try:
             plan = _planned(request, method, **given)
@@ -117,8 +119,6 @@ def _planned(
     if bound == "certified" and kind != "bits":
         problem = f"can be certified for bits only, not for {kind}"
         raise ParameterError("bound", bound, problem, "take the proved bound")
-    if given.get("estimator") == CarriedPlan.estimator:
-        given["estimator"], method = "auto", CarriedPlan.method
     added, is_free = _domain(kind, domain, given)
     if given.get("silent_slots"):
         # Only noise that is carried on suffers from them.
@@ -127,6 +127,17 @@ def _planned(
     asked = CountRequest(**request.common, max_messages=request.max_messages, noise=noise, domain=added, **given)
     plan = min(_plans(asked, method, is_free), key=lambda plan: plan.error_bound)
     return certify(plan) if bound == "certified" else plan
+
+
+def _with_estimator(method: str, given: dict[str, Any]) -> str:
+    """The method that both words mean: carried noise has an estimator of its own, which no other noise has."""
+    carried, estimator = CarriedPlan.method, given.get("estimator")
+    if estimator == CarriedPlan.estimator and method in ("auto", carried):
+        given["estimator"] = "auto"
+        return carried
+    if estimator == CarriedPlan.estimator or (method == carried and estimator not in (None, "auto")):
+        raise ParameterError("estimator", estimator, f"does not go with the noise {method}", "leave one of them out")
+    return method
 
 
 def _plans(asked: CountRequest, method: str, is_free: bool) -> list[RunningPlan]:

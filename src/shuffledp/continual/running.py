@@ -83,6 +83,10 @@ class RunningPlan(Plan):
             found[level] = list(zip(*edges, strict=True))
         return found
 
+    def window_parts(self) -> dict[str, list[float]]:
+        """What one user adds to each of its batches, part by part, where they overlap and share what it draws."""
+        return {}
+
     # --- numbers -----------------------------------------------------------------------------
 
     @property

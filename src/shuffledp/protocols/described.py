@@ -169,6 +169,11 @@ class DescribedPlan(Common, ABC):
         return f"must not let one client spoil it for everybody ({' '.join(self.warnings).rstrip('.')})"
 
     @property
+    def rests_on(self) -> str | None:
+        """What the guarantee rests on beside a silent shuffler and honest people, in words; mostly nothing."""
+        return None
+
+    @property
     def unchecked_claims(self) -> tuple[str, ...]:
         """What whoever made the plan says of it and its file cannot show, a sentence each."""
         return ()

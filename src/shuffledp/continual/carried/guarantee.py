@@ -159,8 +159,8 @@ class PrivateCarried(CarriedShape):
                 left = self.epsilon_with_silent(silent)
                 known = left if math.isfinite(left) else None
                 words = f"{silent * self.slot_users:,} people who come one after another and add no noise"
-                rows.append(Collusion(f"analyzer + {silent} slots in a row", known, delta, words))
-        rows.append(Collusion(f"analyzer + {self.fatal_silence} slots in a row", None, None, self.exposed))
+                rows.append(Collusion(f"analyzer + {_in_a_row(silent)}", known, delta, words))
+        rows.append(Collusion(f"analyzer + {_in_a_row(self.fatal_silence)}", None, None, self.exposed))
         rows.append(Collusion("analyzer + a shuffler", None, None, "see whose messages are whose in its windows"))
         return tuple(rows)
 
@@ -173,6 +173,10 @@ class PrivateCarried(CarriedShape):
         """What a run of false people would show, in words."""
         people = self.fatal_silence * self.slot_users
         return f"{people:,} false people in a row show a weighed sum of everybody before them, without noise"
+
+    @property
+    def rests_on(self) -> str:
+        return f"every slot's people adding their noise: {self.exposed}"
 
     @property
     def reference_noise(self) -> str:
@@ -196,3 +200,7 @@ class PrivateCarried(CarriedShape):
     @property
     def warnings(self) -> tuple[str, ...]:
         return (*super(PrivateCarried, self).warnings, f"Noise is carried from slot to slot: {self.exposed}.")
+
+
+def _in_a_row(slots: int) -> str:
+    return "a whole slot" if slots == 1 else f"{slots} slots in a row"

@@ -99,9 +99,19 @@ class CarriedPlan(PrivateCarried):
                 f"at most {self.error_bound:.4g}{self.unit} at all times, with {self.confidence:.0%} confidence "
                 f"({proof})",
             ),
-            ("it rests on", f"every slot's people adding their noise: {self.exposed}"),
+            ("it rests on", self.rests_on),
             ("one lying client", self.lying_client),
         ]
+
+    def window_parts(self) -> dict[str, list[float]]:
+        """A step of a user of the middle slot and a deviation of each of its noises, in steps of its first window."""
+        weights, middle = self.weights, np.array([self.weights.slots // 2])
+        deviations = np.sqrt(self._own_variances(middle, middle)[:, 0])
+        rows = [weights.taps * weights.slot_weights[middle], *(deviations[:, np.newaxis] * weights.patterns[1:])]
+        names = ["one step of its value", *(f"noise {number}, a deviation" for number in range(1, len(rows)))]
+        spared = [0.0] * (self.shufflers_used - weights.windows)
+        unit = float(rows[0][0])
+        return {name: [*(row / unit).tolist(), *spared] for name, row in zip(names, rows, strict=True)}
 
     # --- the audit ---------------------------------------------------------------------------
 
@@ -143,7 +153,9 @@ class CarriedPlan(PrivateCarried):
             "error_bound": self.error_bound,
             "bound": "proved" if self.certified_noise_bound is None else "certified",
             "standard_error_max": self.standard_error_max,
+            "estimator": self.estimator,
             "slot_users": self.slot_users,
+            "smallest_batch": min(self.layout.messages),
             "messages_per_user_mean": self.messages_per_user_mean,
             "messages_per_user_max": self.messages_per_user_max,
             "bits_per_message": self.bits_per_message,

@@ -146,8 +146,13 @@ def best_carried(asked: CountRequest) -> CarriedPlan:
 
     Raises:
         InfeasibleError: there are too few users, or too few shufflers.
+        ParameterError: every such plan sends more messages than are allowed.
     """
     most = min(asked.shufflers - asked.silent_slots, MOST_WINDOWS)
+    if most < 2:
+        problem = f"must be {2 + asked.silent_slots} or more to carry noise from batch to batch"
+        raise InfeasibleError("shufflers", asked.shufflers, problem, "allow more, or take another noise")
+    sent: list[int] = []
     guesses = [
         (about, windows, size)
         for windows in range(2, most + 1)
@@ -164,9 +169,11 @@ def best_carried(asked: CountRequest) -> CarriedPlan:
             continue
         if asked.max_messages is None or plan.messages_per_user_max <= asked.max_messages:
             return plan
-    raise InfeasibleError(
-        "users", asked.users, "and shufflers are too few to carry noise from batch to batch", "take another noise"
-    )
+        sent.append(plan.messages_per_user_max)
+    if sent:
+        problem = f"must be at least {min(sent)}, what {CarriedPlan.method} sends to all shufflers"
+        raise ParameterError("max_messages", asked.max_messages, problem, "allow more messages, or take another noise")
+    raise InfeasibleError("users", asked.users, "are too few to carry noise from batch to batch", "take another noise")
 
 
 def with_fine_grid(asked: CountRequest) -> CountRequest:
