@@ -151,7 +151,7 @@ class RunningPlan(Plan):
         """Every summand of delta at this epsilon for a user who comes so often, never twice in one slot."""
 
     @property
-    def rests_on(self) -> str:
+    def users_must(self) -> str:
         """What users must do so that they are protected."""
         return "users of a batch add their noise"
 

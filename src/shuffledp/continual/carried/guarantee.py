@@ -165,14 +165,14 @@ class PrivateCarried(CarriedShape):
         return tuple(rows)
 
     @property
-    def rests_on(self) -> str:
-        return f"users of every slot add their noise, as {self.exposed}"
-
-    @property
     def exposed(self) -> str:
         """What a run of false people would show, in words."""
         people = self.fatal_silence * self.slot_users
         return f"{people:,} false people in a row show a weighed sum of everybody before them, without noise"
+
+    @property
+    def users_must(self) -> str:
+        return f"users of every slot add their noise, as {self.exposed}"
 
     @property
     def rests_on(self) -> str:

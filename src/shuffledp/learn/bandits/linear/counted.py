@@ -117,7 +117,7 @@ class CountedPolicy(LinearPolicy):
             privacy=self.privacy,
             visits=self.visits,
             terms=self.plan.visit_terms(self.visits, self.privacy.epsilon),
-            trusted=f"shufflers permute and do not collude with the analyzer; {self.plan.rests_on}",
+            trusted=f"shufflers permute and do not collude with the analyzer; {self.plan.users_must}",
             because=(
                 f"{self.plan.dominates_because} Two users' vectors are at most {self.setting.joint.apart:.6g} apart; "
                 f"models are computed from the batches.{again}"
