@@ -57,7 +57,7 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
 
     def run(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            cli.main(["papers", "linucb", "--scaling", "--largest", "10000", "--instances", "2", *words])
+            cli.main(["papers", "linucb", "--scaling", "--largest", "10000", "--instances", "4", *words])
         out, err = capsys.readouterr()
         return int(ended.value.code or 0), out, err
 
@@ -65,6 +65,10 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
     code, out, err = run("--json", "--picture", str(picture))
     document = json.loads(out)
     assert code == 0 and err == "" and len(document["rows"]) == 9 and document["notes"]
+    outside = [
+        slope for slope in document["slopes"] if not slope["slope_low"] <= slope["theory"] <= slope["slope_high"]
+    ]
+    assert len(document["notes"]) == (len(outside) + 1 if outside else 0)
     assert document["slopes"][0].keys() >= {"policy", "theory", "slope", "slope_low", "slope_high", "bound_slope"}
     assert picture.read_bytes().startswith(b"<?xml") and (tmp_path / "growth.svg.rows.json").exists()
     code, out, _ = run("--picture", str(picture))

@@ -464,7 +464,18 @@ STATES = [
     ),
     *(
         Case(f"state/linear/{name}", "linear state", {**_LINEAR, "policy": name, "batch": 30})
-        for name in ("linucb", "jdp-sqrt", "jdp-tree", "concurrent-2", "concurrent-4", "shuffle-vec", "ldp")
+        for name in (
+            "linucb",
+            "jdp-buffers",
+            "jdp-sqrt",
+            "jdp-tree",
+            "concurrent-2",
+            "concurrent-4",
+            "independent-2",
+            "independent-4",
+            "shuffle-vec",
+            "ldp",
+        )
     ),
     Case("state/linear/shuffle-amp", "linear state", {**_LINEAR, "users": 2000, "policy": "shuffle-amp", "batch": 500}),
     *(

@@ -33,7 +33,8 @@ Most = Annotated[
 # A policy has the same colour and dashes in every picture; any number of concurrent shufflers looks like several.
 _STYLES = {
     "linucb": ("0.25", "-"),
-    "jdp-sqrt": ("#4c72b0", "-"),
+    "jdp-buffers": ("#4c72b0", "-"),
+    "jdp-sqrt": ("#4c72b0", "-."),
     "jdp-tree": ("#4c72b0", "--"),
     "concurrent": ("#c44e52", "-"),
     "shuffle-vec": ("#dd8452", "-"),

@@ -57,8 +57,8 @@ class FigureTask(RowTask):
     instances: int
     users: int = USERS
     seed: int = 1
-    rules: int = 2
-    """Changes with the rule for radii: kept rows of an older one are measured again."""
+    rules: int = 3
+    """Changes with the rule for radii and the noise: kept rows of older ones are measured again."""
 
     @property
     def weight(self) -> int:

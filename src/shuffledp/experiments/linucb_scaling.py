@@ -69,6 +69,8 @@ class GrowthTask(RowTask):
     worlds: int
     part: int
     seed: int
+    rules: int = 2
+    """Changes with the noise: kept rows of older ones are measured again."""
 
     @property
     def weight(self) -> int:
