@@ -1,6 +1,7 @@
 """A running count, sum or histogram with its band, and a schedule: which shuffler holds which users when."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ def with_extremes(places: NDArray[np.int64], errors: NDArray[np.float64]) -> NDA
     [0, 1, 3, 4, 5]
     """
     far = np.abs(errors)
-    between = [first + int(np.argmax(far[first:end])) for first, end in zip(places[:-1], places[1:], strict=True)]
+    between = [first + int(np.argmax(far[first:end])) for first, end in pairwise(places.tolist())]
     return np.unique(np.concatenate((places, np.array(between, dtype=np.int64))))
 
 
