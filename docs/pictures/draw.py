@@ -70,11 +70,13 @@ def drawn(lines: dict[str, list[float]]) -> list[DrawnLine]:
 
 
 def draw_running() -> None:
-    """A schedule and a running count, by the commands that a reader would type."""
+    """A schedule of each kind and a running count, by the commands that a reader would type."""
     here = Path(__file__).parent
     target = ["--users", "1000000", "--shufflers", "4", "--epsilon", "1", "--delta", "1e-6"]
     run = [sys.executable, "-m", "shuffledp"]
-    subprocess.run([*run, "plan", "counter", *target, "--picture", str(here / "schedule.png"), "--json"], check=True)
+    for noise, name in (("laplace", "schedule"), ("carried", "windows")):
+        drawn_to = ["--noise", noise, "-o", str(here / f"{name}.png"), "--json"]
+        subprocess.run([*run, "plan", "counter", *target, *drawn_to], check=True)
     made_up = ["--synthetic", "--with-truth", "--fast", "--seed", "1", "--picture", str(here / "count.png"), "--json"]
     subprocess.run([*run, "count", *target, *made_up], check=True)
 

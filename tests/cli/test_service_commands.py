@@ -18,6 +18,7 @@ import pytest
 
 from shuffledp import BinarySum, Histogram, Privacy, VectorSum
 from shuffledp.accounting.curves import epsilon_at
+from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.keys import load_public_key, make_keys
@@ -27,6 +28,7 @@ from shuffledp.service.wire import SentReport
 
 SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
 USERS = 120
+TARGET = ["--epsilon", 4, "--delta", 1e-2]
 
 
 def written(path: Path, plan: Any) -> Path:
@@ -51,6 +53,9 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ),
         "counter": written(
             folder / "counter.json", CounterPlan.plan(users=USERS, shufflers=2, privacy=Privacy(4, 1e-2), noise="coins")
+        ),
+        "carried": written(
+            folder / "carried.json", plan_carried(users=40, shufflers=2, privacy=Privacy(4, 1e-2), confidence=1 - 1e-9)
         ),
     }
 
@@ -85,7 +90,7 @@ TASK_KEYS = {
     "uncounted", "cost", "cost_warnings",
     "schema", "task_id", "protocol", "method", "question", "users", "epsilon", "delta", "honest_fraction",
     "fingerprint", "public_key", "routing", "longest_report_bytes", "who_sees_what", "collusions", "lying_client",
-    "warnings",
+    "warnings", "rests_on",
 }  # fmt: skip
 
 
@@ -149,6 +154,31 @@ def test_methods_that_one_client_can_spoil_must_be_asked_for(run, asked, plans, 
     assert list(tmp_path.iterdir()) == []
     assert len(asked(*words, "--allow-unbounded")["warnings"]) == 1
     assert "Warning: One client that lies" in run("task", "show", tmp_path / "task.json")[1].replace("\n", " ")
+
+
+def test_carried_noise_must_be_asked_for_and_says_what_it_rests_on(
+    run, asked, plans, keys: Path, tmp_path: Path
+) -> None:
+    file, exposed = tmp_path / "task.json", "5 false people in a row show a weighed sum of everybody before them"
+    words = ["task", "create", "--plan", plans["carried"], "--keys", keys, "-o", file]
+    error = asked(*words, code=2)["error"]
+    assert error["parameter"] == "method" and exposed in error["message"] and "--allow-unbounded" in error["message"]
+    assert "choose coins, what plan --live takes" in error["message"] and list(tmp_path.iterdir()) == []
+    made = asked(*words, "--allow-unbounded")
+    assert made["rests_on"] == f"every slot's people adding their noise: {exposed}, without noise"
+    assert [exposed in warning for warning in made["warnings"]] == [False, True]
+    assert made["warnings"] == json.loads(file.read_text())["warnings"]
+    assert [each["parties"] for each in made["collusions"] if exposed in each["in_words"]] == [
+        "analyzer + a whole slot"
+    ]
+    said = " ".join(run("task", "show", file)[1].split())
+    assert f"it rests on every slot's people adding their noise: {exposed}" in said
+    assert f"Warning: Noise is carried from slot to slot: {exposed}, without noise." in said
+    # By options, as by a file.
+    asked_for = ["--protocol", "counter", "--method", "carried", "--users", 40, "--shufflers", 2, *TARGET]
+    by_options = ["task", "create", *asked_for, "--keys", keys, "-o", tmp_path / "other.json"]
+    assert asked(*by_options, code=2)["error"]["parameter"] == "method"
+    assert asked(*by_options, "--allow-unbounded")["rests_on"] == made["rests_on"]
 
 
 @pytest.mark.parametrize("kind", ["coins", "counter"])
@@ -224,10 +254,11 @@ def service(tmp_path_factory: pytest.TempPathFactory, plans, keys: Path) -> Iter
     folder = tmp_path_factory.mktemp("service")
     tasks = {}
     # The spare one is nobody's but its test's: the others may be full.
-    for kind in ("coins", "counter", "vectors", "histogram", "spare"):
+    for kind in ("coins", "counter", "vectors", "histogram", "carried", "spare"):
         plan = cli_plan(plans["coins" if kind == "spare" else kind])
         tasks[kind] = folder / f"{kind}.task.json"
-        Task.create(plan, load_public_key(keys), bits=RandomBits.secure()).save(tasks[kind])
+        allowed = {"allow_unbounded": kind == "carried"}
+        Task.create(plan, load_public_key(keys), bits=RandomBits.secure(), **allowed).save(tasks[kind])
     port = two_free_ports()
     words = [SHUFFLEDP, "serve", "all", "--folder", folder, "--keys", keys, "--port", port]
     for task in tasks.values():
@@ -353,6 +384,27 @@ def test_a_histogram_by_names(run, asked, service: Running, tmp_path: Path, monk
     assert found["estimate"][0] > found["estimate"][2]
     code, out, _ = run("estimate", *at)
     assert code == 0 and out.index("red") < out.index("every category") and "confidence" in out
+
+
+def test_a_running_count_with_carried_noise(run, asked, service: Running, tmp_path: Path) -> None:
+    to, at = service.to_shuffler("carried"), service.to_analyzer("carried")
+    assert asked("report", "1", *to)["new"] == 1
+    np.save(tmp_path / "people.npy", np.arange(39) % 2)
+    assert asked("report", "--file", tmp_path / "people.npy", "--outbox", tmp_path / "outbox.db", *to)["new"] == 39
+    deadline = time.monotonic() + 60
+    while (found := asked("estimate", *at, "--history"))["time"] != 40:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+    plan = Task.load(service.tasks["carried"]).plan
+    edges = plan.schedule.users_by(np.arange(1, plan.weights.slots + 1)).tolist()
+    assert [release["time"] for release in found["releases"]] == edges and found["void_batches"] == 0
+    truth = np.cumsum([1, *(np.arange(39) % 2)])
+    # The bound fails with probability 1e-9.
+    assert all(abs(each["estimate"] - truth[each["time"] - 1]) <= plan.error_bound for each in found["releases"])
+    code, out, _ = run("estimate", *at)
+    said = " ".join(out.split())
+    assert code == 0 and "it rests on every slot's people adding their noise: 5 false people in a row" in said
+    assert "it rests on" not in run("estimate", *service.to_analyzer("counter"))[1]
 
 
 def test_the_outbox_alone_is_flushed(asked, service: Running, tmp_path: Path) -> None:

@@ -1,18 +1,23 @@
 """Running sums of every domain and noise are plans like any other: saved, simulated, audited and charged."""
 
 import json
+import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 from shuffledp import load_plan, simulate
+from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.accounting.recorded import pair_document
 from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.spending import Spending
+from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.audit.trials import audit_plan
+from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ShuffleDPError
 from shuffledp.privacy import Privacy
@@ -109,3 +114,21 @@ def test_four_counters_do_not_fit_into_the_budget_of_one(noise: str, tmp_path) -
     if isinstance(alone, ShiftPair):
         assert isinstance(plan.charged_pair, RepeatedPair)
         assert plan.charged_pair.times == plan.shufflers_used
+
+
+def test_carried_noise_is_charged_as_the_gaussian_mechanism_it_is(tmp_path) -> None:
+    """By its pair, not by its claim alone: four of them cost about twice one, as Gaussian mechanisms do."""
+    privacy = Privacy(1, 1e-6)
+    plan = plan_carried(users=3000, shufflers=3, privacy=privacy)
+    entry = entry_of(plan, NOW)
+    assert entry.pair == plan.pair(plan.honest_users) == GaussianPair(plan.weights.shift)
+    assert entry.extra_delta == plan.guarantee().delta <= privacy.delta
+    ledger = Ledger.open(tmp_path / "ledger.json", "a panel", privacy)
+    ledger.spend(entry)
+    with pytest.raises(ShuffleDPError):
+        ledger.spend(entry)
+    # Whoever looks at all four sees no less than their Gaussian pairs show together, and not much more.
+    four, together = Spending([entry] * 4), GaussianPair(2 * plan.weights.shift)
+    assert together.delta(2.5) <= four.delta(2.5) <= together.delta(2.5) * 1.1 + 8 * (1 + math.exp(2.5)) * privacy.delta
+    by_claim = replace(entry, pair=ClaimPair(privacy), extra_delta=0.0)
+    assert four.delta(2.5) < 1e-3 < Spending([by_claim] * 4).delta(2.5)

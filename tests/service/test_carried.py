@@ -21,7 +21,7 @@ from harness.machine import run
 from harness.nursery import servers
 from shuffledp.continual.carried.counter import VOID, CarriedCounter
 from shuffledp.continual.carried.plan import CarriedPlan
-from shuffledp.continual.carried.planner import _made
+from shuffledp.continual.carried.planner import plan_of
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -44,7 +44,7 @@ LIVE, SIMULATED = 100, 3000
 def a_plan(users: int = 28, size: int = 4) -> CarriedPlan:
     """A few slots of so many users, in windows of three of them."""
     asked = CountRequest(users=users, shufflers=3, privacy=Privacy(8, 0.1), confidence=1 - FALSE_ALARM)
-    plan = _made(asked, 3, size)
+    plan = plan_of(asked, 3, size)
     assert plan.shufflers_used == plan.weights.windows == 3 and plan.slot_users == size
     return plan
 

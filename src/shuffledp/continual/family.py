@@ -45,6 +45,10 @@ class RunningFamily(Family[RunningPlan]):
         _check_described(_kind(found.get("values"), described), described)
         return found
 
+    def question_of(self, plan: Any) -> dict[str, Any]:
+        # How batches make an estimate is each noise's own, and only one noise has suppliers that may be silent.
+        return {**Family.question_of(self, plan), "estimator": None, "silent_slots": None}
+
     def choice(self, request: Request, *, method: str = "auto", **domain: Any) -> Choice[RunningPlan]:
         """The smallest proved bound over the whole horizon, and why."""
         self._tried(method)

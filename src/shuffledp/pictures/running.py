@@ -1,6 +1,7 @@
 """A running count, sum or histogram with its band, and a schedule: which shuffler holds which users when."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,8 @@ def draw_running_count(
     check_drawing(path)
     with lettering(path, [*names, title, column or ""]) as letters:
         shown: dict[str, Any] = {"names": names, "what": what, "letters": letters, "column": column}
-        _draw(path, times, estimates, bound, confidence, letters.written(title), truth, boundaries=boundaries, **shown)
+        heading = "\n".join(map(letters.written, title.splitlines()))
+        _draw(path, times, estimates, bound, confidence, heading, truth, boundaries=boundaries, **shown)
 
 
 def _draw(
@@ -91,7 +93,9 @@ def _draw(
         lower.axhspan(-bound, bound, alpha=0.25, linewidth=0, color="0.6" if several else None)
         for place, line in zip(drawn, lines, strict=True):
             look = {"linewidth": 0.6 if several else 0.8, "color": line.get_color()}
-            lower.plot(when[shown], (value - true)[shown, place], **look)
+            errors = (value - true)[:, place]
+            places = with_extremes(shown, errors)
+            lower.plot(when[places], errors[places], **look)
         lower.set(ylabel="estimate - truth")
     for panel in panels:
         for place, edge in enumerate(np.asarray(boundaries, dtype=np.float64)):
@@ -134,6 +138,17 @@ def draw_schedule(path: Path, batches: Mapping[int, Sequence[tuple[int, int]]], 
     axes.xaxis.set_major_formatter("{x:,.0f}")
     tidy(axes, grid=False)
     save_figure(figure, path)
+
+
+def with_extremes(places: NDArray[np.int64], errors: NDArray[np.float64]) -> NDArray[np.int64]:
+    """These places, and between any two of them that of the largest error: a picture hides no error by leaving it out.
+
+    >>> with_extremes(np.array([0, 3, 5]), np.array([0.0, -7.0, 2.0, 1.0, 1.5, 0.0])).tolist()
+    [0, 1, 3, 4, 5]
+    """
+    far = np.abs(errors)
+    between = [first + int(np.argmax(far[first:end])) for first, end in pairwise(places.tolist())]
+    return np.unique(np.concatenate((places, np.array(between, dtype=np.int64))))
 
 
 def _columns(values: ArrayLike) -> NDArray[np.float64]:

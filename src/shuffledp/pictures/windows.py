@@ -22,7 +22,7 @@ def draw_windows(
         title: what stands above.
     """
     check_drawing(path)
-    figure = new_figure(path, width=10, height=4.4 + 0.5 * len(batches))
+    figure = new_figure(path, width=10, height=4.8 + 0.5 * len(batches))
     upper, lower = figure.subplots(2, 1, height_ratios=(1 + 0.5 * len(batches), 2.2))
     last = first_windows(batches)
     for level, spans in batches.items():
@@ -43,7 +43,7 @@ def draw_windows(
     named = [f"window {place + 1}" if place else "the first window to close" for place in windows]
     lower.axhline(0, color="0.4", linewidth=0.8)
     lower.set(ylabel="a user adds, in steps", xticks=list(windows), xticklabels=named)
-    lower.legend(frameon=False, fontsize=9)
+    lower.legend(frameon=False, fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     for panel in (upper, lower):
         tidy(panel, grid=False)
     save_figure(figure, path)

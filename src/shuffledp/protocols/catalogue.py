@@ -190,9 +190,8 @@ def live_method(plan: Plan) -> str | None:
         plan: any plan, such as one that the service refuses.
     """
     family = PROTOCOLS.family(plan.protocol)
-    given: dict[str, Any] = {parameter.name: getattr(plan, parameter.name, None) for parameter in family.domain}
     try:
-        return str(family.choice(Request(**plan.common, live=True), **given).plan.method)
+        return str(family.choice(Request(**plan.common, live=True), **family.question_of(plan)).plan.method)
     except ParameterError:
         return None
 

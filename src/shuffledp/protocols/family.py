@@ -278,6 +278,10 @@ class Family(Generic[P]):
             way_out = f"make one with `shuffledp plan {self.name} ... -o FILE`, or run this with `shuffledp simulate`"
             raise ParameterError("plan", plan.protocol, f"must be a plan of {self.name}", way_out)
 
+    def question_of(self, plan: Any) -> dict[str, Any]:
+        """What a plan of this family is asked about its users' values, for another method to answer."""
+        return {parameter.name: getattr(plan, parameter.name, None) for parameter in self.domain}
+
     def read_domain(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What is said about the users' values, as methods take it; what is missing is asked for."""
         known = {parameter.name: parameter for parameter in self.domain}

@@ -11,7 +11,7 @@ from shuffledp.protocols.plan import Plan
 
 # Terms of delta that are (1 + e^epsilon) times a distance from what the pair describes, or the probability of
 # an event outside of which the pair dominates; either is covered by what accounting.spending adds.
-_DISTANCES = {"transport", "sampling", "cut-off", "rounding", "wrap-around", "masks"}
+_DISTANCES = {"transport", "sampling", "cut-off", "rounding", "wrap-around", "masks", "smoothing"}
 
 
 def entry_of(plan: Plan, time: datetime) -> Entry:
