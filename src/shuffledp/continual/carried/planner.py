@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 _MOST_COMPUTED = 1 << 17
 # Slots of sizes that differ by this factor are compared, then those between.
 _FACTOR = 1.25
+# More slots than this are not planned for: tables of all of them are made. Slots are larger instead.
+_MOST_SLOTS = 1 << 20
 # What a step weighs in the first slot: the larger, the less is lost to whole weights, and the longer are shares.
 _WEIGHTS = (64, 32, 16, 8, 4)
 # Rounding may add this part to the bound, and lengthen a user's shift by this part.
@@ -214,7 +216,7 @@ def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
         return deviation * math.sqrt(surplus) * union_about(windows, slots, asked.failure) + (size - 1) * domain.reach
 
     used = _shufflers_used(asked, windows)
-    least, most = 2 * used + 1, asked.users // (2 * used)
+    least, most = max(2 * used + 1, -(-asked.users // _MOST_SLOTS)), asked.users // (2 * used)
     if most < least:
         return None
     sizes = [least]
