@@ -43,6 +43,14 @@ _MOST_SHUFFLERS = 16
 _CLEARLY = 1e-12
 
 
+@lru_cache(maxsize=1)
+def _knots_and_lengths(design: Design, slots: int) -> tuple[NDArray[np.int64], Floats]:
+    """Where weights may bend, and how far a step of weight 1 in each slot moves everything."""
+    shape = design.variances(slots)
+    zeros = tuple(g / (p + g) for p, g in design.gains)
+    return _knots(slots, np.log(shape) / 2), RunningFilter(zeros, design.poles).column_lengths(shape)
+
+
 def weights_for(design: Design, slots: int, shift: float, least_weight: float, restarts: int = 0) -> CarriedWeights:
     """Weights and noise of a design with which one step moves everything by at most `shift` deviations.
 
@@ -53,10 +61,7 @@ def weights_for(design: Design, slots: int, shift: float, least_weight: float, r
         least_weight: about what a step weighs in the first slot: the larger, the less rounding costs.
         restarts: how many of the first slots may be false.
     """
-    shape = design.variances(slots)
-    knots = _knots(slots, np.log(shape) / 2)
-    zeros = tuple(g / (p + g) for p, g in design.gains)
-    lengths = RunningFilter(zeros, design.poles).column_lengths(shape)
+    knots, lengths = _knots_and_lengths(design, slots)
     tap = math.prod(p + g for p, g in design.gains)
     # In units of the first slot's deviation a step may weigh so much.
     allowed = shift / (tap * lengths)
