@@ -190,6 +190,10 @@ def test_wide_noise_is_as_good_as_gaussian() -> None:
 def test_a_shift_that_leaves_the_support_has_no_score() -> None:
     assert normal_scores(Binomial(20, 0.5), 12, 1e-3).steepest == math.inf
     assert normal_scores(Binomial(20, 0.5), 1, 1e-9).steepest == math.inf
+    # Skellam noise is on all integers, but a table of it, and doubles, end somewhere.
+    assert normal_scores(Skellam(60.0), 200, 1e-6).steepest < 1
+    for longest in (None, 0):
+        assert normal_scores(Skellam(60.0), 500, 1e-6, longest).steepest == math.inf
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float, longest
     smallest, largest = noise.support
     if start < smallest or end >= largest:
         return NormalScores(float("inf"), outside)  # a shift leaves the support too likely
+    if noise.cdf(start) == 0 or noise.sf(end) == 0:
+        return NormalScores(float("inf"), outside)  # a shift leaves what a table, or a double, holds of the tails
     if end - start > (_LONGEST_WINDOW if longest is None else longest):
         return NormalScores(_steepest_by_blocks(noise, start, end), outside)
     masses = np.exp(noise.log_pmf(np.arange(start, end + 2, dtype=np.float64)))
