@@ -141,7 +141,9 @@ def test_what_the_window_leaves_out_must_be_added() -> None:
     assert all(e <= a + outside for e, a in zip(exact, alone, strict=True))
 
 
-@pytest.mark.parametrize("law", [Binomial(400, 0.5), Binomial(5000, 0.05), Skellam(60.0), Skellam(1e5)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Binomial(400, 0.5), Binomial(5000, 0.05), Binomial(5000, 0.95), Skellam(60.0), Skellam(1e5)], ids=str
+)
 @pytest.mark.parametrize("blocks", [3, 20, 1000])
 def test_blocks_bound_what_single_values_give(law: IntegerLaw, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = normal_scores(law, 3, 1e-6).steepest
