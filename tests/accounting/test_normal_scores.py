@@ -141,7 +141,9 @@ def test_what_the_window_leaves_out_must_be_added() -> None:
     assert all(e <= a + outside for e, a in zip(exact, alone, strict=True))
 
 
-@pytest.mark.parametrize("law", [Binomial(400, 0.5), Binomial(5000, 0.05), Skellam(60.0), Skellam(1e5)], ids=str)
+@pytest.mark.parametrize(
+    "law", [Binomial(400, 0.5), Binomial(5000, 0.05), Binomial(5000, 0.95), Skellam(60.0), Skellam(1e5)], ids=str
+)
 @pytest.mark.parametrize("blocks", [3, 20, 1000])
 def test_blocks_bound_what_single_values_give(law: IntegerLaw, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = normal_scores(law, 3, 1e-6).steepest
@@ -190,6 +192,10 @@ def test_wide_noise_is_as_good_as_gaussian() -> None:
 def test_a_shift_that_leaves_the_support_has_no_score() -> None:
     assert normal_scores(Binomial(20, 0.5), 12, 1e-3).steepest == math.inf
     assert normal_scores(Binomial(20, 0.5), 1, 1e-9).steepest == math.inf
+    # Skellam noise is on all integers, but a table of it, and doubles, end somewhere.
+    assert normal_scores(Skellam(60.0), 200, 1e-6).steepest < 1
+    for longest in (None, 0):
+        assert normal_scores(Skellam(60.0), 500, 1e-6, longest).steepest == math.inf
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from shuffledp.accounting.pairs import WINDOW_TAIL, Atoms, DominatingPair
 
 # From this variance on noise is wide: a normal score is within some millionths of its straight line.
 WIDE = 1 << 24
+# Windows of more values are looked at in blocks, which makes a score steeper by a thousandth at most.
+_LONGEST_WINDOW = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,8 @@ class WideBinsPair(DominatingPair):
     @cached_property
     def gaussian(self) -> GaussianPair:
         """What dominates the bins, but for what lies outside."""
-        return GaussianPair(math.sqrt(self.bins) * normal_scores(self.noise, 1, WINDOW_TAIL).steepest)
+        scores = normal_scores(self.noise, 1, WINDOW_TAIL, _LONGEST_WINDOW)
+        return GaussianPair(math.sqrt(self.bins) * scores.steepest)
 
     @property
     def _outside(self) -> float:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from shuffledp.accounting.laws import Binomial
+from shuffledp.protocols import cut
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.histogram import bounds
+from shuffledp.protocols.histogram import bounds, collision_bounds, opt_in, zsum
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound, thrown_bound
 
 
@@ -55,6 +57,71 @@ def test_flipped_columns(users: int, fakes: int, flip: float, bins: int) -> None
     bound = flipped_bound(cells, flip, users, bins)
     assert max(_flipped_failure(bound, cells, flip, c) for c in range(users + 1)) <= (1 - CONFIDENCE) / bins
     assert max(_flipped_failure(bound - 2, cells, flip, c) for c in range(users + 1)) > (1 - CONFIDENCE) / bins
+
+
+@pytest.mark.parametrize(("users", "fakes", "flip"), [(30, 1, 0.05), (25, 2, 0.3), (200, 1, 0.1), (200, 0, 0.1)])
+@pytest.mark.parametrize("allowed", [0.01, 1e-12])
+def test_moments_bound_flipped_columns(users: int, fakes: int, flip: float, allowed: float) -> None:
+    cells = users * (fakes + 1)
+    bound = collision_bounds._flipped_chernoff_bound(cells, flip, users, allowed)
+    assert max(_flipped_failure(bound, cells, flip, c) for c in range(users + 1)) <= allowed
+    # A third above the shortest one and two people, or less.
+    assert _flipped_failure(bound / 1.34 - 2, cells, flip, 0) > allowed
+
+
+def test_moments_of_a_fifth_less_noise_bound_too_little() -> None:
+    bound, twin = (collision_bounds._flipped_chernoff_bound(4000, flip, 2000, 1e-15) for flip in (0.1, 0.08))
+    assert _flipped_failure(bound, 4000, 0.1, 0) <= 1e-15 < _flipped_failure(twin, 4000, 0.1, 0)
+
+
+def test_very_many_flipped_columns_are_bounded_by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorter = flipped_bound(4000, 0.01, 2000, 50)
+    monkeypatch.setattr(collision_bounds, "_MOST_TERMS_FLIPPED", 0)
+    assert shorter <= flipped_bound(4000, 0.01, 2000, 50) <= 1.25 * shorter
+
+
+@pytest.mark.parametrize(("trials", "p"), [(10_000, 0.3), (3000, 0.9)])
+def test_groups_weighed_by_tails_hold_all_that_masses_do(
+    trials: int, p: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, weights, outside = bounds.on_window(trials, p, 1e-9)
+    shorter = bounds.balls_bound(trials, p, 10)
+    monkeypatch.setattr(bounds, "_MOST_MASSES", 0)
+    starts, ends, each, left_out = bounds.in_groups(trials, p, 1e-9, 7)
+    assert (starts[0], ends[-1]) == (values[0], values[-1]) and (starts[1:] == ends[:-1] + 1).all()
+    exact = np.add.reduceat(weights, (starts - values[0]).astype(int))
+    assert (exact * (1 - 1e-12) <= each).all() and each.sum() <= 1 + 1e-8 and left_out == outside
+    assert shorter * (1 - 1e-4) <= bounds.balls_bound(trials, p, 10) <= 1.01 * shorter
+
+
+@pytest.mark.parametrize(("users", "probability"), [(2000, 0.3), (400, 0.8)])
+def test_numbers_that_opt_in_are_bounded_in_groups(
+    users: int, probability: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_by_one = opt_in.cut_bound(users, probability, 20, 0.05)
+    monkeypatch.setattr(opt_in, "_MANY", 0)
+    monkeypatch.setattr(opt_in, "_GROUPS", 16)
+    assert one_by_one <= opt_in.cut_bound(users, probability, 20, 0.05) <= 1.05 * one_by_one
+
+
+@pytest.mark.parametrize("probability", [0.02, 0.1, 0.5])
+def test_the_worst_count_of_all_is_bounded_in_groups(probability: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts that noise may cut to 0: silences, and the tails of those who opt in, against tables of every count."""
+    silences, tails = Binomial(20_000, probability), Binomial(20_000, probability / 2)
+    tables = {
+        silences: zsum._mean_squares(20_000, probability),
+        tails: opt_in.cut_mean_squares(20_000, probability),
+    }
+    for law, table in tables.items():
+        assert cut.worst_mean_square(law, lambda table=table: table) == table.max()
+    monkeypatch.setattr(cut, "_LONGEST_TABLE", 0)
+    for law, table in tables.items():
+        found = cut.worst_mean_square(law, lambda: pytest.fail("no table is made"))
+        assert table.max() <= found <= 1.2 * table.max()
+    # In few groups each counts as its worst.
+    monkeypatch.setattr(cut, "_GROUPS", 5)
+    for law, table in tables.items():
+        assert table.max() <= cut.worst_mean_square(law, lambda: pytest.fail("no table is made"))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 _MOST_COMPUTED = 1 << 17
 # Slots of sizes that differ by this factor are compared, then those between.
 _FACTOR = 1.25
+# More slots than this are not planned for: tables of all of them are made. Slots are larger instead.
+_MOST_SLOTS = 1 << 22
 # What a step weighs in the first slot: the larger, the less is lost to whole weights, and the longer are shares.
 _WEIGHTS = (64, 32, 16, 8, 4)
 # Rounding may add this part to the bound, and lengthen a user's shift by this part.
@@ -43,6 +45,13 @@ _MOST_SHUFFLERS = 16
 _CLEARLY = 1e-12
 
 
+@lru_cache(maxsize=1)
+def _knots_and_lengths(design: Design, slots: int) -> tuple[NDArray[np.int64], Floats]:
+    """Where weights may bend, and how far a step of weight 1 in each slot moves everything."""
+    shape = design.variances(slots)
+    return _knots(slots, np.log(shape) / 2), design.filter.column_lengths(shape)
+
+
 def weights_for(design: Design, slots: int, shift: float, least_weight: float, restarts: int = 0) -> CarriedWeights:
     """Weights and noise of a design with which one step moves everything by at most `shift` deviations.
 
@@ -53,9 +62,7 @@ def weights_for(design: Design, slots: int, shift: float, least_weight: float, r
         least_weight: about what a step weighs in the first slot: the larger, the less rounding costs.
         restarts: how many of the first slots may be false.
     """
-    shape = design.variances(slots)
-    knots = _knots(slots, np.log(shape) / 2)
-    lengths = design.filter.column_lengths(shape)
+    knots, lengths = _knots_and_lengths(design, slots)
     tap = math.prod(p + g for p, g in design.gains)
     # In units of the first slot's deviation a step may weigh so much.
     allowed = shift / (tap * lengths)
@@ -225,7 +232,7 @@ def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
         return deviation * math.sqrt(surplus) * union_about(windows, slots, asked.failure) + (size - 1) * domain.reach
 
     used = _shufflers_used(asked, windows)
-    least, most = 2 * used + 1, asked.users // (2 * used)
+    least, most = max(2 * used + 1, -(-asked.users // _MOST_SLOTS)), asked.users // (2 * used)
     if most < least:
         return None
     sizes = [least]

@@ -9,6 +9,7 @@ from scipy import special
 
 from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.laws import Binomial, IntegerLaw
+from shuffledp.accounting.split_coins import group_weights
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 
@@ -16,6 +17,8 @@ from shuffledp.protocols.error_bounds import CONFIDENCE
 _LEFT_OUT = 1e-6
 # Of a wide binomial so many groups are enough: each is a part of its deviation.
 _MOST_GROUPS = 1 << 12
+# Of a binomial with more values than this on its window each group is weighed by its tails, and there are fewer groups.
+_MOST_MASSES, _FEW_GROUPS = 1 << 18, 1 << 9
 
 
 def binomial_above(k: Floats, trials: Floats, p: float) -> Floats:
@@ -95,8 +98,17 @@ def in_groups(
 ) -> tuple[Floats, Floats, Floats, float]:
     """A binomial's values in groups of so many: first and last, weights, weight left out.
 
-    Groups are wider where there are more than `many` values, so that there are hardly more than `most` of them.
+    Groups are wider where there are more than `many` values, so that there are hardly more than `most` of them. Weights
+    are rounded up where they come from tails.
     """
+    if 0 < p < 1 and trials > _MOST_MASSES:
+        law = Binomial(trials, p)
+        low, high = law.window(tail)
+        if high - low >= _MOST_MASSES:
+            starts = np.arange(low, high + 1, max(width, (high - low) // min(most, _FEW_GROUPS)))
+            ends = np.append(starts[1:] - 1, high)
+            weights = group_weights(law, starts.tolist(), high)
+            return starts.astype(np.float64), ends.astype(np.float64), weights, law.cdf(low - 1) + law.sf(high)
     values, weights, outside = on_window(trials, p, tail)
     if values.size > many:
         width = max(width, values.size // most)
