@@ -20,12 +20,13 @@ def test_a_union_over_all_slots_with_their_own_deviations(windows: int, slots: i
     thought = 4 * (response**2).sum(axis=1)
     deviations = np.sqrt(np.einsum("ts,ts->t", response @ drawn, response) + thought)
     slack = 4 * np.sqrt(thought.max())
-    bound = horizon_noise_bound(weights, surplus, 0.05)
+    variances = surplus * weights.prefix_variances
+    bound = horizon_noise_bound(weights, variances, 0.05)
     failed = 2 * stats.norm.sf((bound - slack) / deviations).sum() / stats.norm.cdf(4)
     assert 0.045 < failed <= 0.05
-    each = bounds_at(weights, surplus, 0.05)
+    each = bounds_at(weights, variances, 0.05)
     failed = 2 * stats.norm.sf((each - slack) / deviations).sum() / stats.norm.cdf(4)
     assert 0.045 < failed <= 0.05
     # In proportion to the deviations: every slot fails alike.
     assert np.ptp(stats.norm.sf((each - slack) / deviations)) < 0.05 * 0.05 / slots
-    assert (horizon_noise_bound(weights, surplus, 0.01) > bound) and each.max() > bound > each.min()
+    assert (horizon_noise_bound(weights, variances, 0.01) > bound) and each.max() > bound > each.min()

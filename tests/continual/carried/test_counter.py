@@ -9,7 +9,7 @@ from scipy import special
 
 from harness import carried
 from shuffledp.continual.carried.counter import VOID, CarriedCounter, CarriedState
-from shuffledp.continual.carried.planner import _made, plan_carried
+from shuffledp.continual.carried.planner import plan_carried, plan_of
 from shuffledp.continual.carried.shape import CarriedShape
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import BrokenBatchError, ParameterError
@@ -32,7 +32,7 @@ def small(windows: int, domain: str = "bits", honest_fraction: float = 1.0) -> C
         domain=DOMAINS[domain],
         honest_fraction=honest_fraction,
     )
-    return _made(asked, windows, 10).learner()
+    return plan_of(asked, windows, 10).learner()
 
 
 def values_of(counter: CarriedCounter) -> np.ndarray:

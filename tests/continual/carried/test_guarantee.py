@@ -10,7 +10,7 @@ import pytest
 from harness import carried
 from shuffledp.accounting.mixing import mixing_distance_of
 from shuffledp.continual.carried.plan import CarriedPlan
-from shuffledp.continual.carried.planner import _made
+from shuffledp.continual.carried.planner import plan_of
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -28,7 +28,7 @@ def small(domain: str = "bits", honest_fraction: float = 1.0, windows: int = 3, 
         domain=DOMAINS[domain],
         honest_fraction=honest_fraction,
     )
-    return _made(asked, windows, 20)
+    return plan_of(asked, windows, 20)
 
 
 def terms(plan: CarriedPlan, fraction: float, epsilon: float = 1.0) -> dict[str, float]:
@@ -116,7 +116,7 @@ def test_nobody_left_is_not_smooth_enough() -> None:
 def test_collusions_are_told() -> None:
     plan = small(windows=4)
     rows = {row.parties: row for row in plan.collusions()}
-    silent = [rows[f"analyzer + {each} slots in a row"] for each in (1, 2, 3)]
+    silent = [rows[f"analyzer + {each}"] for each in ("a whole slot", "2 slots in a row", "3 slots in a row")]
     assert plan.fatal_silence == 3 and silent[2].epsilon is None
     assert plan.privacy.epsilon < silent[0].epsilon < silent[1].epsilon
     assert 1 < plan.epsilon_with(0.9) == rows["analyzer + 0.1 of every slot"].epsilon < 1.3

@@ -14,7 +14,7 @@ from shuffledp import load_plan, simulate
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.audit.trials import audit_plan
 from shuffledp.continual.carried.plan import CarriedPlan
-from shuffledp.continual.carried.planner import _made
+from shuffledp.continual.carried.planner import plan_of
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import DataError, ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
@@ -37,7 +37,7 @@ CASES = {
 def small(case: str = "bits", windows: int = 3, honest_fraction: float = 1.0, **more: Any) -> CarriedPlan:
     given: dict[str, Any] = {"users": 147, "privacy": Privacy(4, 1e-2)} | more
     asked = CountRequest(shufflers=windows, domain=CASES[case], honest_fraction=honest_fraction, **given)
-    return _made(asked, windows, 10)
+    return plan_of(asked, windows, 10)
 
 
 @pytest.mark.parametrize("honest_fraction", [1.0, 0.9, 0.5])

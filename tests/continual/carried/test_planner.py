@@ -5,10 +5,10 @@ import pytest
 
 from harness import carried
 from shuffledp.accounting.filter_designs import design_for
-from shuffledp.continual.carried.planner import _made, best_carried, plan_carried, weights_for
+from shuffledp.continual.carried.planner import best_carried, plan_carried, plan_of, weights_for
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.request import CountRequest
-from shuffledp.errors import InfeasibleError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 
 
@@ -49,7 +49,7 @@ def test_a_limit_of_messages_is_kept() -> None:
     most = free.messages_per_user_max - 1
     kept = best_carried(CountRequest(**asked, max_messages=most))
     assert kept.messages_per_user_max <= most and kept.shufflers_used < free.shufflers_used
-    with pytest.raises(InfeasibleError):
+    with pytest.raises(ParameterError, match="max_messages must be at least"):
         best_carried(CountRequest(**asked, max_messages=3))
 
 
@@ -57,4 +57,4 @@ def test_slots_near_the_chosen_size_are_no_better() -> None:
     asked = CountRequest(users=20_000, shufflers=3, privacy=Privacy(1, 1e-6))
     best = best_carried(asked)
     for size in (best.slot_users // 2, best.slot_users * 2):
-        assert _made(asked, 3, size).error_bound > 0.99 * best.error_bound
+        assert plan_of(asked, 3, size).error_bound > 0.99 * best.error_bound

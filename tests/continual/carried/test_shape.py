@@ -11,7 +11,7 @@ from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried import shape
 from shuffledp.continual.carried.bound import horizon_noise_bound
 from shuffledp.continual.carried.plan import CarriedPlan
-from shuffledp.continual.carried.planner import _made
+from shuffledp.continual.carried.planner import plan_of
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -22,7 +22,7 @@ from shuffledp.randomness import RandomBits
 @lru_cache(maxsize=16)
 def small(windows: int, users: int = 150, size: int = 10, honest_fraction: float = 1.0, **more) -> CarriedPlan:
     asked = CountRequest(users=users, shufflers=8, privacy=Privacy(4, 1e-2), honest_fraction=honest_fraction, **more)
-    return _made(asked, windows, size)
+    return plan_of(asked, windows, size)
 
 
 class Sampler:
@@ -83,7 +83,9 @@ def test_the_honest_alone_draw_what_is_counted_on(fraction: float, monkeypatch) 
     np.testing.assert_allclose(plan.surplus_by_slot, surplus, rtol=1e-12)
     assert plan.surplus == surplus.max()
     # The bound counts on everybody's noise, though privacy counts on the honest only.
-    assert plan.proved_noise_bound == pytest.approx(horizon_noise_bound(weights, float(surplus.max()), 0.05))
+    assert plan.proved_noise_bound == pytest.approx(
+        horizon_noise_bound(weights, surplus.max() * weights.prefix_variances, 0.05)
+    )
 
 
 @pytest.mark.parametrize("more", [1, 3])
