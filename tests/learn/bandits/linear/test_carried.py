@@ -12,7 +12,6 @@ from scipy import stats
 
 from shuffledp.accounting.filter_designs import design_for
 from shuffledp.accounting.gaussian import GaussianPair, gaussian_standard_deviation
-from shuffledp.continual.carried.bound import coupled_noise
 from shuffledp.continual.carried.counter import VOID
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.errors import InfeasibleError, ParameterError, ShuffleDPError
@@ -116,12 +115,14 @@ def test_the_gaussian_law_is_that_of_sums_with_rounding_noise() -> None:
     plan = policy_of().plan
     weights, slots, failure = plan.weights, plan.weights.slots, 1e-4
     responses = np.column_stack([weights.decoded(np.append(column, 0.0)[:slots]) for column in _differences(slots)])
-    deviations, offsets = coupled_noise(weights, 1.0, failure, plan.domain.coordinates)
+    deviations, offsets = (each[1:] for each in plan.gaussian_noise(slots, failure))
     together = np.sqrt(np.diag(responses @ (drawn_covariance(plan) + 4 * np.eye(slots)) @ responses.T))
     assert (together <= deviations).all() and (deviations <= 1.001 * together).all()
-    thought = 2 * np.linalg.norm(responses, axis=1)
-    each = 2 * stats.norm.sf(offsets / thought)
-    assert each.sum() * plan.domain.coordinates <= failure
+    # What was added is counted as a part of every estimate's variance, and passes the offsets no more often than said.
+    counted = np.sqrt(weights.rounding_part * weights.prefix_variances)
+    assert (2 * np.linalg.norm(responses, axis=1) <= counted).all()
+    passed = 2 * plan.domain.coordinates * float(stats.norm.sf(offsets / counted).sum())
+    assert 0.99 * failure < passed <= failure
     first, apart = plan.gaussian_noise(5, failure)
     assert first.tolist() == [0.0, *deviations[:5]] and apart.tolist() == [0.0, *offsets[:5]]
 
