@@ -105,6 +105,8 @@ class BatchNoise(ABC):
 
 # A part of pure noise's variance below which noise is worth delta, and of its scale; of so many noises it always is.
 _WORTH_VARIANCE, _WORTH_SCALE, _MANY = 0.99, 0.995, 9
+# Pure noise of a smaller variance is next to none: there is nothing to save.
+_NONE_TO_SAVE = 1e-4
 # Noise against itself shifted, and Skellam laws: kept for their tables of masses.
 shift_pair = lru_cache(maxsize=64)(ShiftPair)
 _skellam = lru_cache(maxsize=32)(Skellam)
@@ -153,6 +155,8 @@ def least_laplace(epsilon: float, delta: float, noises: int = 1, shift: int = 1)
     (True, 1.38)
     """
     pure = LaplaceNoise(pure_ratio(epsilon, noises * shift))
+    if pure.law().variance < _NONE_TO_SAVE:
+        return pure
     scale = noises * shift / epsilon
     is_free = noises >= _MANY and shift == 1
     if not is_free and _least_delta(epsilon, math.exp(-1 / (_WORTH_SCALE * scale)), noises, shift) > delta:
