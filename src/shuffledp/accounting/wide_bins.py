@@ -27,7 +27,7 @@ class WideBinsPair(DominatingPair):
     directions: then the curve is at least the exact one at every epsilon, and so it is in compositions.
 
     >>> from shuffledp.accounting.laws import Binomial
-    >>> WideBinsPair(Binomial(10**9, 0.5), 2).delta(0.001) / GaussianPair(math.sqrt(8e-9)).delta(0.001) < 1.001
+    >>> 1 < WideBinsPair(Binomial(10**9, 0.5), 2).gaussian.shift / math.sqrt(8e-9) < 1.001
     True
     """
 
