@@ -29,6 +29,8 @@ _MOST_COMPUTED = 1 << 17
 _FACTOR = 1.25
 # More slots than this are not planned for: tables of all of them are made. Slots are larger instead.
 _MOST_SLOTS = 1 << 22
+# So large that other noise is better, and sums of a window would not fit into a word.
+_LARGEST_SLOT = 1 << 9
 # What a step weighs in the first slot: the larger, the less is lost to whole weights, and the longer are shares.
 _WEIGHTS = (64, 32, 16, 8, 4)
 # Rounding may add this part to the bound, and lengthen a user's shift by this part.
@@ -233,7 +235,7 @@ def _best_size(asked: CountRequest, windows: int) -> tuple[float, int] | None:
 
     used = _shufflers_used(asked, windows)
     least, most = max(2 * used + 1, -(-asked.users // _MOST_SLOTS)), asked.users // (2 * used)
-    if most < least:
+    if most < least or least > _LARGEST_SLOT:
         return None
     sizes = [least]
     while sizes[-1] * _FACTOR < most:
