@@ -166,7 +166,7 @@ def test_a_device_that_draws_for_every_window_anew_is_seen(
 ) -> None:
     plan = a_plan()
     monkeypatch.setattr("harness.world.make_reports", drawn_again)
-    live = live_errors(make_desks(make_task(plan, allow_unbounded=True)), plan, 30)
+    live = live_errors(make_desks(make_task(plan, allow_unbounded=True)), plan, 80)
     with pytest.raises(AssertionError, match="two laws differ"):
         assert_same_law(live[:, -1], simulated_errors(plan)[:, -1], false_alarm=FALSE_ALARM)
 
