@@ -104,7 +104,7 @@ class AmplifiedGaussian:
 
     @property
     def paper_standard_error(self) -> float | None:
-        """The same with [002] Theorem B.1's noise, which also pays for a matrix; None outside its range of epsilon."""
+        """The standard error with [002] Theorem B.1's noise, which pays for a matrix, too; None outside its range."""
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
         if epsilon >= math.sqrt(math.log(2 / delta) / self.users):
             return None

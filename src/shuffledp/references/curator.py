@@ -28,7 +28,7 @@ class CuratorDiscreteLaplace:
 
     @property
     def standard_error(self) -> float:
-        """Of the curator's count."""
+        """The standard error of the curator's count."""
         return self.noise.standard_deviation
 
     def sample_estimate(self, values: ArrayLike, *, generator: np.random.Generator) -> Estimate:

@@ -16,12 +16,12 @@ Floats = NDArray[np.float64]
 
 
 def tree_deviation(releases: int, privacy: Privacy, sensitivity: float) -> float:
-    """Of a node: a user is in one node of each level."""
+    """The deviation of the noise of one node of a binary tree: a user is in one node of each level."""
     return gaussian_standard_deviation(privacy, sensitivity * math.sqrt(max(1, releases.bit_length())))
 
 
 def tree_deviations(releases: int, privacy: Privacy, sensitivity: float) -> Floats:
-    """Of every release: one node for each binary digit 1.
+    """The deviation of every release's noise, which is that of one node for each binary digit 1.
 
     >>> deviations = tree_deviations(8, Privacy(1, 1e-6), 1.0)
     >>> (deviations[[0, 2, 6, 7]] / deviations[0]).round(3).tolist()
@@ -44,7 +44,7 @@ def tree_noise(
 
 
 def square_root_deviations(releases: int, privacy: Privacy, sensitivity: float) -> Floats:
-    """Of every release with the square root of the summing matrix."""
+    """The deviation of every release's noise, by the square root of the summing matrix."""
     column = float(sum_of_squares(releases))
     each = gaussian_standard_deviation(privacy, sensitivity * math.sqrt(column))
     return np.asarray(each * np.sqrt(sum_of_squares(np.arange(1, releases + 1))))
