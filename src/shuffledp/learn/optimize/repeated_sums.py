@@ -71,13 +71,25 @@ def plan_sum(problem: Problem, users: int, rounds: int) -> VectorSumPlan | None:
         return None
     asked = ("honest_fraction", "method", "max_messages")
     limits = {name: getattr(problem, name) for name in asked}
-    return _plan(users, problem.privacy, problem.dimension, problem.lipschitz, rounds, **limits)
+    return plan_repeated(users, problem.privacy, problem.dimension, problem.lipschitz, rounds, **limits)
 
 
 @lru_cache(maxsize=128)
-def _plan(
+def plan_repeated(
     users: int, privacy: Privacy, dimension: int, radius: float, rounds: int, *, method: str, **limits: Any
 ) -> VectorSumPlan:
+    """The plan of one round's sum of vectors, so that all rounds that the same users join satisfy `privacy` together.
+
+    Args:
+        users: how many join a round.
+        privacy: what holds for a user over all of its rounds.
+        dimension: numbers of a vector.
+        radius: no vector is longer.
+        rounds: how many rounds a user joins at most.
+        method: the method of the sum; "auto" takes the best.
+        **limits: honest_fraction and max_messages.
+    """
+
     def one_round(target: Privacy) -> VectorSumPlan:
         asked = {"users": users, "privacy": target, "dimension": dimension, "radius": radius, **limits}
         if method == "auto" and rounds > 1 and limits["max_messages"] is None:
