@@ -1,7 +1,7 @@
 """A small network learned from people who each send a few shuffled messages: digits, one hidden layer, NumPy only.
 
 Nothing is proved about how good it gets, as its loss is not convex; everything about privacy, which rests on clipping,
-noise and composition alone. Steps and clip were tried out on these digits, so that a real first run does a little worse.
+noise and composition alone. Steps and clip were tried out on these digits: a first run on others may do worse.
 `python examples/private_network.py EPSILON ROUNDS` takes others than 4 and 40.
 """
 

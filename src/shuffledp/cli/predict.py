@@ -40,14 +40,14 @@ def predict(
     if with_truth and target is None:
         raise ParameterError("target", None, "must be given beside --with-truth", "name the column of true values")
     model = load_model(model_file)
-    rows = _rows(file, model.features, reading)
+    rows = rows_of(file, model.features, reading)
     said = model.predict(rows)
     columns: dict[str, Any] = {"prediction": said}
     if model.has_probabilities:
         columns["probability"] = model.probabilities(rows)
     score = None
     if target is not None:
-        true = _rows(file, (target,), reading)[:, 0]
+        true = rows_of(file, (target,), reading)[:, 0]
         if model.classes is not None:
             score = float(np.mean(np.asarray(said, dtype=np.float64) == true))
         else:
@@ -85,7 +85,7 @@ def predict(
     show(facts("Predictions", told))
 
 
-def _rows(file: Path, names: tuple[str, ...], reading: Any) -> Any:
+def rows_of(file: Path, names: tuple[str, ...], reading: Any) -> Any:
     """A file's columns of these names, all finite; of a .npy by their numbers."""
     import numpy as np
 

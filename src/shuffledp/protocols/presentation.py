@@ -65,12 +65,12 @@ class Chart:
 
     Attributes:
         kind: what is drawn: "bars", a bar a category; "distribution", shares of users at most as large as a value;
-            "difference", two groups' numbers and how far apart they are.
-        data: the arguments of `pictures.bars.draw_bars` , `pictures.distribution.draw_distribution` or
-            `pictures.differences.draw_difference`, by name.
+            "difference", two groups' numbers and how far apart they are; "evaluation", how well a model does.
+        data: the arguments of `pictures.bars.draw_bars` , `pictures.distribution.draw_distribution`,
+            `pictures.differences.draw_difference` or `pictures.evaluation.draw_evaluation`, by name.
     """
 
-    kind: Literal["bars", "distribution", "difference"]
+    kind: Literal["bars", "distribution", "difference", "evaluation"]
     data: Mapping[str, Any]
 
 

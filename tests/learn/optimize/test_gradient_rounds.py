@@ -1,4 +1,4 @@
-"""Gradient rounds for any loss: how often each person is asked, what all rounds show together, and whose state it is."""
+"""Gradient rounds for any loss: how often a person is asked, what all rounds show together, and whose state it is."""
 
 import json
 import math
@@ -77,7 +77,7 @@ def test_two_rounds_keep_the_claim_exactly_and_with_a_fifth_less_noise_do_not() 
     assert 0.3 * CLAIM.delta < exact <= CLAIM.delta
     quieter = replace(coarse, variance=0.64 * coarse.variance, privacy=Privacy(8, 0.5))
     assert _exact_delta(quieter.noise_law, quieter.largest_shift, CLAIM.epsilon) > CLAIM.delta
-    with pytest.raises(ParameterError, match="delta must be at most 0.001"):
+    with pytest.raises(ParameterError, match=r"delta must be at most 0\.001"):
         replace(plan, rounds=3)
 
 

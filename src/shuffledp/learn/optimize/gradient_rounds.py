@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
+from shuffledp.accounting.guarantee import DeltaTerm
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.guarantee import OptimizationGuarantee
@@ -198,7 +200,8 @@ class GradientRounds(Learner[RoundsState]):
             honest_fraction: the people of every cohort who follow the protocol; as planned if left out.
         """
         fraction = self.honest_fraction if honest_fraction is None else honest_fraction
-        terms, pair = (), None
+        terms: tuple[DeltaTerm, ...] = ()
+        pair: DominatingPair | None = None
         if self.sums is not None and self.privacy is not None:
             honest, repeated = honest_users(self.sums.users, fraction), RepeatedSum(self.sums, self.visits)
             terms, pair = repeated.delta_terms(self.privacy.epsilon, honest), repeated.pair(honest)
