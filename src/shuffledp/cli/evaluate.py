@@ -27,6 +27,7 @@ _NAMES = {
     "log_loss": "log loss",
     "brier": "Brier score",
     "mean_prediction": "mean predicted probability",
+    "mean_confidence": "mean confidence",
 }
 
 
@@ -51,13 +52,13 @@ def evaluate(
     """How good a model of `fit -o` is on people who were kept out: AUC, accuracy, losses and calibration."""
     from shuffledp.learn.estimators.models import load_model
     from shuffledp.learn.evaluation import evaluate as evaluated
-    from shuffledp.learn.evaluation.evaluating import labels_of, logits_of, true_metrics
+    from shuffledp.learn.evaluation.evaluating import scored
 
     privacy = target_of(1, epsilon, delta)[1]
     kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, model_file))
     model = load_model(model_file)
-    if model.classes is None or len(model.classes) != 2:
-        raise DataError("model", model.estimator, "must be a classifier of two classes", "predict takes others")
+    if model.classes is None:
+        raise DataError("model", model.estimator, "must be a classifier", "predict takes others")
     rows, labels = rows_of(file, model.features, reading), rows_of(file, (target,), reading)[:, 0]
     found = evaluated(
         model,
@@ -69,10 +70,7 @@ def evaluate(
         honest_fraction=honest_fraction,
         random_state=seed,
     )
-    truth = None
-    if with_truth:
-        logits, probabilities = logits_of(model, rows)
-        truth = true_metrics(logits, labels_of(labels, model.classes), limit=8.0, probabilities=probabilities)
+    truth = scored(model, rows, labels).truth() if with_truth else None
     document = {
         **found.document(),
         "estimator": model.estimator,
@@ -100,7 +98,8 @@ def evaluate(
             (f"{group.low:.3f} to {group.high:.3f}", f"{group.people:,.0f}", *_three(group.rate))
             for group in found.calibration
         ]
-        show(table("Calibration: people by what was predicted, and how many had the second class", columns, groups))
+        what = "had the second class" if len(model.classes) == 2 else "had the class that was predicted"
+        show(table(f"Calibration: people by the predicted probability, and the part who {what}", columns, groups))
     show(facts("", _facts(found, kept, seed)))
     drawn = None if kept.picture is not None else Said(context).again("--picture evaluation.png")
     next_steps([("see calibration and ROC curve (spends epsilon again)", drawn)])
@@ -147,8 +146,9 @@ def _presented(found: "Evaluation", truth: dict[str, float | None] | None, targe
     chart = {
         "groups": [(each.predicted, each.rate.value, each.rate.lower, each.rate.upper) for each in found.calibration],
         "curve": found.roc,
-        "area": str(found["auc"]),
+        "area": str(found.metrics.get("auc")),
         "confidence": found.confidence,
-        "title": f"{found.users:,} people who were kept out, {found.privacy}",
+        "title": f"{found.users:,} people who were kept out, {found.privacy}"
+        + (" (seeded)" if found.simulated else ""),
     }
     return Presentation((), chart=Chart("evaluation", chart), columns=columns)

@@ -12,7 +12,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn import evaluate
 from shuffledp.learn.evaluation import EvaluationPlan, ScoreCells, evaluate_scores, planned
 from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band
-from shuffledp.learn.evaluation.evaluating import true_metrics
+from shuffledp.learn.evaluation.evaluating import scored, true_metrics
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
@@ -36,7 +36,7 @@ def _people(count: int, seed: int, spread: float = 2.0) -> tuple[np.ndarray, np.
 def test_every_person_is_between_the_weights_of_its_cell(bins: int) -> None:
     """All metrics that are means, person by person: the cell's least and most enclose what the person adds."""
     cells = ScoreCells(bins=bins, limit=3.0)
-    logits, labels = _people(2000, 1, spread=4.0)
+    logits, labels = _people(500, 1, spread=4.0)
     logits = np.concatenate([logits, cells.edges, [-1e9, 1e9, 0.0]])
     labels = np.concatenate([labels, np.arange(bins + 1) % 2, [1, 0, 1]])
     codes = cells.codes(logits, labels)
@@ -44,7 +44,7 @@ def test_every_person_is_between_the_weights_of_its_cell(bins: int) -> None:
         least, most = getattr(cells, name)
         for person in range(len(logits)):
             own = slice(person, person + 1)
-            exact = true_metrics(logits[own], labels[own], limit=3.0, probabilities=True)[metric]
+            exact = true_metrics(logits[own], labels[own], limit=3.0, kind="probabilities")[metric]
             assert least[codes[person]] - 1e-12 <= exact <= most[codes[person]] + 1e-12
     # Halving intervals halves what binning may cost.
     fine = ScoreCells(bins=2 * bins, limit=3.0)
@@ -58,7 +58,7 @@ def test_the_area_is_the_part_of_pairs_in_order() -> None:
     coarse = np.searchsorted(cells.edges[1:-1], logits, side="left")
     wins = [(a > b) + 0.5 * (a == b) for a in coarse[labels == 1] for b in coarse[labels == 0]]
     assert area(prefixes) == pytest.approx(np.mean(wins), abs=1e-12)
-    exact = true_metrics(logits, labels, limit=3.0, probabilities=False)["auc"]
+    exact = true_metrics(logits, labels, limit=3.0, kind="scores")["auc"]
     assert area(prefixes, ties=0.0) <= exact <= area(prefixes, ties=1.0)
     pairs = [(a > b) + 0.5 * (a == b) for a in logits[labels == 1] for b in logits[labels == 0]]
     assert exact == pytest.approx(np.mean(pairs), abs=1e-12)
@@ -88,7 +88,7 @@ def _misses(plan: EvaluationPlan, runs: int, *, noisier: EvaluationPlan | None =
     """Runs in which any interval, those of the groups as well, misses the truth; noise of another plan if given."""
     logits, labels = _people(plan.users, 3)
     codes, bits = plan.cells.codes(logits, labels), RandomBits.seeded(4)
-    truth = true_metrics(logits, labels, limit=plan.cells.limit, probabilities=True)
+    truth = true_metrics(logits, labels, limit=plan.cells.limit, kind="probabilities")
     chances, missed = 1 / (1 + np.exp(-logits)), 0
     for _ in range(runs):
         found = plan.read((noisier or plan).ranges.sample_estimate(codes, bits=bits))
@@ -119,7 +119,7 @@ def test_the_error_of_bins_is_in_the_interval(monkeypatch) -> None:
     logits = np.repeat([-3.9, -1.9, 0.1, 2.1], 50_000)
     labels = np.tile([0, 1], 100_000)
     found = plan.read(plan.ranges.sample_estimate(plan.cells.codes(logits, labels), bits=RandomBits.seeded(5)))
-    truth = true_metrics(logits, labels, limit=4.0, probabilities=True)
+    truth = true_metrics(logits, labels, limit=4.0, kind="probabilities")
     for name, metric in found.metrics.items():
         assert metric.lower <= truth[name] <= metric.upper
     widths = {name: metric.upper - metric.lower for name, metric in found.metrics.items()}
@@ -138,7 +138,7 @@ def _middles(edges: np.ndarray) -> np.ndarray:
 
 def test_one_report_a_person_by_messages_too() -> None:
     """Every message made and shuffled: the same metrics, and one epsilon for all of them."""
-    plan = EvaluationPlan.plan(users=600, privacy=Privacy(2, 1e-4), bins=8, probabilities=False)
+    plan = EvaluationPlan.plan(users=600, privacy=Privacy(2, 1e-4), bins=8, kind="scores")
     logits, labels = _people(600, 6)
     codes = plan.cells.codes(logits, labels)
     assert codes.shape == (600,) and plan.ranges.guarantee().delta <= 1e-4
@@ -146,7 +146,7 @@ def test_one_report_a_person_by_messages_too() -> None:
     changed[5] = 9.0
     assert np.count_nonzero(codes != plan.cells.codes(changed, labels)) == 1
     found = plan.read(simulate(plan.ranges, codes, bits=RandomBits.seeded(7)))
-    truth = true_metrics(logits, labels, limit=8.0, probabilities=False)
+    truth = true_metrics(logits, labels, limit=8.0, kind="scores")
     assert set(found.metrics) == set(truth) == {"auc", "accuracy", "positive_rate"} and found.calibration == ()
     assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
     assert found.simulated and "protect nobody" in str(found)
@@ -166,11 +166,11 @@ class _Classifier:
 def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
     logits, labels = _people(4000, 8)
     rows, y = logits[:, None], np.array(["no", "yes"])[labels]
-    found = evaluate(_Classifier(), rows, y, epsilon=1.0, random_state=1)
-    truth = true_metrics(logits, labels, limit=8.0, probabilities=True)
+    found = evaluate(_Classifier(), rows, y, epsilon=1.0, bins=32, random_state=1)
+    truth = true_metrics(logits, labels, limit=8.0, kind="probabilities")
     assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
     assert "were they kept out" in found.warnings[0]
-    assert evaluate(_Classifier(), rows[:3999], y[:3999], random_state=1).warnings == ()
+    assert evaluate(_Classifier(), rows[:3999], y[:3999], bins=2, random_state=1).warnings == ()
     document = found.document()
     assert document["metrics"]["auc"]["lower"] == found["auc"].lower and len(document["caveats"]) == 2
     rates = found.roc
@@ -178,26 +178,56 @@ def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
     for labels_given, words in (
         (np.append(y[:-1], "maybe"), r"one of the model's classes no, yes, got maybe in row 4000"),
         (y[:, None], "a label a person"),
-        (y[:5], "must be 5 numbers"),
+        (y[:5], "a probability a person and class"),
     ):
         with pytest.raises(DataError, match=words):
             evaluate(_Classifier(), rows, labels_given)
     with pytest.raises(DataError, match="got nan in row 3"):
-        evaluate_scores([0.0, 1.0, np.nan] * 100, [0, 1, 1] * 100, privacy=PRIVACY, bits=RandomBits.seeded(1))
+        evaluate_scores([0.0, 1.0, np.nan] * 100, [0, 1, 1] * 100, privacy=PRIVACY, bins=2, bits=RandomBits.seeded(1))
     with pytest.raises(DataError, match="one of the model's classes 0, 1, got nan in row 2"):
         evaluate_scores([0.0, 1.0], [0.0, np.nan], privacy=PRIVACY, bits=RandomBits.seeded(1))
-    for classes in (None, ("a", "b", "c")):
-        three = _Classifier()
-        three.classes_ = classes
-        with pytest.raises(ParameterError, match="classifier of two classes"):
-            evaluate(three, rows, y)
+    for classes, error, words in (
+        (None, ParameterError, "must be a classifier"),
+        (("no", "yes", "maybe"), DataError, "a probability a person and class"),
+    ):
+        other = _Classifier()
+        other.classes_ = classes
+        with pytest.raises(error, match=words):
+            evaluate(other, rows, y)
+    with pytest.raises(ParameterError, match="must have probabilities"):
+        evaluate(type("Guess", (), {"classes_": ("no", "yes")})(), rows, y)
     with pytest.raises(ParameterError, match="must be even"):
         ScoreCells(bins=5)
     with pytest.raises(ParameterError, match="must have 16 cells"):
         replace(EvaluationPlan.plan(users=600, privacy=PRIVACY, bins=16), cells=ScoreCells(bins=8))
 
 
+class _Several:
+    """Three classes, with too much confidence."""
+
+    classes_ = (1, 2, 3)
+
+    def predict_proba(self, rows):
+        weights = np.exp(2 * np.asarray(rows))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+def test_several_classes_have_accuracy_and_the_calibration_of_confidence() -> None:
+    rng = np.random.default_rng(9)
+    scores = rng.normal(size=(20_000, 3))
+    labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1) + 1
+    found = evaluate(_Several(), scores, labels, bins=32, random_state=2)
+    truth = scored(_Several(), scores, labels).truth()
+    assert set(found.metrics) == set(truth) == {"accuracy", "mean_confidence"} and found.roc is None
+    assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
+    assert truth["accuracy"] == pytest.approx((scores.argmax(axis=1) + 1 == labels).mean())
+    # Too sure of itself, provably: all of the most confident group's interval is below what was predicted.
+    assert found.calibration[-2].rate.upper < found.calibration[-2].low
+    with pytest.raises(DataError, match="classes 1, 2, 3, got 5 in row 1"):
+        evaluate(_Several(), scores, labels + 3)
+
+
 def test_one_label_alone_says_nothing_about_the_area() -> None:
-    found = evaluate_scores(np.linspace(-3, 3, 500), np.ones(500), privacy=PRIVACY, bits=RandomBits.seeded(2))
+    found = evaluate_scores(np.linspace(-3, 3, 500), np.ones(500), privacy=PRIVACY, bins=4, bits=RandomBits.seeded(2))
     assert (found["auc"].lower, found["auc"].upper) == (0.0, 1.0)
     assert found["positive_rate"].upper == 1.0

@@ -1,6 +1,7 @@
 """The public grid of scores and labels, and what each metric weighs its cells with: at least, and at most."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Weights = tuple[Floats, Floats]
 """What a person in each cell adds to a metric at least, and at most."""
+ScoreKind = Literal["probabilities", "scores", "confidence"]
+"""Logits of predicted probabilities of label 1; any scores; logits of the confidence in one of several classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,13 @@
 """A model on people who were kept out: their scores and labels become codes, and codes an evaluation."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn.evaluation.cells import ScoreKind
 from shuffledp.learn.evaluation.metrics import Evaluation
 from shuffledp.learn.evaluation.planned import EvaluationPlan
 from shuffledp.learn.spec import as_floats
@@ -30,10 +32,11 @@ def evaluate(
     """AUC, accuracy, log loss, Brier score and calibration of a classifier, private for the people it is tried on.
 
     Args:
-        model: a classifier of two classes: a `LinearModel`, or anything with `classes_` and `decision_function` or
-            `predict_proba`. It must not have learned from these people.
+        model: a classifier: a `LinearModel`, or anything with `classes_` and `decision_function` or `predict_proba`. It
+            must not have learned from these people. Of more than two classes accuracy and the calibration of its
+            confidence are told.
         X: features, a row a person.
-        y: labels, each one of the model's two classes.
+        y: labels, each one of the model's classes.
         epsilon: what holds for every person over all metrics together.
         delta: the probability left over.
         bins: into how many intervals scores are cut; by the number of people if left out.
@@ -57,22 +60,16 @@ def evaluate(
     >>> found["auc"].lower > 0.9, abs(found["accuracy"].value - 0.875) < 0.05
     (True, True)
     """
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        classes = getattr(model, "classes", None)
-    if classes is None or len(classes) != 2:
-        shown = None if classes is None else list(classes)
-        raise ParameterError("model", shown, "must be a classifier of two classes", "fit one with --classes A,B")
-    labels = labels_of(y, classes)
-    logits, probabilities = logits_of(model, X)
+    found = scored(model, X, y)
     warnings: tuple[str, ...] = ()
-    if getattr(model, "users", getattr(model, "n_users_", None)) == len(labels):
-        warnings = (f"The model learned from {len(labels):,} people, as many as these: were they kept out?",)
+    people = len(found.labels)
+    if getattr(model, "users", getattr(model, "n_users_", None)) == people:
+        warnings = (f"The model learned from {people:,} people, as many as these: were they kept out?",)
     return evaluate_scores(
-        logits,
-        labels,
+        found.logits,
+        found.labels,
         privacy=Privacy(epsilon, delta),
-        probabilities=probabilities,
+        kind=found.kind,
         bins=bins,
         honest_fraction=honest_fraction,
         bits=RandomBits.secure() if random_state is None else RandomBits.seeded(random_state),
@@ -86,7 +83,7 @@ def evaluate_scores(
     *,
     privacy: Privacy,
     bits: RandomBits,
-    probabilities: bool = True,
+    kind: ScoreKind = "probabilities",
     bins: int | None = None,
     honest_fraction: float = 1.0,
     warnings: tuple[str, ...] = (),
@@ -98,56 +95,100 @@ def evaluate_scores(
         labels: 0 or 1 a person.
         privacy: what holds for every person over all metrics together.
         bits: where the noise comes from.
-        probabilities: whether scores are logits of predicted probabilities.
+        kind: what scores are: "probabilities", "scores" or "confidence".
         bins: into how many intervals scores are cut; by the number of people if left out.
         honest_fraction: the people who are counted on to add their noise.
         warnings: what speaks against the figures.
     """
-    scores, marked = as_floats("scores", logits), labels_of(labels, (0, 1))
+    scores, marked = as_floats("scores", logits), places_of(labels, (0, 1))
     if scores.ndim != 1 or scores.shape != marked.shape:
         raise DataError("scores", f"shape {scores.shape}", f"must be {marked.size} numbers", "pass one a person")
-    limits = {"bins": bins, "honest_fraction": honest_fraction, "probabilities": probabilities}
-    plan = EvaluationPlan.plan(users=len(marked), privacy=privacy, **limits)  # type: ignore[arg-type]
+    plan = EvaluationPlan.plan(
+        users=len(marked), privacy=privacy, kind=kind, bins=bins, honest_fraction=honest_fraction
+    )
     codes = plan.cells.codes(scores, marked)
     return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
 
 
-def labels_of(y: ArrayLike, classes: Any) -> Codes:
-    """0 for the first class and 1 for the second.
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """People's scores as logits, labels 0 and 1, and what both are."""
+
+    logits: Floats
+    labels: Codes
+    kind: ScoreKind
+
+    def truth(self, limit: float = 8.0) -> dict[str, float | None]:
+        """The same metrics read from the data without noise and without bins: not for publication."""
+        return true_metrics(self.logits, self.labels, limit=limit, kind=self.kind)
+
+
+def scored(model: Any, X: ArrayLike, y: ArrayLike) -> Scored:  # noqa: N803
+    """What a model says about people, beside their labels.
 
     Raises:
-        DataError: a label that is neither; the sentence names its row.
+        ParameterError: the model is no classifier, or has no scores.
+        DataError: a label that is none of its classes.
+    """
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        classes = getattr(model, "classes", None)
+    if classes is None or len(classes) < 2:
+        raise ParameterError("model", type(model).__name__, "must be a classifier", "predict takes others")
+    places = places_of(y, classes)
+    if len(classes) == 2 and hasattr(model, "scores"):
+        kind: ScoreKind = "probabilities" if model.has_probabilities else "scores"
+        return Scored(np.asarray(model.scores(X), dtype=np.float64), places, kind)
+    likely = getattr(model, "predict_proba", getattr(model, "probabilities", None))
+    if likely is None:
+        if len(classes) > 2 or not hasattr(model, "decision_function"):
+            raise ParameterError("model", type(model).__name__, "must have probabilities", "take a logistic one")
+        return Scored(np.asarray(model.decision_function(X), dtype=np.float64), places, "scores")
+    chances = np.asarray(likely(X), dtype=np.float64)
+    if chances.shape != (len(places), len(classes)):
+        wanted = f"must be a probability a person and class, ({len(places)}, {len(classes)})"
+        raise DataError("probabilities", f"shape {chances.shape}", wanted, "pass a row and a label a person")
+    if len(classes) == 2:
+        return Scored(_logits(chances[:, 1]), places, "probabilities")
+    said = chances.argmax(axis=1)
+    right = np.asarray(said == places, dtype=np.int64)
+    return Scored(_logits(chances[np.arange(len(said)), said]), right, "confidence")
+
+
+def _logits(chances: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(chances) - np.log1p(-chances))
+
+
+def places_of(y: ArrayLike, classes: Any) -> Codes:
+    """Which of the classes each label is, from 0.
+
+    Raises:
+        DataError: a label that is none of them; the sentence names its row.
     """
     labels = np.asarray(y)
     if labels.ndim != 1 or not labels.size:
         raise DataError("labels", f"shape {labels.shape}", "must be a label a person", "pass one column")
-    first, second = (labels == label for label in classes)
-    for row in np.flatnonzero(~(first | second))[:1].tolist():
-        wanted = f"must be one of the model's classes {classes[0]}, {classes[1]}"
+    found = np.full(labels.size, -1, dtype=np.int64)
+    for place, label in enumerate(classes):
+        found[labels == label] = place
+    for row in np.flatnonzero(found < 0)[:1].tolist():
+        wanted = f"must be one of the model's classes {', '.join(map(str, classes))}"
         raise DataError("labels", f"{labels[row]} in row {row + 1}", wanted, "leave that person out")
-    return np.asarray(second, dtype=np.int64)
+    return found
 
 
-def logits_of(model: Any, X: ArrayLike) -> tuple[Floats, bool]:  # noqa: N803
-    """Every person's score as a logit, and whether it is one of a predicted probability."""
-    if hasattr(model, "scores"):
-        return np.asarray(model.scores(X), dtype=np.float64), bool(model.has_probabilities)
-    if hasattr(model, "predict_proba"):
-        chances = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
-        with np.errstate(divide="ignore"):
-            return np.log(chances) - np.log1p(-chances), True
-    if hasattr(model, "decision_function"):
-        return np.asarray(model.decision_function(X), dtype=np.float64), False
-    raise ParameterError("model", type(model).__name__, "must have scores", "take one with decision_function")
+def true_metrics(logits: Floats, labels: Codes, *, limit: float, kind: ScoreKind) -> dict[str, float | None]:
+    """All metrics read from the data without noise and without bins: not for publication.
 
-
-def true_metrics(logits: Floats, labels: Codes, *, limit: float, probabilities: bool) -> dict[str, float | None]:
-    """The same metrics read from the data without noise and without bins: not for publication.
-
-    >>> true_metrics(np.array([-1.0, 1.0]), np.array([0, 1]), limit=8.0, probabilities=False)
+    >>> true_metrics(np.array([-1.0, 1.0]), np.array([0, 1]), limit=8.0, kind="scores")
     {'auc': 1.0, 'accuracy': 1.0, 'positive_rate': 0.5}
     """
     positive = labels == 1
+    with np.errstate(over="ignore"):
+        chances = 1 / (1 + np.exp(-logits))
+    if kind == "confidence":
+        return {"accuracy": float(positive.mean()), "mean_confidence": float(chances.mean())}
     yes, no = logits[positive], np.sort(logits[~positive])
     wins = np.searchsorted(no, yes, side="left") + np.searchsorted(no, yes, side="right")
     found: dict[str, float | None] = {
@@ -155,9 +196,7 @@ def true_metrics(logits: Floats, labels: Codes, *, limit: float, probabilities: 
         "accuracy": float(((logits > 0) == positive).mean()),
         "positive_rate": float(positive.mean()),
     }
-    if probabilities:
-        with np.errstate(over="ignore"):
-            chances = 1 / (1 + np.exp(-logits))
+    if kind == "probabilities":
         signed = np.where(positive, -1.0, 1.0) * np.clip(logits, -limit, limit)
         found["log_loss"] = float(np.logaddexp(0.0, signed).mean())
         found["brier"] = float(((chances - positive) ** 2).mean())

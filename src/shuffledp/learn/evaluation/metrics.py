@@ -11,6 +11,7 @@ from shuffledp.privacy import Privacy
 
 Floats = NDArray[np.float64]
 
+_RATES = ("false_positive_rate", "true_positive_rate")
 CAVEATS = (
     "The intervals are about these people, not about a population that they may have been drawn from.",
     "They hold for people who were kept out: a model looks better on people it learned from, who would also pay twice.",
@@ -52,9 +53,10 @@ class Evaluation:
         users: how many people reported.
         privacy: what holds for each of them, over all metrics together.
         metrics: by name, auc, accuracy, positive_rate and, where scores are probabilities, log_loss, brier and
-            mean_prediction; all intervals, those of the groups as well, hold at once with `confidence`.
+            mean_prediction; of several classes accuracy and mean_confidence. All intervals, those of the groups as
+            well, hold at once with `confidence`.
         calibration: groups by predicted probability; none where scores are not probabilities.
-        roc: the false and the true positive rates at the ends of all intervals, as estimated.
+        roc: the false and the true positive rates at the ends of all intervals, as estimated; None of several classes.
         confidence: how likely all intervals hold together, at least.
         messages_per_user: how many messages a person sends at most.
         fingerprint: the plan's.
@@ -66,7 +68,7 @@ class Evaluation:
     privacy: Privacy
     metrics: Mapping[str, Metric]
     calibration: tuple[CalibrationGroup, ...]
-    roc: tuple[Floats, Floats]
+    roc: tuple[Floats, Floats] | None
     confidence: float
     messages_per_user: int
     fingerprint: str
@@ -91,7 +93,7 @@ class Evaluation:
             "metrics": {name: asdict(metric) for name, metric in self.metrics.items()},
             "confidence": self.confidence,
             "calibration": [asdict(group) for group in self.calibration],
-            "roc": {"false_positive_rate": self.roc[0].tolist(), "true_positive_rate": self.roc[1].tolist()},
+            "roc": self.roc and {name: rates.tolist() for name, rates in zip(_RATES, self.roc, strict=True)},
             "messages_per_user": self.messages_per_user,
             "fingerprint": self.fingerprint,
             "simulated": self.simulated,

@@ -10,7 +10,7 @@ import numpy as np
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band, rising
-from shuffledp.learn.evaluation.cells import Floats, ScoreCells
+from shuffledp.learn.evaluation.cells import Floats, ScoreCells, ScoreKind
 from shuffledp.learn.evaluation.metrics import CalibrationGroup, Evaluation, Metric
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -21,6 +21,18 @@ from shuffledp.protocols.ranges.bounds import every_sum_bound, one_sum_bound
 # The band of all prefixes carries area, curve and groups; each other metric has a part of its own.
 _FAILURE = 1 - CONFIDENCE
 _BAND, _EACH = 0.5 * _FAILURE, 0.1 * _FAILURE
+# Which weights of the cells each mean has.
+_MEANS = {
+    "probabilities": {
+        "accuracy": "right",
+        "positive_rate": "positive",
+        "log_loss": "log_loss",
+        "brier": "brier",
+        "mean_prediction": "predicted",
+    },
+    "scores": {"accuracy": "right", "positive_rate": "positive"},
+    "confidence": {"accuracy": "positive", "mean_confidence": "predicted"},
+}
 # A group has at least so many people for each that the band is wide.
 _PEOPLE_A_BOUND, _MOST_GROUPS = 24, 10
 
@@ -34,7 +46,8 @@ class EvaluationPlan:
     Attributes:
         cells: the public grid of scores and labels.
         ranges: the plan of the counts: a person's value is the code of its cell.
-        probabilities: whether scores are logits of predicted probabilities.
+        kind: what scores are: logits of predicted "probabilities" of label 1, any "scores", or logits of the
+            "confidence" in one of several classes, where label 1 is a prediction that is right.
 
     >>> plan = EvaluationPlan.plan(users=10_000, privacy=Privacy(1, 1e-6))
     >>> plan.cells.bins, plan.ranges.size, round(plan.band, 1) < 90
@@ -43,7 +56,7 @@ class EvaluationPlan:
 
     cells: ScoreCells
     ranges: RangesPlan
-    probabilities: bool = True
+    kind: ScoreKind = "probabilities"
 
     def __post_init__(self) -> None:
         if self.ranges.size != 2 * self.cells.bins:
@@ -57,7 +70,7 @@ class EvaluationPlan:
         privacy: Privacy,
         bins: int | None = None,
         limit: float = 8.0,
-        probabilities: bool = True,
+        kind: ScoreKind = "probabilities",
         honest_fraction: float = 1.0,
     ) -> Self:
         """The plan for so many people who were kept out.
@@ -68,7 +81,7 @@ class EvaluationPlan:
             bins: into how many intervals scores are cut; by the number of people if left out. More make less error by
                 binning, which is in the intervals, and a little more by noise.
             limit: logits beyond it count as it where a loss is taken.
-            probabilities: whether scores are logits of predicted probabilities.
+            kind: what scores are: "probabilities", "scores" or "confidence".
             honest_fraction: the people who are counted on to add their noise.
 
         Raises:
@@ -79,7 +92,7 @@ class EvaluationPlan:
             bins = min(512, max(32, 1 << round(math.log2(max(users, 1) / 80)))) if isinstance(users, int) else 128
         cells = ScoreCells(bins=bins, limit=limit)
         ranges = Ranges.plan(users=users, privacy=privacy, domain=2 * bins, honest_fraction=honest_fraction)
-        return cls(cells=cells, ranges=ranges, probabilities=probabilities)
+        return cls(cells=cells, ranges=ranges, kind=kind)
 
     @property
     def users(self) -> int:
@@ -101,24 +114,16 @@ class EvaluationPlan:
         bound = self.band + estimate.dropped * self.ranges.errors.reach
         low, high = prefix_band(np.cumsum(estimate.value), bound, self.users)
         fitted = rising(np.cumsum(estimate.value), self.users)
-        ends = area_interval(low, high)
-        metrics = {
-            "auc": _within(area(fitted), *ends),
-            "accuracy": self._mean("right", estimate),
-            "positive_rate": self._mean("positive", estimate),
-        }
-        groups: tuple[CalibrationGroup, ...] = ()
-        if self.probabilities:
-            metrics["log_loss"] = self._mean("log_loss", estimate)
-            metrics["brier"] = self._mean("brier", estimate)
-            metrics["mean_prediction"] = self._mean("predicted", estimate)
-            groups = self._calibration(low, high, fitted, bound)
+        metrics = {name: self._mean(weights, estimate) for name, weights in _MEANS[self.kind].items()}
+        if self.kind != "confidence":
+            metrics = {"auc": _within(area(fitted), *area_interval(low, high)), **metrics}
+        groups = () if self.kind == "scores" else self._calibration(low, high, fitted, bound)
         return Evaluation(
             users=self.users,
             privacy=self.ranges.privacy,
             metrics=metrics,
             calibration=groups,
-            roc=self._curve(fitted),
+            roc=None if self.kind == "confidence" else self._curve(fitted),
             confidence=CONFIDENCE,
             messages_per_user=self.ranges.messages_per_user_max,
             fingerprint=self.ranges.fingerprint,

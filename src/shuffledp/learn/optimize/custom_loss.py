@@ -14,7 +14,6 @@ from shuffledp.learn.optimize.refuting import check_loss, check_rowwise
 from shuffledp.learn.optimize.row_shapes import RowShape
 from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.learn.spec import check_declared, not_negative, positive
-from shuffledp.protocols.domains.ball import Ball
 from shuffledp.randomness import RandomBits
 
 # What is refused once is refused again: the same rows every time.
@@ -108,16 +107,11 @@ class CustomLoss(Loss):
             return super().prox(theta, smoothing, *rows)
         return np.asarray(self.proximal(theta, smoothing, *rows), dtype=np.float64)
 
-    def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
+    def unclipped(self, theta: Floats, smoothing: float | None, *rows: Floats) -> Floats:
         if self.rowwise:
             _tried_once(self, theta.size)
-            return super().sent(theta, bound, smoothing, *rows)
-        if smoothing is None:
-            gradients = _one_at_a_time(self.gradients, theta, rows)
-        else:
-            nearest = _one_at_a_time(lambda point, *own: self.prox(point, smoothing, *own), theta, rows)
-            gradients = smoothing * (theta - nearest)
-        return Ball(theta.size, bound).clip_values(gradients)
+            return super().unclipped(theta, smoothing, *rows)
+        return _one_at_a_time(lambda point, *own: Loss.unclipped(self, point, smoothing, *own), theta, rows)
 
     def check_rows(self, dimension: int, *rows: ArrayLike) -> Rows:
         arrays = super().check_rows(dimension, *rows)

@@ -85,11 +85,14 @@ class Loss(ABC):
 
     def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
         """What users send: their gradients, or their envelopes', none longer than the bound, and how many were."""
-        if smoothing is None:
-            gradients = self.gradients(theta, *rows)
-        else:
-            gradients = smoothing * (theta - self.prox(theta, smoothing, *rows))
+        gradients = self.unclipped(theta, smoothing, *rows)
         return Ball(theta.size, bound).clip_values(gradients)
+
+    def unclipped(self, theta: Floats, smoothing: float | None, *rows: Floats) -> Floats:
+        """Users' gradients, or their envelopes', as long as they are: what `sent` clips."""
+        if smoothing is None:
+            return self.gradients(theta, *rows)
+        return smoothing * (theta - self.prox(theta, smoothing, *rows))
 
     def document(self) -> dict[str, Any]:
         """The loss as JSON: its name and its parameters."""
