@@ -44,7 +44,7 @@ def test_every_person_is_between_the_weights_of_its_cell(bins: int) -> None:
         least, most = getattr(cells, name)
         for person in range(len(logits)):
             own = slice(person, person + 1)
-            exact = true_metrics(logits[own], labels[own], limit=3.0, kind="probabilities")[metric]
+            exact = true_metrics(logits[own], labels[own], limit=3.0, scores="probabilities")[metric]
             assert least[codes[person]] - 1e-12 <= exact <= most[codes[person]] + 1e-12
     # Halving intervals halves what binning may cost.
     fine = ScoreCells(bins=2 * bins, limit=3.0)
@@ -58,7 +58,7 @@ def test_the_area_is_the_part_of_pairs_in_order() -> None:
     coarse = np.searchsorted(cells.edges[1:-1], logits, side="left")
     wins = [(a > b) + 0.5 * (a == b) for a in coarse[labels == 1] for b in coarse[labels == 0]]
     assert area(prefixes) == pytest.approx(np.mean(wins), abs=1e-12)
-    exact = true_metrics(logits, labels, limit=3.0, kind="scores")["auc"]
+    exact = true_metrics(logits, labels, limit=3.0, scores="scores")["auc"]
     assert area(prefixes, ties=0.0) <= exact <= area(prefixes, ties=1.0)
     pairs = [(a > b) + 0.5 * (a == b) for a in logits[labels == 1] for b in logits[labels == 0]]
     assert exact == pytest.approx(np.mean(pairs), abs=1e-12)
@@ -88,7 +88,7 @@ def _misses(plan: EvaluationPlan, runs: int, *, noisier: EvaluationPlan | None =
     """Runs in which any interval, those of the groups as well, misses the truth; noise of another plan if given."""
     logits, labels = _people(plan.users, 3)
     codes, bits = plan.cells.codes(logits, labels), RandomBits.seeded(4)
-    truth = true_metrics(logits, labels, limit=plan.cells.limit, kind="probabilities")
+    truth = true_metrics(logits, labels, limit=plan.cells.limit, scores="probabilities")
     chances, missed = 1 / (1 + np.exp(-logits)), 0
     for _ in range(runs):
         found = plan.read((noisier or plan).ranges.sample_estimate(codes, bits=bits))
@@ -119,7 +119,7 @@ def test_the_error_of_bins_is_in_the_interval(monkeypatch) -> None:
     logits = np.repeat([-3.9, -1.9, 0.1, 2.1], 50_000)
     labels = np.tile([0, 1], 100_000)
     found = plan.read(plan.ranges.sample_estimate(plan.cells.codes(logits, labels), bits=RandomBits.seeded(5)))
-    truth = true_metrics(logits, labels, limit=4.0, kind="probabilities")
+    truth = true_metrics(logits, labels, limit=4.0, scores="probabilities")
     for name, metric in found.metrics.items():
         assert metric.lower <= truth[name] <= metric.upper
     widths = {name: metric.upper - metric.lower for name, metric in found.metrics.items()}
@@ -138,7 +138,7 @@ def _middles(edges: np.ndarray) -> np.ndarray:
 
 def test_one_report_a_person_by_messages_too() -> None:
     """Every message made and shuffled: the same metrics, and one epsilon for all of them."""
-    plan = EvaluationPlan.plan(users=600, privacy=Privacy(2, 1e-4), bins=8, kind="scores")
+    plan = EvaluationPlan.plan(users=600, privacy=Privacy(2, 1e-4), bins=8, scores="scores")
     logits, labels = _people(600, 6)
     codes = plan.cells.codes(logits, labels)
     assert codes.shape == (600,) and plan.ranges.guarantee().delta <= 1e-4
@@ -146,7 +146,7 @@ def test_one_report_a_person_by_messages_too() -> None:
     changed[5] = 9.0
     assert np.count_nonzero(codes != plan.cells.codes(changed, labels)) == 1
     found = plan.read(simulate(plan.ranges, codes, bits=RandomBits.seeded(7)))
-    truth = true_metrics(logits, labels, limit=8.0, kind="scores")
+    truth = true_metrics(logits, labels, limit=8.0, scores="scores")
     assert set(found.metrics) == set(truth) == {"auc", "accuracy", "positive_rate"} and found.calibration == ()
     assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
     assert found.simulated and "protect nobody" in str(found)
@@ -167,7 +167,7 @@ def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
     logits, labels = _people(4000, 8)
     rows, y = logits[:, None], np.array(["no", "yes"])[labels]
     found = evaluate(_Classifier(), rows, y, epsilon=1.0, bins=32, random_state=1)
-    truth = true_metrics(logits, labels, limit=8.0, kind="probabilities")
+    truth = true_metrics(logits, labels, limit=8.0, scores="probabilities")
     assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
     assert "were they kept out" in found.warnings[0]
     assert evaluate(_Classifier(), rows[:3999], y[:3999], bins=2, random_state=1).warnings == ()

@@ -69,7 +69,7 @@ def evaluate(
         found.logits,
         found.labels,
         privacy=Privacy(epsilon, delta),
-        kind=found.kind,
+        scores=found.scores,
         bins=bins,
         honest_fraction=honest_fraction,
         bits=RandomBits.secure() if random_state is None else RandomBits.seeded(random_state),
@@ -83,7 +83,7 @@ def evaluate_scores(
     *,
     privacy: Privacy,
     bits: RandomBits,
-    kind: ScoreKind = "probabilities",
+    scores: ScoreKind = "probabilities",
     bins: int | None = None,
     honest_fraction: float = 1.0,
     warnings: tuple[str, ...] = (),
@@ -95,18 +95,18 @@ def evaluate_scores(
         labels: 0 or 1 a person.
         privacy: what holds for every person over all metrics together.
         bits: where the noise comes from.
-        kind: what scores are: "probabilities", "scores" or "confidence".
+        scores: what they are: "probabilities", "scores" or "confidence".
         bins: into how many intervals scores are cut; by the number of people if left out.
         honest_fraction: the people who are counted on to add their noise.
         warnings: what speaks against the figures.
     """
-    scores, marked = as_floats("scores", logits), places_of(labels, (0, 1))
-    if scores.ndim != 1 or scores.shape != marked.shape:
-        raise DataError("scores", f"shape {scores.shape}", f"must be {marked.size} numbers", "pass one a person")
+    found, marked = as_floats("scores", logits), places_of(labels, (0, 1))
+    if found.ndim != 1 or found.shape != marked.shape:
+        raise DataError("scores", f"shape {found.shape}", f"must be {marked.size} numbers", "pass one a person")
     plan = EvaluationPlan.plan(
-        users=len(marked), privacy=privacy, kind=kind, bins=bins, honest_fraction=honest_fraction
+        users=len(marked), privacy=privacy, scores=scores, bins=bins, honest_fraction=honest_fraction
     )
-    codes = plan.cells.codes(scores, marked)
+    codes = plan.cells.codes(found, marked)
     return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
 
 
@@ -116,11 +116,11 @@ class Scored:
 
     logits: Floats
     labels: Codes
-    kind: ScoreKind
+    scores: ScoreKind
 
     def truth(self, limit: float = 8.0) -> dict[str, float | None]:
         """The same metrics read from the data without noise and without bins: not for publication."""
-        return true_metrics(self.logits, self.labels, limit=limit, kind=self.kind)
+        return true_metrics(self.logits, self.labels, limit=limit, scores=self.scores)
 
 
 def scored(model: Any, X: ArrayLike, y: ArrayLike) -> Scored:  # noqa: N803
@@ -178,16 +178,16 @@ def places_of(y: ArrayLike, classes: Any) -> Codes:
     return found
 
 
-def true_metrics(logits: Floats, labels: Codes, *, limit: float, kind: ScoreKind) -> dict[str, float | None]:
+def true_metrics(logits: Floats, labels: Codes, *, limit: float, scores: ScoreKind) -> dict[str, float | None]:
     """All metrics read from the data without noise and without bins: not for publication.
 
-    >>> true_metrics(np.array([-1.0, 1.0]), np.array([0, 1]), limit=8.0, kind="scores")
+    >>> true_metrics(np.array([-1.0, 1.0]), np.array([0, 1]), limit=8.0, scores="scores")
     {'auc': 1.0, 'accuracy': 1.0, 'positive_rate': 0.5}
     """
     positive = labels == 1
     with np.errstate(over="ignore"):
         chances = 1 / (1 + np.exp(-logits))
-    if kind == "confidence":
+    if scores == "confidence":
         return {"accuracy": float(positive.mean()), "mean_confidence": float(chances.mean())}
     yes, no = logits[positive], np.sort(logits[~positive])
     wins = np.searchsorted(no, yes, side="left") + np.searchsorted(no, yes, side="right")
@@ -196,7 +196,7 @@ def true_metrics(logits: Floats, labels: Codes, *, limit: float, kind: ScoreKind
         "accuracy": float(((logits > 0) == positive).mean()),
         "positive_rate": float(positive.mean()),
     }
-    if kind == "probabilities":
+    if scores == "probabilities":
         signed = np.where(positive, -1.0, 1.0) * np.clip(logits, -limit, limit)
         found["log_loss"] = float(np.logaddexp(0.0, signed).mean())
         found["brier"] = float(((chances - positive) ** 2).mean())

@@ -46,7 +46,7 @@ class EvaluationPlan:
     Attributes:
         cells: the public grid of scores and labels.
         ranges: the plan of the counts: a person's value is the code of its cell.
-        kind: what scores are: logits of predicted "probabilities" of label 1, any "scores", or logits of the
+        scores: what they are: logits of predicted "probabilities" of label 1, any "scores", or logits of the
             "confidence" in one of several classes, where label 1 is a prediction that is right.
 
     >>> plan = EvaluationPlan.plan(users=10_000, privacy=Privacy(1, 1e-6))
@@ -56,7 +56,7 @@ class EvaluationPlan:
 
     cells: ScoreCells
     ranges: RangesPlan
-    kind: ScoreKind = "probabilities"
+    scores: ScoreKind = "probabilities"
 
     def __post_init__(self) -> None:
         if self.ranges.size != 2 * self.cells.bins:
@@ -70,7 +70,7 @@ class EvaluationPlan:
         privacy: Privacy,
         bins: int | None = None,
         limit: float = 8.0,
-        kind: ScoreKind = "probabilities",
+        scores: ScoreKind = "probabilities",
         honest_fraction: float = 1.0,
     ) -> Self:
         """The plan for so many people who were kept out.
@@ -81,7 +81,7 @@ class EvaluationPlan:
             bins: into how many intervals scores are cut; by the number of people if left out. More make less error by
                 binning, which is in the intervals, and a little more by noise.
             limit: logits beyond it count as it where a loss is taken.
-            kind: what scores are: "probabilities", "scores" or "confidence".
+            scores: what they are: "probabilities", "scores" or "confidence".
             honest_fraction: the people who are counted on to add their noise.
 
         Raises:
@@ -92,7 +92,7 @@ class EvaluationPlan:
             bins = min(512, max(32, 1 << round(math.log2(max(users, 1) / 80)))) if isinstance(users, int) else 128
         cells = ScoreCells(bins=bins, limit=limit)
         ranges = Ranges.plan(users=users, privacy=privacy, domain=2 * bins, honest_fraction=honest_fraction)
-        return cls(cells=cells, ranges=ranges, kind=kind)
+        return cls(cells=cells, ranges=ranges, scores=scores)
 
     @property
     def users(self) -> int:
@@ -114,16 +114,16 @@ class EvaluationPlan:
         bound = self.band + estimate.dropped * self.ranges.errors.reach
         low, high = prefix_band(np.cumsum(estimate.value), bound, self.users)
         fitted = rising(np.cumsum(estimate.value), self.users)
-        metrics = {name: self._mean(weights, estimate) for name, weights in _MEANS[self.kind].items()}
-        if self.kind != "confidence":
+        metrics = {name: self._mean(weights, estimate) for name, weights in _MEANS[self.scores].items()}
+        if self.scores != "confidence":
             metrics = {"auc": _within(area(fitted), *area_interval(low, high)), **metrics}
-        groups = () if self.kind == "scores" else self._calibration(low, high, fitted, bound)
+        groups = () if self.scores == "scores" else self._calibration(low, high, fitted, bound)
         return Evaluation(
             users=self.users,
             privacy=self.ranges.privacy,
             metrics=metrics,
             calibration=groups,
-            roc=None if self.kind == "confidence" else self._curve(fitted),
+            roc=None if self.scores == "confidence" else self._curve(fitted),
             confidence=CONFIDENCE,
             messages_per_user=self.ranges.messages_per_user_max,
             fingerprint=self.ranges.fingerprint,
