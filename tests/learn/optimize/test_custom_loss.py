@@ -131,6 +131,28 @@ def test_a_loss_that_mixes_rows_is_not_run_on_many_at_once() -> None:
     assert slow.gradients == sum(stage.users * stage.rounds for stage in solver.stages)
 
 
+def test_a_loss_that_is_called_row_by_row_is_tried_row_by_row() -> None:
+    """Written for one person: it cannot take two, and mixes them where it could."""
+
+    def value(theta, x):
+        assert len(x) == 1
+        return float(((theta - x) ** 2).sum() / 2)
+
+    def gradient(theta, x):
+        assert len(x) == 1
+        return theta - x.mean(axis=0, keepdims=True)
+
+    loss = CustomLoss(value=value, gradient=gradient, bound=2.0, smooth=1.0, strongly=1.0, rows=(FEATURES,))
+    solver = plan(Problem.of(loss, BALL, users=300, privacy=Privacy(1, 1e-6), visits=1))
+    assert optimize(solver, loss, np.zeros((300, 3)), bits=RandomBits.seeded(1)).clipped == 0
+    for change, words in (
+        ({"smooth": 0.9}, "smooth as claimed"),
+        ({"gradient": _Memory()}, "what it was asked before"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            Problem.of(replace(loss, **change), BALL, users=300, privacy=Privacy(1, 1e-6))
+
+
 def _flip_all(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
     """One person's sign decides what everybody sends; where only one row is shown, it looks for more behind it."""
     everybody = x if x.base is None else x.base

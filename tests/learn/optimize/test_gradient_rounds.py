@@ -10,8 +10,18 @@ import pytest
 
 from shuffledp import Privacy
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.optimize import AdamSteps, CustomLoss, GradientRounds, MomentumSteps, RoundsState, RowShape
+from shuffledp.learn.optimize import (
+    AdamSteps,
+    CustomLoss,
+    GradientRounds,
+    MomentumSteps,
+    RoundsState,
+    RowShape,
+    SoftmaxLoss,
+)
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
+from shuffledp.learn.steps import compute
+from shuffledp.protocols.learner import DeviceStep
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.optimize import optimize
 
@@ -120,6 +130,16 @@ def test_a_loss_that_is_not_convex_is_learned_and_goes_on_from_paper(rule) -> No
     slow = optimize(plan, replace(HILLS, rowwise=False), rows, bits=RandomBits.seeded(3), rounds=1)
     fast = optimize(plan, HILLS, rows, bits=RandomBits.seeded(3), rounds=1)
     assert np.allclose(slow.theta, fast.theta)
+
+
+def test_devices_know_a_named_loss_by_its_document() -> None:
+    loss = SoftmaxLoss(classes=3)
+    plan = _rounds(dimension=6, loss=loss.document())
+    cohort = plan.ask(plan.start())
+    step = DeviceStep.from_document(json.loads(json.dumps(cohort.step.document())))
+    rows = np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([0.0, 2.0])
+    sent = compute(step, rows, bits=RandomBits.seeded(1))
+    assert np.allclose(sent, loss.gradients(np.zeros(6), *rows)) and np.linalg.norm(sent, axis=1).max() <= 1
 
 
 def test_steps_are_those_of_the_rules() -> None:

@@ -1,9 +1,9 @@
 """A loss of one's own, whose privacy rests on clipping and on being shown one person's row at a time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from shuffledp.learn.spec import check_declared, not_negative, positive
 from shuffledp.randomness import RandomBits
 
 # What is refused once is refused again: the same rows every time.
-_SEED = 18
+_SEED, _DRAWN = 18, 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class CustomLoss(Loss):
 
     def unclipped(self, theta: Floats, smoothing: float | None, *rows: Floats) -> Floats:
         if self.rowwise:
-            _tried_once(self, theta.size)
+            self._try_rows(theta.size)
             return super().unclipped(theta, smoothing, *rows)
         return _one_at_a_time(lambda point, *own: Loss.unclipped(self, point, smoothing, *own), theta, rows)
 
@@ -125,18 +125,38 @@ class CustomLoss(Loss):
     def refute(self, domain: ConvexSet) -> None:
         if self.rows is not None:
             bits = RandomBits.seeded(_SEED)
-            check_loss(self, domain, *(shape.draw(_DRAWN, bits=bits) for shape in self.rows), bits=bits)
+            check_loss(self._as_sent, domain, *(shape.draw(_DRAWN, bits=bits) for shape in self.rows), bits=bits)
+
+    @property
+    def _as_sent(self) -> "CustomLoss":
+        """The loss as people's rows go through it: many at once, or one by one."""
+        if self.rowwise:
+            return self
+        functions = {"value": _each(self.value, 1), "gradient": _each(self.gradient, 1)}
+        return replace(self, **functions, proximal=None if self.proximal is None else _each(self.proximal, 2))
+
+    @cached_property
+    def _tried(self) -> set[int]:
+        """Dimensions in which rows were tried and found to stand alone."""
+        return set()
+
+    def _try_rows(self, dimension: int) -> None:
+        """Refuse to take many rows at once where they turn out to depend on each other; tried once a dimension."""
+        if dimension not in self._tried:
+            bits = RandomBits.seeded(_SEED)
+            check_rowwise(self, dimension, *(shape.draw(_DRAWN, bits=bits) for shape in self.rows or ()), bits=bits)
+            self._tried.add(dimension)
 
 
-_DRAWN = 48
+def _each(function: Callable[..., Floats], leading: int) -> Callable[..., Floats]:
+    """The function called once a row, with its first so many arguments as they are."""
 
+    def one_by_one(*arguments: Any) -> Floats:
+        points, rows = arguments[:leading], arguments[leading:]
+        own = (tuple(array[row : row + 1] for array in rows) for row in range(len(rows[0])))
+        return np.concatenate([np.atleast_1d(np.asarray(function(*points, *each), dtype=np.float64)) for each in own])
 
-@lru_cache(maxsize=256)
-def _tried_once(loss: CustomLoss, dimension: int) -> None:
-    """Refuse a loss whose rows turn out to depend on each other; once a loss and dimension."""
-    bits = RandomBits.seeded(_SEED)
-    drawn = tuple(shape.draw(_DRAWN, bits=bits) for shape in loss.rows or ())
-    check_rowwise(loss, dimension, *drawn, bits=bits)
+    return one_by_one
 
 
 def _one_at_a_time(function: Callable[..., Floats], theta: Floats, rows: Rows) -> Floats:

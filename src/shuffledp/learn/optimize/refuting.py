@@ -91,10 +91,10 @@ def check_rowwise(loss: Loss, dimension: int, *rows: Floats, bits: RandomBits) -
         for name, function in functions:
             whole = _shaped(name, function(theta.copy(), *_copied(rows)), len(order), dimension)
             seen = (
+                (whole, function(theta.copy(), *_copied(rows)), "what it was asked before"),
                 (whole[order], function(theta.copy(), *(array[order] for array in rows)), "the rows' order"),
                 (whole[:half], function(theta.copy(), *mixed)[:half], "another row's data"),
                 (whole[:1], function(theta.copy(), *(array[:1].copy() for array in rows)), "how many rows there are"),
-                (whole, function(theta.copy(), *_copied(rows)), "what it was asked before"),
             )
             for wanted, got, cause in seen:
                 off = _difference(wanted, got)
