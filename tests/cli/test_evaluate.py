@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from shuffledp.learn import LinearModel
+from shuffledp.learn.estimators.preparation import Preparation
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 KEYS = {
@@ -17,10 +18,10 @@ USERS = 3000
 
 
 def _model(path: Path, estimator: str = "ShuffleLogisticRegression", **change) -> Path:
-    fields = {"classes": (0, 1), "users": 5000, "coefficients": np.array([1.0, -1.0])} | change
+    fields = {"classes": (0, 1), "users": 5000, "coefficients": np.array([1.0, -1.0]), "intercept": 0.0} | change
     LinearModel(
-        estimator=estimator, features=("age", "height"), solver="gd", intercept=0.0, guarantee={}, declared={},
-        simulated=False, **fields,
+        estimator=estimator, features=("age", "height"), solver="gd", guarantee={}, declared={},
+        simulated=False, preparation=Preparation.of(["age", "height"], bounds=(0, 3), norm=None), **fields,
     ).save(path)  # fmt: skip
     return path
 
@@ -60,6 +61,25 @@ def test_scores_that_are_no_probabilities_on_as_many_people_as_it_learned_from(a
     assert "were they kept out" in found["warnings"][0] and "were they kept out" in " ".join(run(*words)[1].split())
     asked(*words, "-o", tmp_path / "roc.svg")
     assert "<svg" in (tmp_path / "roc.svg").read_text()
+
+
+def test_three_classes_in_words(asked, run, tmp_path: Path) -> None:
+    weights = {"coefficients": np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), "intercept": np.array([0.0, 0.0, 2.0])}
+    model = _model(tmp_path / "three.json", classes=("a", "b", "c"), **weights)
+    rng = np.random.default_rng(3)
+    features = rng.uniform(0, 3, (2000, 2))
+    scores = features @ weights["coefficients"].T + weights["intercept"]
+    said = np.array(["a", "b", "c"])[(scores + rng.gumbel(size=scores.shape)).argmax(axis=1)]
+    file = tmp_path / "three.csv"
+    rows = "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(features, said, strict=True))
+    file.write_text("age,height,bought\n" + rows)
+    words = ["evaluate", model, file, "--target", "bought", "--bins", 4, *TARGET]
+    found = asked(*words, "--with-truth", "-o", tmp_path / "three.svg")
+    assert set(found["metrics"]) == {"accuracy", "mean_confidence"} and found["roc"] is None
+    for name, metric in found["metrics"].items():
+        assert metric["lower"] <= found["truth"][name] <= metric["upper"]
+    assert "<svg" in (tmp_path / "three.svg").read_text()
+    assert "had the class that was predicted" in " ".join(run(*words)[1].split())
 
 
 def test_bad_input_is_a_sentence(asked, people: Path, tmp_path: Path) -> None:

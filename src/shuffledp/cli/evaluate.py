@@ -59,7 +59,9 @@ def evaluate(
     model = load_model(model_file)
     if model.classes is None:
         raise DataError("model", model.estimator, "must be a classifier", "predict takes others")
-    rows, labels = rows_of(file, model.features, reading), rows_of(file, (target,), reading)[:, 0]
+    words = [model.features[place] for place in model.preparation.columns.levels]
+    rows = rows_of(file, model.features, words, reading)
+    labels = rows_of(file, (target,), (target,) if isinstance(model.classes[0], str) else (), reading)[:, 0]
     found = evaluated(
         model,
         rows,

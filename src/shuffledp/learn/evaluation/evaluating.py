@@ -50,11 +50,8 @@ def evaluate(
         DataError: a label that is none of the model's classes, or a score that is no number; nothing is spent.
         InfeasibleError: the people are too few for this privacy.
 
-    >>> from shuffledp.learn import LinearModel
-    >>> model = LinearModel(
-    ...     estimator="ShuffleLogisticRegression", features=("x",), classes=(0, 1), solver="gd", users=9,
-    ...     coefficients=np.array([2.0]), intercept=0.0, guarantee={}, declared={}, simulated=False,
-    ... )
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace(classes_=[0, 1], decision_function=lambda X: 2 * X[:, 0])
     >>> X = np.linspace(-2, 2, 8000)[:, None]
     >>> found = evaluate(model, X, (X[:, 0] > 0.5).astype(int), epsilon=1.0, random_state=1)
     >>> found["auc"].lower > 0.9, abs(found["accuracy"].value - 0.875) < 0.05

@@ -46,6 +46,7 @@ from shuffledp.learn.optimize.choosing import METHODS, PredictedBound, plan, pre
 from shuffledp.learn.optimize.custom_loss import CustomLoss
 from shuffledp.learn.optimize.gradient_rounds import GradientRounds, RoundsState
 from shuffledp.learn.optimize.guarantee import OptimizationGuarantee
+from shuffledp.learn.optimize.intercepts import BallWithIntercepts
 from shuffledp.learn.optimize.linear_losses import HingeLoss, HuberLoss, LinearLoss, LogisticLoss, SquaredLoss
 from shuffledp.learn.optimize.losses import Loss
 from shuffledp.learn.optimize.named_losses import LOSSES, loss_from
@@ -63,6 +64,7 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "AdamSteps",
+    "BallWithIntercepts",
     "Box",
     "ConvexSet",
     "CustomLoss",

@@ -132,8 +132,8 @@ class CustomLoss(Loss):
         """The loss as people's rows go through it: many at once, or one by one."""
         if self.rowwise:
             return self
-        functions = {"value": _each(self.value, 1), "gradient": _each(self.gradient, 1)}
-        return replace(self, **functions, proximal=None if self.proximal is None else _each(self.proximal, 2))
+        proximal = None if self.proximal is None else _each(self.proximal, 2)
+        return replace(self, value=_each(self.value, 1), gradient=_each(self.gradient, 1), proximal=proximal)
 
     @cached_property
     def _tried(self) -> set[int]:
