@@ -8,7 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from shuffledp import ParameterError
 from shuffledp.learn.estimators import declared
-from shuffledp.learn.estimators.declared import DeclaredFeatures, DeclaredTargets
+from shuffledp.learn.estimators.declared import DeclaredFeatures
+from shuffledp.learn.estimators.targets import DeclaredTargets
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 

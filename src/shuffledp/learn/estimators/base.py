@@ -9,32 +9,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import ParameterError
+from shuffledp.learn.estimators.data import checked_data, plain
 from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats, check_moderate
 from shuffledp.learn.estimators.models import LinearModel
+from shuffledp.learn.estimators.running import bits_of, watched_run
 from shuffledp.learn.optimize import (
     L2Ball,
     LinearLoss,
     OptimizationGuarantee,
-    OptimizerState,
     Problem,
     Solver,
     plan,
 )
 from shuffledp.learn.optimize.choosing import METHODS
-from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
 from shuffledp.privacy import Privacy
-from shuffledp.randomness import RandomBits
-from shuffledp.sampling.permutation import uniform_permutation
 
-try:
-    from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise ImportError("Estimators need scikit-learn: pip install 'shuffledp[learn]'.") from None
+# `data` says in words what to install, so it comes first.
+from sklearn.base import BaseEstimator  # isort: skip
+from sklearn.utils.validation import check_is_fitted  # isort: skip
 
-# Models on the way that are kept.
-_KEPT = 60
 _READ_FROM_LABELS = (
     "Which two classes there are was read from people's labels and is not covered: "
     "all this holds between rows of these two. Declare classes to cover it."
@@ -91,17 +85,17 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     def problem(self, users: int, features: int) -> Problem:
         """What a solver is planned from: no data."""
         declared = self._declared(features)
-        radius = check_moderate("radius", _plain(self.radius), "say how large a score may be")
+        radius = check_moderate("radius", plain(self.radius), "say how large a score may be")
         if self.alpha != 0:
-            check_moderate("alpha", _plain(self.alpha), "0 leaves it out")
+            check_moderate("alpha", plain(self.alpha), "0 leaves it out")
         domain = L2Ball(dimension=declared.dimension, radius=radius)
-        privacy = Privacy(_plain(self.epsilon), _plain(self.delta))
+        privacy = Privacy(plain(self.epsilon), plain(self.delta))
         limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
-        plain = {name: _plain(value) for name, value in limits.items()}
-        problem = Problem.of(self._loss(), domain, users=_plain(users), privacy=privacy, **plain)
+        limits = {name: plain(value) for name, value in limits.items()}
+        problem = Problem.of(self._loss(), domain, users=plain(users), privacy=privacy, **limits)
         if self.gradient_bound is None:
             return problem
-        bound = check_moderate("gradient_bound", _plain(self.gradient_bound), "None takes the loss's own")
+        bound = check_moderate("gradient_bound", plain(self.gradient_bound), "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
 
     @abstractmethod
@@ -110,7 +104,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
 
     def _declared(self, features: int) -> DeclaredFeatures:
         return DeclaredFeatures.of(
-            features, bounds=self.feature_bounds, norm=_plain(self.feature_norm), intercept=self.fit_intercept
+            features, bounds=self.feature_bounds, norm=plain(self.feature_norm), intercept=self.fit_intercept
         )
 
     @contextmanager
@@ -139,8 +133,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         solver = plan(self.problem(users, width), solver=self.solver)
         declared = self._declared(width)
         rows, clipped = declared.rows(features)
-        loss, bits = self._loss(), _bits(self.random_state)
-        run, rounds, path = _watched(solver, loss, rows, targets, bits, progress=vars(self).get("_progress"))
+        loss, bits = self._loss(), bits_of(self.random_state)
+        run, rounds, path = watched_run(solver, loss, rows, targets, bits, progress=vars(self).get("_progress"))
         proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain)
         self.bound_: float | None = solver.bound if proved else None
         self.loss_: LinearLoss = loss
@@ -189,7 +183,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
         check_is_fitted(self)
-        path = _watched(self.solver_, self.loss_, *self._checked(X, y), _bits(self.random_state), exact=True)[2]
+        path = watched_run(self.solver_, self.loss_, *self._checked(X, y), bits_of(self.random_state), exact=True)[2]
         return self._losses(path, *(on or (X, y)))
 
     def model(self, features: Sequence[str] | None = None) -> LinearModel:
@@ -220,62 +214,9 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         bounds = None if self.feature_bounds is None else np.asarray(self.feature_bounds, dtype=np.float64).tolist()
         return {
             "feature_bounds": bounds,
-            "feature_norm": _plain(self.feature_norm),
-            "radius": _plain(self.radius),
-            "alpha": _plain(self.alpha),
+            "feature_norm": plain(self.feature_norm),
+            "radius": plain(self.radius),
+            "alpha": plain(self.alpha),
             "fit_intercept": bool(self.fit_intercept),
-            "gradient_bound": _plain(self.gradient_bound),
+            "gradient_bound": plain(self.gradient_bound),
         }
-
-
-def checked_data(estimator: ShuffleLinearModel, *data: ArrayLike, **how: Any) -> Any:
-    """What scikit-learn makes of the data; its refusal is one of this package's."""
-    try:
-        return validate_data(estimator, *data, dtype=np.float64, **how)
-    except ParameterError:
-        raise
-    except ValueError as refused:
-        problem = f"must be rows that can be learned from. {str(refused).rstrip('.')}"
-        raise DataError(
-            "data", getattr(data[0], "shape", type(data[0]).__name__), problem, "mend those rows, or find more"
-        ) from None
-
-
-def _watched(
-    solver: Solver,
-    loss: LinearLoss,
-    rows: Floats,
-    targets: Floats,
-    bits: RandomBits,
-    *,
-    exact: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[OptimizerRun, NDArray[np.int64], Floats]:
-    """The run, and models on the way with their rounds."""
-    wanted = set(np.geomspace(1, solver.rounds, _KEPT).astype(np.int64).tolist()) | {solver.rounds}
-    kept: list[tuple[int, Floats]] = []
-
-    def watch(state: OptimizerState) -> None:
-        if state.round in wanted:
-            kept.append((state.round, solver.estimate(state)))
-        if progress is not None:
-            progress(state.round, solver.rounds)
-
-    order = uniform_permutation(len(rows), bits=bits)
-    checked = loss.check_rows(rows.shape[1], rows, targets)
-    run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order, exact=exact), watch=watch)
-    return run, np.array([number for number, _ in kept]), np.array([theta for _, theta in kept])
-
-
-def _plain(number: Any) -> Any:
-    """Numpy's numbers as Python's, which plans and files are made of."""
-    return number.item() if isinstance(number, np.generic) else number
-
-
-def _bits(random_state: Any) -> RandomBits:
-    """Secure bits for None, else repeatable ones."""
-    if random_state is None:
-        return RandomBits.secure()
-    if hasattr(random_state, "randint"):
-        return RandomBits.seeded(int(random_state.randint(1 << 31)))
-    return RandomBits.seeded(random_state)

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shuffledp.errors import DataError
-from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
+from shuffledp.learn.estimators.base import ShuffleLinearModel
+from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Floats
 from shuffledp.learn.optimize import HingeLoss, LinearLoss, LogisticLoss
 from shuffledp.learn.spec import refuse_first

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 # Numbers at a time: they stay in the cache.
 _AT_A_TIME = 1 << 18
 # So that rounding makes no row longer than 1.
-_HAIR = 1 + 1e-12
+HAIR = 1 + 1e-12
 # Products of a few declared numbers must still be numbers.
 _SMALLEST, _LARGEST, _NARROWEST = 1e-30, 1e30, 1e-100
 
@@ -57,7 +57,7 @@ class DeclaredFeatures:
         """Bounds are one (low, high) for all features or a pair for each; a norm without them is 1 if left out."""
         lows, highs = np.full(features, -1.0), np.full(features, 1.0)
         if bounds is not None:
-            lows, highs = _pairs(bounds, features)
+            lows, highs = pairs_of(bounds, features)
         longest = np.sqrt(features) if bounds is not None else 1.0
         length = longest if norm is None else check_moderate("feature_norm", norm, "say how long a row can be")
         if not isinstance(intercept, bool | np.bool_):
@@ -71,7 +71,7 @@ class DeclaredFeatures:
 
     @property
     def _longest(self) -> float:
-        return float(self.norm * _HAIR * (np.sqrt(2) if self.intercept else 1.0))
+        return float(self.norm * HAIR * (np.sqrt(2) if self.intercept else 1.0))
 
     def rows(self, features: Floats) -> tuple[Floats, int]:
         """The rows, and how many had to be cut off or shortened."""
@@ -93,14 +93,14 @@ class DeclaredFeatures:
         changed = np.zeros(len(inner), dtype=np.bool_)
         if self.bounded:
             # A bound itself may be a hair beyond 1 here.
-            changed |= (np.abs(inner) > _HAIR).any(axis=1)
+            changed |= (np.abs(inner) > HAIR).any(axis=1)
             np.clip(inner, -1.0, 1.0, out=inner)
         # By the largest number first: squares of huge ones would overflow.
         largest = np.maximum(np.abs(inner).max(axis=1), np.finfo(np.float64).tiny)
         shape = inner / largest[:, np.newaxis]
         lengths = np.sqrt(np.einsum("ij,ij->i", shape, shape))
         with np.errstate(over="ignore"):
-            long = lengths * largest > self.norm * _HAIR
+            long = lengths * largest > self.norm * HAIR
         inner[long] = shape[long] * (self.norm / lengths[long])[:, np.newaxis]
         return inner, int(np.count_nonzero(changed | long))
 
@@ -111,32 +111,12 @@ class DeclaredFeatures:
         return coefficients, constant - float(coefficients @ self.centre)
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTargets:
-    """Targets, cut off at their bounds, which become -1 and 1.
+def pairs_of(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tuple[Floats, Floats]:
+    """The lows and the highs of so many features, from one (low, high) for all or a pair for each.
 
-    >>> DeclaredTargets.of((0, 10)).scaled(np.array([0.0, 5.0, 20.0]))
-    (array([-1.,  0.,  1.]), 1)
+    Raises:
+        ParameterError: under this name, what is no such pair, not finite, or too narrow to divide by.
     """
-
-    centre: float
-    half: float
-
-    @classmethod
-    def of(cls, bounds: Any) -> Self:
-        """From one (low, high)."""
-        lows, highs = _pairs(bounds, 1, "target_bounds")
-        half = check_moderate("target_bounds", float(highs[0] - lows[0]) / 2, "for instance (0, 1)")
-        return cls(float(lows[0]) / 2 + float(highs[0]) / 2, half)
-
-    def scaled(self, targets: Floats) -> tuple[Floats, int]:
-        """The targets, and how many had to be cut off."""
-        with np.errstate(over="ignore"):
-            scaled = (targets - self.centre) / self.half
-        return np.clip(scaled, -1.0, 1.0), int(np.count_nonzero(np.abs(scaled) > _HAIR))
-
-
-def _pairs(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tuple[Floats, Floats]:
     wanted = "must be one pair (low, high)" + (f", or one for each of {features} features" if features > 1 else "")
     try:
         pairs = np.array(bounds, dtype=np.float64)

@@ -6,8 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
-from shuffledp.learn.estimators.declared import DeclaredTargets, Floats, check_moderate
+from shuffledp.learn.estimators.base import ShuffleLinearModel
+from shuffledp.learn.estimators.data import checked_data
+from shuffledp.learn.estimators.declared import Floats, check_moderate
+from shuffledp.learn.estimators.targets import DeclaredTargets
 from shuffledp.learn.optimize import HuberLoss, LinearLoss, SquaredLoss
 
 # The base says in words what to install, so it comes first.

@@ -44,11 +44,14 @@ computes what a simulation does.
 
 from shuffledp.learn.optimize.choosing import METHODS, PredictedBound, plan, predicted_bounds
 from shuffledp.learn.optimize.guarantee import OptimizationGuarantee
-from shuffledp.learn.optimize.linear_losses import LOSSES, HingeLoss, HuberLoss, LinearLoss, LogisticLoss, SquaredLoss
+from shuffledp.learn.optimize.linear_losses import HingeLoss, HuberLoss, LinearLoss, LogisticLoss, SquaredLoss
 from shuffledp.learn.optimize.losses import CustomLoss, Loss
+from shuffledp.learn.optimize.named_losses import LOSSES, loss_from
 from shuffledp.learn.optimize.pan_private import PanPrivateLearner
+from shuffledp.learn.optimize.poisson import PoissonLoss
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.sets import Box, ConvexSet, L2Ball, Simplex
+from shuffledp.learn.optimize.softmax import SoftmaxLoss
 from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
 
 __all__ = [
@@ -67,11 +70,14 @@ __all__ = [
     "OptimizationGuarantee",
     "OptimizerState",
     "PanPrivateLearner",
+    "PoissonLoss",
     "PredictedBound",
     "Problem",
     "Simplex",
+    "SoftmaxLoss",
     "Solver",
     "SquaredLoss",
+    "loss_from",
     "plan",
     "predicted_bounds",
 ]

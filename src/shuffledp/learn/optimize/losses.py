@@ -27,7 +27,7 @@ class Loss(ABC):
 
     name: ClassVar[str]
     is_linear: ClassVar[bool] = False
-    """Whether it is a function of <features, theta>."""
+    """Whether it is a function of linear scores, <features, theta> or one score a row of a matrix theta."""
     has_prox: bool
     ridge: float
 
@@ -44,6 +44,11 @@ class Loss(ABC):
     def strong_convexity(self) -> float:
         """Of the part that depends on data."""
         return 0.0
+
+    @property
+    def outputs(self) -> int:
+        """How many linear scores it is a function of, where it is linear."""
+        return 1
 
     @abstractmethod
     def values(self, theta: Floats, *rows: Floats) -> Floats:

@@ -15,6 +15,7 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.linear_losses import LinearLoss
 from shuffledp.learn.optimize.losses import Loss, Rows, gradient_of
 from shuffledp.learn.optimize.pan_private_sum import PanPrivateRun
+from shuffledp.learn.optimize.softmax import SoftmaxLoss
 from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
 from shuffledp.learn.optimize.stages import GradientSum
 from shuffledp.protocols.vector_sum.base import SampledSums
@@ -94,7 +95,7 @@ class CohortSums:
         self._loss, self._rows, self._order, self.bits = loss, rows, order, bits
         self._exact, self._analyzed = exact, analyzed
         # Only where no subclass has its own idea of what is sent: else every length is looked at again.
-        self._is_clipped = type(loss).sent in (Loss.sent, LinearLoss.sent)
+        self._is_clipped = type(loss).sent in (Loss.sent, LinearLoss.sent, SoftmaxLoss.sent)
         if order is not None:
             _check_order(order, len(rows[0]))
         self.people = len(rows[0]) if order is None else len(order)
