@@ -14,6 +14,7 @@ from shuffledp.learn.estimators.data import checked_data, plain
 from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats, check_moderate
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.running import bits_of, watched_run
+from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
 from shuffledp.learn.optimize import (
     L2Ball,
     LinearLoss,
@@ -42,7 +43,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     Parameters, all decided before any data is seen:
 
     - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares; none that is pan-private.
+    - `solver`: auto takes the best of those that rehearse on synthetic people of this shape, least-bound the least of
+      the bounds that `shuffledp plan optimize` compares; none that is pan-private. `solver_.chosen` says which.
     - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
     - `feature_bounds`: one (low, high) for all features, or one each, that become -1 and 1; values beyond are cut off.
     - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
@@ -51,6 +53,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
       less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
+    - `ledger`: a `Ledger` or its file, whose budget every fit is charged to before its first question; None counts the
+      fits of this process that share people, and warns from the second on.
 
     Which row is in which cohort is drawn at random. `clipped_` counts rows, targets and gradients that were clipped,
     read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that. `bound_` is
@@ -71,6 +75,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     gradient_bound: float | None = None
     honest_fraction: float = 1.0
     random_state: Any = None
+    ledger: Any = None
 
     def watched_by(self, progress: Callable[[int, int], None] | None) -> Self:
         """Have `fit` tell how many rounds are done and of how many; returns the estimator itself.
@@ -134,6 +139,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         declared = self._declared(width)
         rows, clipped = declared.rows(features)
         loss, bits = self._loss(), bits_of(self.random_state)
+        warn_if_scaled_by_data(features)
+        spending = charge(self.ledger, solver, rows, targets)
         run, rounds, path = watched_run(solver, loss, rows, targets, bits, progress=vars(self).get("_progress"))
         proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain)
         self.bound_: float | None = solver.bound if proved else None
@@ -145,7 +152,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         guarantee = solver.guarantee()
         if self.unprotected_:
             guarantee = replace(guarantee, because=f"{guarantee.because} {_READ_FROM_LABELS}")
-        self.guarantee_: OptimizationGuarantee = guarantee
+        self.guarantee_: OptimizationGuarantee = spending.said_of(guarantee)
         self.simulated_: bool = run.simulated
         self.clipped_: dict[str, int] = {"rows": clipped, "targets": clipped_targets, "gradients": run.clipped}
         self.n_iter_: int = solver.rounds

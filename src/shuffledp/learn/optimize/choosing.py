@@ -8,7 +8,8 @@ from shuffledp.learn.optimize.agd import Agd
 from shuffledp.learn.optimize.full_agd import FullAgd
 from shuffledp.learn.optimize.gd import Gd
 from shuffledp.learn.optimize.guarantee import Model
-from shuffledp.learn.optimize.linear_losses import LOSSES, LinearLoss, loss_from
+from shuffledp.learn.optimize.losses import Loss
+from shuffledp.learn.optimize.named_losses import LOSSES, loss_from
 from shuffledp.learn.optimize.pan_private import PanPrivateAgd, PanPrivateSmoothedAgd
 from shuffledp.learn.optimize.phased import Phased
 from shuffledp.learn.optimize.problem import Problem
@@ -17,6 +18,7 @@ from shuffledp.learn.optimize.sgd import Sgd
 from shuffledp.learn.optimize.smoothing import SmoothedAgd
 from shuffledp.learn.optimize.solver import Choice, Solver
 from shuffledp.learn.optimize.stages import Method, Stage
+from shuffledp.learn.optimize.worlds import SPECS, world_of
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -84,15 +86,18 @@ AUTO, LEAST_BOUND = "auto", "least-bound"
 """Names of the two rankings: by rehearsals, and by proved bounds."""
 
 
-def rehearsable(problem: Problem) -> LinearLoss | str:
+def rehearsable(problem: Problem) -> Loss | str:
     """The loss that rehearsals minimize, or why there are none."""
     if problem.privacy is None:
         return "nothing is private, so that there is no noise to rehearse"
     if problem.dimension > MOST_NUMBERS:
         return f"models of more than {MOST_NUMBERS} numbers are not rehearsed"
     if problem.loss is None or str(problem.loss.get("loss")) not in LOSSES:
-        return "the loss is not known to be one of " + ", ".join(LOSSES)
-    return loss_from(problem.loss)
+        return f"the loss was not named, or is none of {', '.join(LOSSES)}"
+    loss = loss_from(problem.loss)
+    if world_of(SPECS[0], loss, problem.domain, seed=0) is None:
+        return f"the {loss.name} loss is not rehearsed"
+    return loss
 
 
 def rehearsals(problem: Problem) -> tuple[Rehearsed, ...]:
@@ -139,7 +144,7 @@ def plan(problem: Problem, *, solver: str = AUTO) -> Solver:
     choice = Choice(by="name")
     if solver == AUTO:
         loss = rehearsable(problem)
-        if isinstance(loss, LinearLoss):
+        if isinstance(loss, Loss):
             rehearsed, stages = chosen_stages(problem, loss, _shuffled())
             choice = Choice(by="simulation", losses=rehearsed.losses, scale=rehearsed.candidate.scale)
             return _solver(problem, METHODS[rehearsed.candidate.method], stages, choice)

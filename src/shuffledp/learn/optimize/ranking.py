@@ -13,13 +13,13 @@ from functools import lru_cache
 import numpy as np
 
 from shuffledp.errors import InfeasibleError
-from shuffledp.learn.optimize.linear_losses import LinearLoss
+from shuffledp.learn.optimize.losses import Loss
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.rehearsal import rehearse
 from shuffledp.learn.optimize.stages import Method, Stage, StageSketch, SteppedMethod, noise_of
 from shuffledp.learn.optimize.worlds import SPECS, World, world_of
 
-MOST_NUMBERS = 512
+MOST_NUMBERS = 1024
 """Models of more numbers are not rehearsed, which would take too long."""
 
 # The public seed of all rehearsals.
@@ -34,6 +34,11 @@ _AS_EXPECTED = 1.05
 _FINER, _LONGER = math.sqrt(2), 2.0
 _LEAST_SCALE, _MOST_SCALE = 1 / 8, 16.0
 _MOST_TRIES = 24
+
+
+def mean_part(losses: Sequence[tuple[str, float]]) -> float:
+    """The geometric mean of losses, each over that of a constant."""
+    return float(np.exp(np.mean([math.log(max(part, 1e-6)) for _, part in losses])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +70,17 @@ class Rehearsed:
     @property
     def score(self) -> float:
         """The geometric mean over all worlds: below 1 where something is learned."""
-        return float(np.exp(np.mean([math.log(max(loss, 1e-6)) for _, loss in self.losses])))
+        return mean_part(self.losses)
 
 
 class Rehearsals:
     """All rehearsals of a problem; `surplus` is what noise is times the one to be expected."""
 
-    def __init__(self, problem: Problem, loss: LinearLoss, methods: Sequence[Method], surplus: float = 1.0) -> None:
+    def __init__(self, problem: Problem, loss: Loss, methods: Sequence[Method], surplus: float = 1.0) -> None:
         self.problem, self.surplus = problem, surplus
         self._methods = {method.name: method for method in methods if method.refusal(problem) is None}
-        self._worlds = [world_of(spec, loss, problem.domain, _SEED + place) for place, spec in enumerate(SPECS)]
+        made = (world_of(spec, loss, problem.domain, _SEED + place) for place, spec in enumerate(SPECS))
+        self._worlds = [world for world in made if world is not None]
         self._constants = [world.constant_loss() for world in self._worlds]
         self._found: dict[Candidate, Rehearsed] = {}
 
@@ -157,16 +163,12 @@ class Rehearsals:
 
 
 @lru_cache(maxsize=64)
-def ranked(
-    problem: Problem, loss: LinearLoss, methods: tuple[Method, ...], surplus: float = 1.0
-) -> tuple[Rehearsed, ...]:
+def ranked(problem: Problem, loss: Loss, methods: tuple[Method, ...], surplus: float = 1.0) -> tuple[Rehearsed, ...]:
     """All rehearsals of a problem, the best first; noise is `surplus` times the one to be expected."""
     return tuple(Rehearsals(problem, loss, methods, surplus).all())
 
 
-def chosen_stages(
-    problem: Problem, loss: LinearLoss, methods: tuple[Method, ...]
-) -> tuple[Rehearsed, tuple[Stage, ...]]:
+def chosen_stages(problem: Problem, loss: Loss, methods: tuple[Method, ...]) -> tuple[Rehearsed, tuple[Stage, ...]]:
     """The best candidate that can be planned, and its stages.
 
     Args:

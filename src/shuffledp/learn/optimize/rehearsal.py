@@ -37,7 +37,7 @@ def rehearse(problem: Problem, stages: tuple[Stage, ...], noises: tuple[float, .
             asked = stage.query(time, point, average)
             total = world.gradient_sum(asked, problem.lipschitz, stage.smoothing, counts)
             total += deviation * normals.next(problem.dimension)
-            gradient = total / stage.users + problem.ridge * asked
+            gradient = total / stage.users + problem.ridge * problem.domain.penalized(asked)
             point, average = stage.step(time, point, average, gradient, problem.domain)
         model = average
     return model

@@ -253,7 +253,8 @@ class Solver(Learner[OptimizerState]):
         estimate = closed[1]
         if estimate is not None:
             total = self._checked(estimate)
-            gradient = total / stage.users + self.problem.ridge * stage.query(time, point, average)
+            penalized = self.problem.domain.penalized(stage.query(time, point, average))
+            gradient = total / stage.users + self.problem.ridge * penalized
             point, average = stage.step(time, point, average, gradient, self.problem.domain)
         return OptimizerState(state.fingerprint, state.round + 1, point, average, state.lost + (estimate is None))
 

@@ -6,13 +6,13 @@ at the price of some hundred rows. No person's data is used.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from shuffledp.learn.optimize.linear_losses import LinearLoss
+from shuffledp.learn.optimize.linear_losses import LinearLoss, lengths_of
+from shuffledp.learn.optimize.losses import Loss
 from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
@@ -58,7 +58,7 @@ class World:
     """A population of equally likely rows."""
 
     name: str
-    loss: LinearLoss
+    loss: Loss
     features: Floats
     targets: Floats
     lengths: Floats
@@ -69,8 +69,7 @@ class World:
 
     def constant_loss(self) -> float:
         """The least mean loss of a model that says the same of everybody."""
-        scores = np.linspace(-6, 6, 241)[:, np.newaxis]
-        return float(self.loss.score_values(scores, self.targets).mean(axis=1).min())
+        return self.loss.constant_loss(self.targets)
 
     def drawn(self, users: int, normals: "Normals") -> Floats:
         """How often each row is drawn by so many users."""
@@ -82,11 +81,15 @@ class World:
 
     def gradient_sum(self, point: Floats, clip: float, smoothing: float | None, counts: Floats) -> Floats:
         """The sum of what these users would send: their clipped gradients, or their envelopes'."""
+        loss = self.loss
+        if not isinstance(loss, LinearLoss):
+            return np.asarray(counts @ loss.sent(point, clip, smoothing, self.features, self.targets)[0])
+        # What `LinearLoss.sent` does, without its checks, and without a gradient a row.
         scores = self.features @ point
         if smoothing is None:
-            slopes = self.loss.slopes(scores, self.targets)
+            slopes = loss.slopes(scores, self.targets)
         else:
-            slopes = self.loss.envelope_slopes(scores, self.targets, self.lengths**2 / smoothing)
+            slopes = loss.envelope_slopes(scores, self.targets, self.lengths**2 / smoothing)
         longest = clip / self.lengths
         return np.asarray((counts * np.clip(slopes, -longest, longest)) @ self.features)
 
@@ -111,8 +114,17 @@ def uniforms(count: int, bits: RandomBits) -> Floats:
     return np.asarray((bits.unsigned(count, 32).astype(np.float64) + 0.5) / 2.0**32)
 
 
-def world_of(spec: WorldSpec, loss: LinearLoss, domain: ConvexSet, seed: int) -> World:
+def world_of(spec: WorldSpec, loss: Loss, domain: ConvexSet, seed: int) -> World | None:
     """A population of rows as long as the loss allows, the last feature an intercept, and targets that follow a model.
+
+    Args:
+        spec: how rows lie and how targets follow from them.
+        loss: its longest row, its number of scores and its targets.
+        domain: where models lie.
+        seed: public.
+
+    Returns:
+        The population; None where the loss cannot say what its targets look like.
 
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> world = world_of(SPECS[0], LogisticLoss(), L2Ball(dimension=5, radius=3), seed=1)
@@ -120,23 +132,24 @@ def world_of(spec: WorldSpec, loss: LinearLoss, domain: ConvexSet, seed: int) ->
     ((256, 5), True, [-1.0, 1.0])
     """
     bits = RandomBits.seeded(seed)
-    width = domain.dimension - 1
-    size = domain.dimension
-    rows = max(_ROWS, _FEWEST_A_NUMBER * size, min(_ROWS_A_NUMBER * size, _NUMBERS // size))
+    size = domain.dimension // loss.outputs
+    width = size - 1
+    rows = max(_ROWS, _FEWEST_A_NUMBER * size, min(_ROWS_A_NUMBER * size, _NUMBERS // domain.dimension))
 
-    def between(*shape: int) -> Any:
+    def between(*shape: int) -> Floats:
         return 2 * uniforms(int(np.prod(shape)), bits).reshape(shape) - 1
 
     shared, signs = between(rows, 1), np.sign(between(width))
     inner = signs * (spec.common * shared + (1 - spec.common) * between(rows, width))
     inner += 0.3 * (1 - np.abs(inner)) * np.sign(between(width))
-    lengths = np.sqrt(np.einsum("ij,ij->i", inner, inner))[:, np.newaxis] if width else np.ones((rows, 1))
-    inner = inner / (lengths if spec.full else np.sqrt(max(width, 1)))
-    features = loss.feature_bound * np.column_stack((inner, np.ones(rows))) / np.sqrt(2 if width else 1)
-    direction = between(width) + signs * spec.common
-    model = np.append(direction, 0.0)
+    longest = lengths_of(inner)[:, np.newaxis] if spec.full and width else np.sqrt(max(width, 1))
+    bound: float = getattr(loss, "feature_bound", 1.0)
+    features = bound * np.column_stack((inner / longest, np.ones(rows))) / np.sqrt(2 if width else 1)
+    model = np.zeros((loss.outputs, size))
     if width:
+        model[:, :width] = between(loss.outputs, width) + signs * spec.common * np.sign(between(loss.outputs, 1))
         model *= spec.strength * domain.reach / np.linalg.norm(model)
-    scores = features @ model
-    targets = loss.imagined_targets(scores - scores.mean(), uniforms(rows, bits), spec.rare)
-    return World(spec.name, loss, features, targets, np.sqrt(np.einsum("ij,ij->i", features, features)))
+    scores = features @ model.T
+    scores -= scores.mean(axis=0)
+    targets = loss.imagined_targets(scores if loss.outputs > 1 else scores[:, 0], uniforms(rows, bits), spec.rare)
+    return None if targets is None else World(spec.name, loss, features, targets, lengths_of(features))
