@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shuffledp.learn.estimators.models import load_model as load_model
     from shuffledp.learn.estimators.regression import ShuffleHuberRegressor as ShuffleHuberRegressor
     from shuffledp.learn.estimators.regression import ShuffleRidge as ShuffleRidge
+    from shuffledp.learn.estimators.scaler import ShuffleScaler as ShuffleScaler
 
 # Lazy, so that policies and solvers need no scikit-learn.
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "ShuffleLinearSVC": "classification",
     "ShuffleLogisticRegression": "classification",
     "ShuffleRidge": "regression",
+    "ShuffleScaler": "scaler",
     "load_model": "models",
 }
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shuffledp import Privacy
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.errors import ParameterError
 from shuffledp.learn.optimize import (
     HingeLoss,
     HuberLoss,
@@ -21,7 +21,7 @@ from shuffledp.learn.optimize import (
 from shuffledp.learn.optimize.choosing import METHODS, rehearsals
 from shuffledp.learn.optimize.gd import GdStage
 from shuffledp.learn.optimize.outlook import learns, too_few
-from shuffledp.learn.optimize.ranking import Candidate, Rehearsals, Rehearsed, chosen_stages, ranked
+from shuffledp.learn.optimize.ranking import Rehearsals, Rehearsed, chosen_stages, ranked
 from shuffledp.learn.optimize.rehearsal import rehearse
 from shuffledp.learn.optimize.running import CohortSums, run_solver
 from shuffledp.learn.optimize.stages import SteppedMethod, noise_of
@@ -30,42 +30,42 @@ from shuffledp.randomness import RandomBits
 
 PRIVACY = Privacy(1, 1e-6)
 BALL = L2Ball(dimension=5, radius=5)
-MANY = Problem.of(LogisticLoss(), BALL, users=20_000, privacy=PRIVACY)
+MANY = Problem.of(LogisticLoss(), BALL, users=8000, privacy=PRIVACY, rounds=60)
 SHUFFLED = tuple(method for method in METHODS.values() if method.model == "shuffle")
 
 
 def test_auto_takes_what_is_best_in_rehearsals_whatever_rounds_are_allowed() -> None:
     """By bounds it took gd with 1,000 rounds and full-agd with 400, and agd where full-agd was better."""
-    for rounds in (400, 1000):
-        problem = replace(MANY, rounds=rounds)
-        solver = plan(problem)
-        assert (solver.name, solver.chosen.by) == ("full-agd", "simulation")
-        assert solver.rounds <= 200 and solver.guarantee().holds
+    first = {rounds: rehearsals(replace(MANY, rounds=rounds))[0].candidate for rounds in (60, 400)}
+    assert {each.method for each in first.values()} == {"full-agd"}
     ranks = {each.candidate.method: each.score for each in reversed(rehearsals(MANY))}
     assert ranks["full-agd"] < min(ranks["gd"], ranks["agd"], ranks["sgd"])
+    solver = plan(MANY)
+    assert (solver.name, solver.chosen.by, solver.guarantee().holds) == ("full-agd", "simulation", True)
     once = plan(replace(MANY, visits=1))
     assert once.name == "agd" and once.guarantee().rounds_per_user == 1
-    named = plan(MANY, solver="least-bound")
-    assert (named.chosen.by, named.stages) == ("bound", plan(MANY, solver=named.name).stages)
+    named = plan(replace(MANY, visits=1), solver="least-bound")
+    assert (named.chosen.by, named.name, named.stages) != (once.chosen.by, once.name, once.stages)
 
 
 def test_what_is_not_rehearsed_is_ranked_by_bounds_and_says_so() -> None:
-    bare = replace(MANY, loss=None)
-    assert plan(bare).chosen.by == "bound" and "not named" in str(plan(bare).chosen)
-    assert plan(bare).stages == plan(MANY, solver="least-bound").stages
-    assert rehearsals(bare) == () and too_few(plan(bare)) is None
+    bare = replace(MANY, loss=None, visits=1)
+    solver = plan(bare)
+    assert solver.chosen.by == "bound" and "not named" in str(solver.chosen)
+    assert solver.stages == plan(replace(MANY, visits=1), solver="least-bound").stages
+    assert rehearsals(bare) == () and too_few(solver) is None
     assert plan(MANY, solver="sgd").chosen.by == "name"
     with pytest.raises(ParameterError, match="auto, least-bound or one of"):
         plan(MANY, solver="newton")
 
 
 def test_rehearsals_are_a_function_of_the_problem() -> None:
-    first, again = ranked.__wrapped__(MANY, LogisticLoss(), SHUFFLED), ranked(MANY, LogisticLoss(), SHUFFLED)
-    assert first == again
+    problem = replace(MANY, visits=1)
+    assert ranked.__wrapped__(problem, LogisticLoss(), SHUFFLED) == ranked(problem, LogisticLoss(), SHUFFLED)
 
 
 def test_the_noise_of_rehearsals_is_the_plans() -> None:
-    for problem in (MANY, replace(MANY, visits=1), replace(MANY, honest_fraction=0.5)):
+    for problem in (MANY, replace(MANY, visits=1, honest_fraction=0.5)):
         rehearsed, stages = chosen_stages(problem, LogisticLoss(), SHUFFLED)
         expected = Rehearsals(problem, LogisticLoss(), SHUFFLED).noise(rehearsed.candidate.method, stages[0].rounds)
         assert expected == pytest.approx(noise_of(problem, stages[0].plan), rel=0.04)
@@ -78,10 +78,10 @@ def test_rehearsed_noise_has_the_variance_it_is_told(part: float, is_right: bool
     still = World("still", LogisticLoss(), np.zeros((4, 5)), np.ones(4), np.ones(4))
     stage = GdStage(rounds=1, users=100, plan=None, bound=1.0, step_size=1.0)
     noise = 5 * 30.0**2
-    moved = np.array([rehearse(problem, (stage,), (part * noise,), still, seed) for seed in range(200)])
+    moved = np.array([rehearse(problem, (stage,), (part**2 * noise,), still, seed) for seed in range(200)])
     squares = float((moved**2).sum()) * 100**2 / 30.0**2
     low, high = stats.chi2.ppf([0.5e-9, 1 - 0.5e-9], moved.size)
-    assert (low < squares < high) is is_right
+    assert bool(low < squares < high) is is_right
 
 
 def test_a_rehearsal_takes_the_steps_of_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,10 +141,6 @@ def test_steps_that_were_rehearsed_are_run_with_noise_for_their_rounds() -> None
     rehearsed, (stage,) = chosen_stages(MANY, LogisticLoss(), SHUFFLED)
     assert rehearsed == ranked(MANY, LogisticLoss(), SHUFFLED)[0]
     assert isinstance(rehearsed, Rehearsed) and stage.rounds == (rehearsed.candidate.rounds or stage.rounds)
-    unlimited = plan(MANY)
-    few = plan(replace(MANY, max_messages=400))
-    assert few.guarantee().messages_per_user <= 400 * few.rounds
-    assert few.guarantee().holds and unlimited.guarantee().holds
 
 
 def test_too_few_people_are_told_from_when_on_it_is_worth_it() -> None:
@@ -155,12 +151,5 @@ def test_too_few_people_are_told_from_when_on_it_is_worth_it() -> None:
     enough = int(words.split("From about ")[1].split()[0].replace(",", ""))
     assert enough > 398
     assert learns(ranked(replace(few, users=2 * enough), LogisticLoss(), (METHODS["agd"],))[0].losses)
-    assert too_few(plan(replace(few, users=20_000))) is None
     assert too_few(plan(few, solver="sgd")) is not None
-    assert too_few(plan(MANY, solver="agd")) is None
-
-
-def test_what_cannot_be_planned_is_refused() -> None:
-    with pytest.raises(InfeasibleError):
-        plan(replace(MANY, max_messages=1, method="shares"))
-    assert Candidate("agd").rounds is None
+    assert too_few(plan(MANY)) is None and too_few(plan(MANY, solver="agd")) is None
