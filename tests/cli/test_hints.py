@@ -99,6 +99,8 @@ ASKED: dict[str, list[str]] = {
         "bit",
         "--classes",
         "0,1",
+        "--bounds",
+        "0:100",
         "--features",
         "a,b",
         "--bounds",

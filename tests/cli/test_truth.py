@@ -68,7 +68,11 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         {"estimate", "standard_error", "bound"},
     ),
     "fit": (
-        ["fit", "FILE", "--target", "bit", "--classes", "0,1", "--features", "a,b", "--rounds-allowed", "3"],
+        [
+            *["fit", "FILE", "--target", "bit", "--classes", "0,1", "--features", "a,b", "--bounds", "-1:1"],
+            "--rounds-allowed",
+            "3",
+        ],
         {"coefficients", "intercept", "fingerprint"},
     ),
 }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 UNPROTECTED = ("score", "baseline", "clipped", "curve")
 """Read from people's data without noise: for whoever holds the file, not for publication."""
 
+_TOO_MUCH = 0.1
+
 _LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
 
 # What a model of zeros loses: ln 2 of two classes, half a squared unit of numbers.
@@ -50,6 +52,7 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     return [
         ("learned", learned),
         *_measured(document),
+        *_counted(document),
         *(("look at", words) for words in document["warnings"]),
         ("solver", _CHOSEN[document["chosen_by"]]),
         (
@@ -75,6 +78,18 @@ _FILES = (("model", "written"), ("picture", "picture"), ("report", "report"))
 
 def _text(path: Any) -> str | None:
     return None if path is None else str(path)
+
+
+def _counted(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """What a private count says of what was clipped, and what to do about too much of it."""
+    told: list[tuple[str, str | None]] = []
+    for each in document["clipped_shares"]:
+        share = f"{each['share']:.0%} of {each['what']}, {each['low']:.0%} to {each['high']:.0%}"
+        told.append(("cut or shortened", f"{share}: a private count of {each['users']:,} people"))
+        if each["low"] > _TOO_MUCH:
+            way_out = _SAY_ROWS if each["what"] == "rows" else _SAY_TARGETS
+            told.append(("look at", f"{each['what']} cannot have met what was declared: {way_out}"))
+    return told
 
 
 def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
@@ -155,7 +170,7 @@ def writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequenc
     title = f"{document['estimator']} of {document['target']}: epsilon {document['epsilon']:g}"
     if path.suffix.lower() != ".html":
         return lambda: draw_learning_curve(path, rounds, curves, title)
-    named = zip([*document["features"], "intercept"], [*document["coefficients"], document["intercept"]], strict=True)
+    named = _coefficients(document)
     text = _PAGE.format(
         title=escape(title),
         rows=_rows(fit_facts(document)),
@@ -164,6 +179,18 @@ def writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequenc
         coefficients=_rows([(name, f"{number:.6g}") for name, number in named]),
     )
     return lambda: write_text_whole(path, text)
+
+
+def _coefficients(document: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Every coefficient by the name of its column, and of its class where there are more than two."""
+    columns, coefficients, intercept = document["columns"], document["coefficients"], document["intercept"]
+    if not isinstance(intercept, list):
+        return [*zip(columns, coefficients, strict=True), ("intercept", intercept)]
+    return [
+        (f"{label}: {name}", number)
+        for label, row, constant in zip(document["classes"], coefficients, intercept, strict=True)
+        for name, number in [*zip(columns, row, strict=True), ("intercept", constant)]
+    ]
 
 
 def _rows(rows: Iterable[tuple[str, str | None]]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shuffledp.learn.estimators.classification import ShuffleLinearSVC as ShuffleLinearSVC
     from shuffledp.learn.estimators.classification import ShuffleLogisticRegression as ShuffleLogisticRegression
+    from shuffledp.learn.estimators.counts import ShufflePoissonRegressor as ShufflePoissonRegressor
     from shuffledp.learn.estimators.models import LinearModel as LinearModel
     from shuffledp.learn.estimators.models import load_model as load_model
     from shuffledp.learn.estimators.regression import ShuffleHuberRegressor as ShuffleHuberRegressor
@@ -23,6 +24,7 @@ _HOMES = {
     "ShuffleHuberRegressor": "regression",
     "ShuffleLinearSVC": "classification",
     "ShuffleLogisticRegression": "classification",
+    "ShufflePoissonRegressor": "counts",
     "ShuffleRidge": "regression",
     "ShuffleScaler": "scaler",
     "load_model": "models",

@@ -116,7 +116,7 @@ def warn_if_scaled_by_data(features: Floats) -> None:
     The check reads the data without noise, and its result is a warning to whoever holds them: no part of a model or
     of a guarantee depends on it.
     """
-    if not isinstance(features, np.ndarray) or len(features) < 3:
+    if not isinstance(features, np.ndarray) or features.dtype.kind != "f" or len(features) < 3:
         return
     means, deviations = features.mean(axis=0), features.std(axis=0)
     standardized = (np.abs(means) < _EXACTLY) & (np.abs(deviations - 1) < _EXACTLY)

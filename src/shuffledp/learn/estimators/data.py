@@ -14,9 +14,23 @@ except ImportError:
 
 
 def checked_data(estimator: Any, *data: ArrayLike, **how: Any) -> Any:
-    """What scikit-learn makes of the data; its refusal is one of this package's."""
+    """What scikit-learn makes of the data; its refusal is one of this package's.
+
+    Columns of an estimator with categories may hold words: they come back as objects, and are checked when they are
+    encoded. All others come back as finite floats, dense or in compressed sparse rows.
+
+    Args:
+        estimator: what is fitted on the data, or has been.
+        *data: rows of features and, if there are any, targets.
+        **how: what else `sklearn.utils.validation.validate_data` takes.
+
+    Raises:
+        DataError: data that cannot be learned from.
+    """
+    if getattr(estimator, "categories", None):
+        how = {"dtype": None, "ensure_all_finite": False, **how}
     try:
-        return validate_data(estimator, *data, dtype=np.float64, **how)
+        return validate_data(estimator, *data, **{"dtype": np.float64, "accept_sparse": "csr", **how})
     except ParameterError:
         raise
     except ValueError as refused:

@@ -44,6 +44,7 @@ computes what a simulation does.
 
 from shuffledp.learn.optimize.choosing import METHODS, PredictedBound, plan, predicted_bounds
 from shuffledp.learn.optimize.guarantee import OptimizationGuarantee
+from shuffledp.learn.optimize.intercepts import BallWithIntercepts
 from shuffledp.learn.optimize.linear_losses import HingeLoss, HuberLoss, LinearLoss, LogisticLoss, SquaredLoss
 from shuffledp.learn.optimize.losses import CustomLoss, Loss
 from shuffledp.learn.optimize.named_losses import LOSSES, loss_from
@@ -57,6 +58,7 @@ from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solv
 __all__ = [
     "LOSSES",
     "METHODS",
+    "BallWithIntercepts",
     "Box",
     "ConvexSet",
     "CustomLoss",

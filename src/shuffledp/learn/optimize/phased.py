@@ -34,6 +34,8 @@ class Phased(Method):
 
     def refusal(self, problem: Problem) -> str | None:
         if not problem.curvature > 0:
+            if problem.ridge > 0:
+                return "needs a loss that is strongly convex in the intercept, too: fit none"
             return "needs a strongly convex loss: add a ridge"
         return self.inner.refusal(problem)
 

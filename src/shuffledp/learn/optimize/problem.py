@@ -118,8 +118,8 @@ class Problem:
 
     @property
     def curvature(self) -> float:
-        """The strong convexity of the whole loss."""
-        return self.strong_convexity + self.ridge
+        """The strong convexity of the whole loss: a ridge that leaves intercepts alone adds none."""
+        return self.strong_convexity + (self.ridge if self.domain.is_penalized else 0.0)
 
     @property
     def visits_allowed(self) -> int:
