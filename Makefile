@@ -59,6 +59,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/carried_noise.py
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/convex.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shuffledp.learn.estimators.models import load_model as load_model
     from shuffledp.learn.estimators.regression import ShuffleHuberRegressor as ShuffleHuberRegressor
     from shuffledp.learn.estimators.regression import ShuffleRidge as ShuffleRidge
+    from shuffledp.learn.estimators.scaler import ShuffleScaler as ShuffleScaler
     from shuffledp.learn.evaluation import evaluate as evaluate
 
 # Lazy, so that policies and solvers need no scikit-learn.
@@ -26,6 +27,7 @@ _HOMES = {
     "ShuffleLogisticRegression": "classification",
     "ShufflePoissonRegressor": "counts",
     "ShuffleRidge": "regression",
+    "ShuffleScaler": "scaler",
     "load_model": "models",
 }
 

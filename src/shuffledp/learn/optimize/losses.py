@@ -53,6 +53,20 @@ class Loss(ABC):
         """How many linear scores it is a function of, where it is linear."""
         return 1
 
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats | None:
+        """Targets of synthetic rows with these scores, for rehearsals; None where the loss is not rehearsed.
+
+        Args:
+            scores: what a linear model says of every row; with several outputs a column each.
+            chances: uniform in (0, 1), a number a row.
+            rare: how much less likely the second class is than the first, as a score.
+        """
+        return None
+
+    def constant_loss(self, targets: Floats) -> float:
+        """The least mean loss of these targets if the same is said of everybody; of losses that are rehearsed."""
+        raise ParameterError("loss", self.name, "must know its targets here", "rank solvers by their bounds")
+
     @abstractmethod
     def values(self, theta: Floats, *rows: Floats) -> Floats:
         """Every user's loss, without the ridge."""
