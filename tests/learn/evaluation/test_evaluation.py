@@ -9,7 +9,7 @@ from scipy import stats
 
 from shuffledp import Privacy
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn import evaluate
+from shuffledp.learn import ShuffleLogisticRegression, evaluate
 from shuffledp.learn.evaluation import EvaluationPlan, ScoreCells, evaluate_scores, planned
 from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band
 from shuffledp.learn.evaluation.evaluating import scored, true_metrics
@@ -200,6 +200,23 @@ def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
         ScoreCells(bins=5)
     with pytest.raises(ParameterError, match="must have 16 cells"):
         replace(EvaluationPlan.plan(users=600, privacy=PRIVACY, bins=16), cells=ScoreCells(bins=8))
+
+
+def test_rows_that_were_learned_from_are_refused_and_some_are_warned_of() -> None:
+    """By the register of this process's fits: nothing is spent on people who paid already."""
+    rng = np.random.default_rng(10)
+    rows = rng.uniform(-1, 1, (6000, 2))
+    labels = (rows[:, 0] + 0.3 * rng.logistic(size=6000) > 0).astype(int)
+    model = ShuffleLogisticRegression(
+        epsilon=2, delta=1e-4, solver="agd", feature_bounds=(-1, 1), classes=[0, 1], count_clipped=0, random_state=1
+    )
+    model.fit(rows[:4000], labels[:4000])
+    asked = {"epsilon": 2, "delta": 1e-4, "bins": 4, "random_state": 1}
+    for again in (slice(0, 4000), slice(1000, 2000), slice(2000, 5500)):
+        with pytest.raises(DataError, match=r"who were kept out.*got \d+% of rows that were learned from"):
+            evaluate(model, rows[again], labels[again], **asked)
+    assert "% of these rows" in evaluate(model, rows[3900:], labels[3900:], **asked).warnings[0]
+    assert evaluate(model, rows[4000:], labels[4000:], **asked).warnings == ()
 
 
 class _Several:

@@ -47,7 +47,8 @@ def evaluate(
         Every metric with an interval; all of them hold together.
 
     Raises:
-        DataError: a label that is none of the model's classes, or a score that is no number; nothing is spent.
+        DataError: a label that is none of the model's classes, a score that is no number, or mostly people whom a fit
+            of this process learned from; nothing is spent.
         InfeasibleError: the people are too few for this privacy.
 
     >>> from types import SimpleNamespace
@@ -58,10 +59,7 @@ def evaluate(
     (True, True)
     """
     found = scored(model, X, y)
-    warnings: tuple[str, ...] = ()
-    people = len(found.labels)
-    if getattr(model, "users", getattr(model, "n_users_", None)) == people:
-        warnings = (f"The model learned from {people:,} people, as many as these: were they kept out?",)
+    warnings = _kept_out(model, X, y, len(found.labels))
     return evaluate_scores(
         found.logits,
         found.labels,
@@ -105,6 +103,26 @@ def evaluate_scores(
     )
     codes = plan.cells.codes(found, marked)
     return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
+
+
+# Rows that are alike by chance, such as those of a few categories, are fewer.
+_HARDLY_CHANCE = 0.5
+
+
+def _kept_out(model: Any, X: ArrayLike, y: ArrayLike, people: int) -> tuple[str, ...]:  # noqa: N803
+    """What speaks for people whom the model learned from; where most are known to be such, an error.
+
+    Fits of this process are remembered by estimators; a model's file knows nothing of rows.
+    """
+    part = model.part_learned_from(X, y) if hasattr(model, "part_learned_from") else 0.0
+    if part > _HARDLY_CHANCE:
+        wanted = "must be of people who were kept out: these would look too good, and pay twice"
+        raise DataError("data", f"{part:.0%} of rows that were learned from", wanted, "keep rows out before fitting")
+    if part > 0:
+        return (f"About {part:.1%} of these rows are as some that were learned from: were they kept out?",)
+    if getattr(model, "users", getattr(model, "n_users_", None)) == people:
+        return (f"The model learned from {people:,} people, as many as these: were they kept out?",)
+    return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
