@@ -67,7 +67,7 @@ def main(epsilon=4.0, rounds=40):
 
     run = optimize(private, loss, pixels[train], digits[train], bits=RandomBits.secure())
     print(private.guarantee())
-    print(f"shuffled, nobody trusted with data: {accuracy(run.theta):.3f} ({run.clipped / run.gradients:.0%} clipped)")
+    print(f"shuffled, gradients seen by nobody:  {accuracy(run.theta):.3f} ({run.clipped / run.gradients:.0%} clipped)")
 
     # A curator sees all gradients, and adds Gaussian noise: the same steps, clipping and epsilon.
     curator = CuratorDescent(
@@ -78,10 +78,10 @@ def main(epsilon=4.0, rounds=40):
         total = loss.sent(cohort.point, CLIP, None, pixels[train], digits[train])[0].sum(axis=0)
         noise = curator.standard_error * generator.normal(size=SIZE)
         state = exact.tell(state, cohort.users, {1: total + noise})
-    print(f"a trusted curator's DP-SGD:         {accuracy(exact.estimate(state)):.3f}")
+    print(f"a trusted curator's DP-SGD:          {accuracy(exact.estimate(state)):.3f}")
 
     plain = optimize(exact, loss, pixels[train], digits[train], bits=RandomBits.seeded(3))
-    print(f"without any privacy, same steps:    {accuracy(plain.theta):.3f}")
+    print(f"without any privacy, same steps:     {accuracy(plain.theta):.3f}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from shuffledp.learn.estimators.preparation import Preparation
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 KEYS = {
-    "schema", "users", "epsilon", "delta", "metrics", "confidence", "calibration", "roc", "messages_per_user",
+    "schema", "users", "epsilon", "delta", "metrics", "confidence", "calibration", "roc", "bins", "messages_per_user",
     "fingerprint", "simulated", "warnings", "caveats", "estimator", "target", "classes", "truth", "model_fingerprint",
     "out", "picture", "csv",
 }  # fmt: skip
@@ -49,6 +49,8 @@ def test_metrics_intervals_files_and_the_truth_only_when_asked(asked, run, peopl
     assert asked(*words, "--csv", tmp_path / "metrics.csv")["truth"] is None
     assert (tmp_path / "metrics.csv").read_text().splitlines()[0] == "metric,value,lower,upper"
     told = " ".join(run(*words)[1].split())
+    planned = told.partition("why it is private")[2].partition("explain")[2].partition("keep the plan")[0].split()[:9]
+    assert asked("plan", *planned)["fingerprint"] == found["fingerprint"]
     assert "AUC" in told and "hold together with 95% confidence" in told and "who were kept out" in told
     assert "true" not in told.split("Calibration")[0].replace("true positive", "")
 

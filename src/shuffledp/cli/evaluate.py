@@ -10,7 +10,7 @@ from shuffledp.cli.asked import target as target_of
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show, table
 from shuffledp.cli.predict import rows_of
-from shuffledp.cli.said import Said
+from shuffledp.cli.said import Said, target_options
 from shuffledp.errors import DataError
 
 if TYPE_CHECKING:
@@ -102,9 +102,17 @@ def evaluate(
         ]
         what = "had the second class" if len(model.classes) == 2 else "had the class that was predicted"
         show(table(f"Calibration: people by the predicted probability, and the part who {what}", columns, groups))
-    show(facts("", _facts(found, kept, seed)))
+    show(facts("", _facts(found, kept, honest_fraction)))
     drawn = None if kept.picture is not None else Said(context).again("--picture evaluation.png")
-    next_steps([("see calibration and ROC curve (spends epsilon again)", drawn)])
+    fraction = "" if honest_fraction == 1 else f" --honest-fraction {honest_fraction!r}"
+    cells = f"ranges --users {found.users} --domain 0:{2 * found.bins - 1} {target_options(found.privacy)}{fraction}"
+    next_steps(
+        [
+            ("see the curves (spends epsilon again)", drawn),
+            ("why it is private", f"explain {cells}"),
+            ("keep the plan, for a ledger", f"plan {cells} -o plan.json"),
+        ]
+    )
 
 
 def _three(metric: Any) -> tuple[str, ...]:
@@ -118,19 +126,20 @@ def _true(truth: dict[str, float | None] | None, name: str) -> tuple[str, ...]:
     return ("-" if exact is None else f"{exact:.4f}",)
 
 
-def _facts(found: "Evaluation", kept: KeptFiles, seed: int | None) -> list[tuple[str, Any]]:
+def _facts(found: "Evaluation", kept: KeptFiles, honest: float) -> list[tuple[str, Any]]:
     from shuffledp.learn.evaluation.metrics import CAVEATS
 
     return [
         (
             "privacy",
-            f"{found.privacy} for every person, all metrics together: trusted are shufflers and the people themselves",
+            f"{found.privacy} for every person, all metrics together: trusted are shufflers, and {honest:.0%} of these "
+            "people",
         ),
         ("each person", f"reports once and sends at most {found.messages_per_user:,} messages"),
         ("mind", CAVEATS[1]),
         ("about whom", CAVEATS[0]),
         *(("warning", words) for words in found.warnings),
-        ("seeded", None if seed is None else "a simulation: its noise can be repeated, so it protects nobody"),
+        ("seeded", "a simulation: its noise can be repeated, so it protects nobody" if found.simulated else None),
         *kept.facts,
     ]
 

@@ -58,6 +58,7 @@ class Evaluation:
         calibration: groups by predicted probability; none where scores are not probabilities.
         roc: the false and the true positive rates at the ends of all intervals, as estimated; None of several classes.
         confidence: how likely all intervals hold together, at least.
+        bins: into how many intervals scores were cut; there are twice as many cells.
         messages_per_user: how many messages a person sends at most.
         fingerprint: the plan's.
         simulated: whether the noise can be repeated, so that it protects nobody.
@@ -70,6 +71,7 @@ class Evaluation:
     calibration: tuple[CalibrationGroup, ...]
     roc: tuple[Floats, Floats] | None
     confidence: float
+    bins: int
     messages_per_user: int
     fingerprint: str
     simulated: bool = False
@@ -94,6 +96,7 @@ class Evaluation:
             "confidence": self.confidence,
             "calibration": [asdict(group) for group in self.calibration],
             "roc": self.roc and {name: rates.tolist() for name, rates in zip(_RATES, self.roc, strict=True)},
+            "bins": self.bins,
             "messages_per_user": self.messages_per_user,
             "fingerprint": self.fingerprint,
             "simulated": self.simulated,

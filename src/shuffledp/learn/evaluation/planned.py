@@ -125,6 +125,7 @@ class EvaluationPlan:
             calibration=groups,
             roc=None if self.scores == "confidence" else self._curve(fitted),
             confidence=CONFIDENCE,
+            bins=self.cells.bins,
             messages_per_user=self.ranges.messages_per_user_max,
             fingerprint=self.ranges.fingerprint,
             simulated=estimate.simulated,
