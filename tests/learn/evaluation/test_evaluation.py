@@ -244,6 +244,19 @@ def test_several_classes_have_accuracy_and_the_calibration_of_confidence() -> No
         evaluate(_Several(), scores, labels + 3)
 
 
+@pytest.mark.parametrize("users", [1, 2, 40])
+def test_a_few_people_show_nothing_and_break_nothing(users: int) -> None:
+    logits, labels = _people(users, 11)
+    found = evaluate_scores(logits, labels, privacy=Privacy(1, 1e-2), bits=RandomBits.seeded(3))
+    truth = true_metrics(logits, labels, limit=8.0, scores="probabilities")
+    assert found.bins == 32
+    for name, metric in found.metrics.items():
+        assert truth[name] is None or metric.lower <= truth[name] <= metric.upper
+    assert found["auc"].upper - found["auc"].lower > 0.9
+    with pytest.raises(ParameterError, match="users"):
+        EvaluationPlan.plan(users=0, privacy=PRIVACY)
+
+
 def test_one_label_alone_says_nothing_about_the_area() -> None:
     found = evaluate_scores(np.linspace(-3, 3, 500), np.ones(500), privacy=PRIVACY, bins=4, bits=RandomBits.seeded(2))
     assert (found["auc"].lower, found["auc"].upper) == (0.0, 1.0)

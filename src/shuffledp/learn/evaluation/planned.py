@@ -17,6 +17,7 @@ from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.ranges import Ranges
 from shuffledp.protocols.ranges.base import RangesPlan
 from shuffledp.protocols.ranges.bounds import every_sum_bound, one_sum_bound
+from shuffledp.protocols.request import check_users
 
 # The band of all prefixes carries area, curve and groups; each other metric has a part of its own.
 _FAILURE = 1 - CONFIDENCE
@@ -88,8 +89,9 @@ class EvaluationPlan:
             ParameterError: a value outside its range.
             InfeasibleError: no noise satisfies this privacy with so few people.
         """
+        check_users(users)
         if bins is None:
-            bins = min(512, max(32, 1 << round(math.log2(max(users, 1) / 80)))) if isinstance(users, int) else 128
+            bins = min(512, 1 << max(5, round(math.log2(users / 80))))
         cells = ScoreCells(bins=bins, limit=limit)
         ranges = Ranges.plan(users=users, privacy=privacy, domain=2 * bins, honest_fraction=honest_fraction)
         return cls(cells=cells, ranges=ranges, scores=scores)
