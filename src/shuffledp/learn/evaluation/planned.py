@@ -51,8 +51,8 @@ class EvaluationPlan:
             "confidence" in one of several classes, where label 1 is a prediction that is right.
 
     >>> plan = EvaluationPlan.plan(users=10_000, privacy=Privacy(1, 1e-6))
-    >>> plan.cells.bins, plan.ranges.size, round(plan.band, 1) < 90
-    (128, 256, True)
+    >>> plan.cells.bins, plan.ranges.size, round(plan.band, 1) < 100
+    (256, 512, True)
     """
 
     cells: ScoreCells
@@ -91,7 +91,7 @@ class EvaluationPlan:
         """
         check_users(users)
         if bins is None:
-            bins = min(512, 1 << max(5, round(math.log2(users / 80))))
+            bins = 1 << min(11, max(5, round(math.log2(users / 40))))
         cells = ScoreCells(bins=bins, limit=limit)
         ranges = Ranges.plan(users=users, privacy=privacy, domain=2 * bins, honest_fraction=honest_fraction)
         return cls(cells=cells, ranges=ranges, scores=scores)
