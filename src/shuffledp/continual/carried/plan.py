@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried.counter import CarriedCounter
 from shuffledp.continual.carried.guarantee import PrivateCarried
-from shuffledp.continual.carried.shape import LEAST_OWN_VARIANCE
+from shuffledp.continual.carried.smoothing import LEAST_OWN_VARIANCE
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import check_confidence, check_shufflers
