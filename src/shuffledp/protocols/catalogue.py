@@ -48,19 +48,6 @@ _BUILT_IN = {
     "counter": "shuffledp.continual.family:RunningSum",
 }
 
-# Keys of a document that decide the plan; the others follow from them.
-_DECIDES = (
-    "schema",
-    "protocol",
-    "method",
-    "users",
-    "epsilon",
-    "delta",
-    "honest_fraction",
-    "constants",
-    "noise",
-    "fingerprint",
-)
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 
 
@@ -227,11 +214,12 @@ def _read_plan(document: Any) -> Plan:
     if family is None:
         raise DataError("plan.protocol", document.get("protocol"), f"must be one of {', '.join(PROTOCOLS)}", _AGAIN)
     plan: Plan = family.method_of(document).from_document(document)
+    decisive = plan.decisive_keys
     for key, expected in plan.document().items():
         found = document.get(key)
         if found == expected or (key in plan.later_numbers and key not in document):
             continue
-        if key in _DECIDES or key in plan.domain_document or not alike(found, expected):
+        if key in decisive or not alike(found, expected):
             raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
 

@@ -14,7 +14,6 @@ from shuffledp.continual.carried.bound import bounds_at, coupled_noise, horizon_
 from shuffledp.continual.carried.messages import CarriedMessages
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.request import noise_failure
-from shuffledp.protocols.fields import forwarded
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.discrete_gaussian import sample_discrete_gaussian
 
@@ -22,8 +21,6 @@ from shuffledp.sampling.discrete_gaussian import sample_discrete_gaussian
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedShape(CarriedMessages):
     """Windows, messages and errors of a running sum; what they protect is `PrivateCarried`'s to say."""
-
-    certified_noise_bound: float | None = None
 
     @property
     def error_variances(self) -> NDArray[np.float64]:
@@ -33,11 +30,6 @@ class CarriedShape(CarriedMessages):
     @property
     def noise(self) -> dict[str, Any]:
         return {"family": self.method, **_as_lists(asdict(self.weights))}
-
-    @property
-    def noise_bound(self) -> float:
-        """No estimate's noise is larger, in steps, with probability `confidence`, over the whole horizon."""
-        return self.proved_noise_bound if self.certified_noise_bound is None else self.certified_noise_bound
 
     @property
     def proved_noise_bound(self) -> float:
@@ -50,11 +42,6 @@ class CarriedShape(CarriedMessages):
         failure = noise_failure(self.domain, self.confidence)
         deviation = math.sqrt(float(self.weights.prefix_variances.max()))
         return -float(special.ndtri(min(0.5, failure / 2 * (1 + 1e-6)))) * deviation * (1 - 1e-3)
-
-    @property
-    def error_bound(self) -> float:
-        """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data."""
-        return self.domain.step * self.noise_bound + (self.slot_users - 1) * self.domain.reach + self.rounding_bound
 
     def bound_at(self, time: int) -> float:
         """What the estimate after so many users is off by at most: all of these hold together, with `confidence`.
@@ -115,8 +102,6 @@ class CarriedShape(CarriedMessages):
             for place, times in enumerate(weights.patterns[number, : number + 1].tolist()):
                 windows[place:] += times * noise[: count - place]
         return weights.decoded(windows)
-
-    standard_error = forwarded("standard_error_max")
 
     @property
     def standard_error_max(self) -> float:
