@@ -14,7 +14,7 @@ from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.planner import Layout, best_layout, with_grid
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import CountRequest, Estimator
-from shuffledp.continual.running import RunningPlan
+from shuffledp.continual.running import FIRST_SAVED, RunningPlan
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
@@ -37,7 +37,10 @@ class CounterPlan(PrivateCount):
     """
 
     later_numbers: ClassVar[tuple[str, ...]] = ("uncounted",)
-    saved: ClassVar[tuple[str, ...]] = ("budget", "estimator")
+    saved: ClassVar[tuple[str, ...]] = (
+        *FIRST_SAVED,
+        *("budget", "noise", "certified_noise_bound", "domain", "estimator"),
+    )
 
     def _check_noise(self) -> None:
         self._check_shape()

@@ -21,8 +21,10 @@ from shuffledp.protocols.presentation import Listing, listed, numbered
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.batches import BatchSchedule
 
-# Fields that the document of every running sum holds under their own names.
-_SAVED = ("users", "shufflers", "honest_fraction", "confidence", "shufflers_used", "certified_noise_bound")
+FIRST_SAVED = ("users", "shufflers", "epsilon", "delta", "honest_fraction", "confidence", "shufflers_used")
+"""What the document of every running sum says first."""
+# Keys of a document that are no field under their own names.
+_READ_APART = ("method", "epsilon", "delta", "noise", "domain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +39,8 @@ class RunningPlan(Plan):
     is_independent: ClassVar[bool] = True
     """Whether every batch has noise of its own."""
     file_command: ClassVar[str] = "count"
-    saved: ClassVar[tuple[str, ...]] = ()
-    """Fields of its own that its document holds under their own names."""
+    saved: ClassVar[tuple[str, ...]]
+    """What decides it, by the keys of its document and in their order."""
 
     shufflers: int
     shufflers_used: int
@@ -255,15 +257,10 @@ class RunningPlan(Plan):
     # --- the file ----------------------------------------------------------------------------
 
     def _decides(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "protocol": self.protocol,
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            **{name: getattr(self, name) for name in (*_SAVED, *self.saved)},
-            "noise": self.noise,
-            "domain": self.domain.document(),
-        }
+        privacy, domain = self.privacy, self.domain.document()
+        apart = {"epsilon": privacy.epsilon, "delta": privacy.delta, "domain": domain}
+        said = {key: apart[key] if key in apart else getattr(self, key) for key in self.saved}
+        return {"schema": SCHEMA, "protocol": self.protocol, **said}
 
     @property
     def decisive_keys(self) -> frozenset[str]:
@@ -297,7 +294,7 @@ class RunningPlan(Plan):
         again = "make it again with `shuffledp plan counter ... -o FILE`"
         try:
             return cls(
-                **{name: document[name] for name in (*_SAVED, *cls.saved)},
+                **{key: document[key] for key in cls.saved if key not in _READ_APART},
                 privacy=Privacy(document["epsilon"], document["delta"]),
                 domain=domain_from(document["domain"]),
                 **cls._noise_from(document["noise"], document),

@@ -15,7 +15,7 @@ from shuffledp.continual.carried.smoothing import LEAST_OWN_VARIANCE
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import check_confidence, check_shufflers
-from shuffledp.continual.running import RunningPlan
+from shuffledp.continual.running import FIRST_SAVED
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.states import is_real, is_whole
 from shuffledp.randomness import RandomBits
@@ -37,7 +37,10 @@ class CarriedPlan(PrivateCarried):
     Reference: our own; [000] for concurrent shufflers.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("silent_slots",)
+    saved: ClassVar[tuple[str, ...]] = (
+        *("method", *FIRST_SAVED),
+        *("noise", "certified_noise_bound", "silent_slots", "domain"),
+    )
 
     def _check_noise(self) -> None:
         check_shufflers(self.shufflers)
@@ -126,9 +129,6 @@ class CarriedPlan(PrivateCarried):
         return {"weights": replace(self.weights, variance=part * self.weights.variance, begins=begins)}
 
     # --- the file ----------------------------------------------------------------------------
-
-    def _decides(self) -> dict[str, Any]:
-        return {**RunningPlan._decides(self), "method": self.method}
 
     def _further_sizes(self) -> dict[str, Any]:
         smallest = min(self.layout.messages)
