@@ -1,4 +1,4 @@
-"""What all vector sums share: vectors in a ball, on a grid of whole numbers, and one Gaussian pair."""
+"""What all vector sums share: vectors in a ball, on a grid of whole numbers, and the pair that dominates them."""
 
 import math
 from abc import abstractmethod
@@ -23,6 +23,7 @@ from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.sums.noise import shift_pair
 from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.protocols.vector_sum.calibration import gaussian_pair
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
@@ -168,15 +169,27 @@ class VectorSumPlan(SumPlan):
         return math.ceil(min(2 * self.reach / self.step * (1 + TOLERANCE) + TOLERANCE, self.rounded_difference.length))
 
     def pair(self, honest: int) -> DominatingPair:
+        if self.coordinates == 1:
+            return shift_pair(self.batch.law(honest), self.largest_shift)
+        return self.gaussian(honest)
+
+    def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        if self.coordinates == 1:
+            return SumPlan.noise_terms(self, epsilon, honest)
+        return self.gaussian_terms(epsilon, honest)
+
+    def gaussian(self, honest: int) -> DominatingPair:
+        """The Gaussian pair that dominates one round's view: it composes over rounds in closed form."""
         length = self.rounded_difference.length
         return gaussian_pair(self.batch.law(honest), length, self.largest_shift, self.outside)
 
-    def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+    def gaussian_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """What the noise leaves of delta by that pair: its curve, what its window leaves out, and rounding."""
         difference = self.rounded_difference
         return (
             DeltaTerm(
                 "noise",
-                self.pair(honest).delta(epsilon),
+                self.gaussian(honest).delta(epsilon),
                 f"the curve of the Gaussian pair that dominates every shift of length {difference.length:.6g}",
             ),
             DeltaTerm(
@@ -187,8 +200,18 @@ class VectorSumPlan(SumPlan):
             DeltaTerm("rounding", difference.failure, "two neighbours' rounded vectors are further apart than that"),
         )
 
+    def repeated_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta of one round by the Gaussian pair, as several rounds compose it."""
+        return (*self.gaussian_terms(epsilon, honest), *self.batch.transport_terms(honest, epsilon))
+
     @property
     def dominates_because(self) -> str:
+        if self.coordinates == 1:
+            return (
+                "With all others known the view is the user's rounded number plus the honest users' log-concave noise. "
+                f"Two numbers rounded with the same secret differ by at most {self.largest_shift:,} steps, and the "
+                "largest shift is the worst."
+            )
         return (
             "With all others known the view is the user's rounded vector plus independent log-concave noise in every "
             "coordinate. Its normal score climbs by at most L a step, so each coordinate, whatever its shift, is "

@@ -12,6 +12,7 @@ from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.rounding import rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.bounded_sum.bits import coins_for as coins_to_hide
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.grids import check_coins, choose_grid, coarsest_grid
@@ -61,6 +62,8 @@ class VectorBits(BitsSum, VectorSumPlan):
 
             def coins_for(grid: int) -> int:
                 difference = rounded_difference(grid / span, coordinates, failure)
+                if coordinates == 1:
+                    return coins_to_hide(math.ceil(min(grid + 1, difference.length)), honest, privacy)
                 left = Privacy(
                     privacy.epsilon, (privacy.delta - difference.failure - coordinates * outside) * (1 - 1e-6)
                 )
