@@ -104,9 +104,8 @@ def test_a_vector_of_one_number_by_bits_is_a_bounded_sum(epsilon: float, most: i
     assert not changed(line, coins=line.coins - 1).guarantee().holds
 
 
-@pytest.mark.parametrize("method", VectorSum.methods)
-def test_the_claim_of_one_number_against_brute_force_over_all_shifts(method: str) -> None:
-    plan = VectorSum.plan(users=20, privacy=Privacy(3, 0.02), dimension=1, radius=1, method=method)
+def test_the_claim_of_one_number_against_brute_force_over_all_shifts() -> None:
+    plan = VectorSum.plan(users=20, privacy=Privacy(3, 0.02), dimension=1, radius=1, method="bits")
     law = plan.noise_law
     start, end = law.window(1e-12)
     k = np.arange(start, end + plan.largest_shift + 1) * 1.0

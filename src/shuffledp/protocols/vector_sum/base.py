@@ -1,4 +1,4 @@
-"""What all vector sums share: vectors in a ball, on a grid of whole numbers, and the pair that dominates them."""
+"""What all vector sums share: vectors in a ball, on a grid of whole numbers, and one Gaussian pair."""
 
 import math
 from abc import abstractmethod
@@ -23,7 +23,6 @@ from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.sums.noise import shift_pair
 from shuffledp.protocols.sums.plan import SumPlan
 from shuffledp.protocols.vector_sum.calibration import gaussian_pair
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
@@ -169,13 +168,9 @@ class VectorSumPlan(SumPlan):
         return math.ceil(min(2 * self.reach / self.step * (1 + TOLERANCE) + TOLERANCE, self.rounded_difference.length))
 
     def pair(self, honest: int) -> DominatingPair:
-        if self.coordinates == 1:
-            return shift_pair(self.batch.law(honest), self.largest_shift)
         return self.gaussian(honest)
 
     def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
-        if self.coordinates == 1:
-            return SumPlan.noise_terms(self, epsilon, honest)
         return self.gaussian_terms(epsilon, honest)
 
     def gaussian(self, honest: int) -> DominatingPair:
@@ -206,12 +201,6 @@ class VectorSumPlan(SumPlan):
 
     @property
     def dominates_because(self) -> str:
-        if self.coordinates == 1:
-            return (
-                "With all others known the view is the user's rounded number plus the honest users' log-concave noise. "
-                f"Two numbers rounded with the same secret differ by at most {self.largest_shift:,} steps, and the "
-                "largest shift is the worst."
-            )
         return (
             "With all others known the view is the user's rounded vector plus independent log-concave noise in every "
             "coordinate. Its normal score climbs by at most L a step, so each coordinate, whatever its shift, is "
