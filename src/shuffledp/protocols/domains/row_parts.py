@@ -58,7 +58,7 @@ class RowEnds(GroupedRows):
         group, own = values[:, 0::2].reshape(-1).astype(np.int64), values[:, 1::2].reshape(-1)
         each = np.diff(self._below(own), axis=1, prepend=0.0, append=1.0).T
         totals = [np.bincount(group, part, self.groups.size + 1)[:-1] for part in each]
-        return np.stack(totals, axis=1).reshape(-1)
+        return np.stack(totals, axis=1).reshape(-1).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ def _variances(parts: Floats) -> Floats:
     variance of people who are all alike.
     """
     means = part_of_range(parts, 0.5)
-    return np.maximum(parts[:, -1] / parts.sum(axis=1) - means**2, 0.0)
+    return np.asarray(np.maximum(parts[:, -1] / parts.sum(axis=1) - means**2, 0.0))
 
 
 def _around(middle: float, reach: float, width: float) -> tuple[float, float]:

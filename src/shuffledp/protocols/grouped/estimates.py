@@ -51,7 +51,9 @@ def part_of_range(parts: Floats, where_empty: float) -> Floats:
         where_empty: of a group that has nobody.
     """
     total = parts.sum(axis=1)
-    return np.divide(parts @ places_of(parts.shape[1]), total, out=np.full_like(total, where_empty), where=total > 0)
+    found = np.full_like(total, where_empty)
+    np.divide(parts @ places_of(parts.shape[1]), total, out=found, where=total > 0)
+    return found
 
 
 def means_in_range(parts: Floats, bound: float) -> tuple[Floats, Floats, Floats]:
