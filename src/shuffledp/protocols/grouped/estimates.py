@@ -51,7 +51,7 @@ def part_of_range(parts: Floats, where_empty: float) -> Floats:
         where_empty: of a group that has nobody.
     """
     total = parts.sum(axis=1)
-    found = np.full_like(total, where_empty)
+    found: Floats = np.full_like(total, where_empty)
     np.divide(parts @ places_of(parts.shape[1]), total, out=found, where=total > 0)
     return found
 
