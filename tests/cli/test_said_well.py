@@ -103,7 +103,7 @@ def test_one_is_not_many() -> None:
     ],
 )
 def test_what_days_cannot_be_is_said(asked, gaps: Path, words: list[str], parameter: str) -> None:
-    error = asked("quantile", gaps, "--column", "day", *words, *TARGET, code=2)["error"]
+    error = asked("quantile", gaps, "--column", "city", *words, *TARGET, code=2)["error"]
     assert error["parameter"] == parameter
 
 
