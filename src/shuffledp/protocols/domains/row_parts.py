@@ -20,7 +20,8 @@ class RowEnds(GroupedRows):
     A number x lies at a = (x - low) / (high - low) of its range: 1 - a of the row is at the low end of its group, a at
     its high end. Parts are whole steps of 1/grid that add up to the grid. A row that is missing adds nothing.
 
-    >>> rows = RowEnds(("A", "B"), 0.0, 10.0, 2, 10)
+    >>> from shuffledp.protocols.domains.categories import Names
+    >>> rows = RowEnds(Names(("A", "B")), 0.0, 10.0, 2, 10)
     >>> people = rows.encode([[("B", 3.0), ("B", 10.0)], [("A", 1.0)], []])
     >>> rows.to_steps(people, bits=RandomBits.seeded(0)).tolist()
     [[0, 0, 7, 13], [9, 1, 0, 0], [0, 0, 0, 0]]
@@ -67,7 +68,8 @@ class RowMoments(RowEnds):
 
     Numbers add up to half of the second part and all of the third, squares to the third.
 
-    >>> rows = RowMoments(("A", "B"), 0.0, 10.0, 1, 100)
+    >>> from shuffledp.protocols.domains.categories import Names
+    >>> rows = RowMoments(Names(("A", "B")), 0.0, 10.0, 1, 100)
     >>> rows.to_steps(rows.encode([[("B", 3.0)], [("A", 10.0)]]), bits=RandomBits.seeded(0)).tolist()
     [[0, 0, 0, 49, 42, 9], [0, 0, 100, 0, 0, 0]]
     """

@@ -54,7 +54,7 @@ class RowEndsShares(PartsShares):
     >>> asked = {"users": 10_000, "privacy": Privacy(1, 1e-6), "groups": ["A", "B"]}
     >>> plan = RowEndsShares.plan(**asked, low=0, high=5, at_most=3)
     >>> round(plan.standard_error, 2), plan.coordinates
-    (8.56, 4)
+    (8.57, 4)
     """
 
     protocol: ClassVar[str] = "group-row-ends"
