@@ -41,7 +41,7 @@ def _tables() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """
     bits = np.arange(1 << _ZEROS)
     lowest = bits & -bits
-    return np.bitwise_count(np.maximum(lowest, 1) - 1).astype(np.int64), lowest * (_WHOLE / 2)
+    return np.bitwise_count(np.maximum(lowest, 1) - 1).astype(np.int64), lowest.astype(np.float64) * (_WHOLE / 2)
 
 
 _COUNTS, _SCALES = _tables()

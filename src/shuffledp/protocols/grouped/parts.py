@@ -42,7 +42,7 @@ class PartsShares(TotalsShares):
         return 0, self.people_have.parts - 1
 
     @property
-    def _between(self) -> tuple[int, int]:
+    def _audited_range(self) -> tuple[int, int]:
         return 0, self.at_most * self.grid
 
 

@@ -12,7 +12,6 @@ from shuffledp.accounting.groups import GroupPair
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import ParameterError
-from shuffledp.messages import Reports
 from shuffledp.protocols.bounded_sum.shares import laplace_grid
 from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.domain import Categories
@@ -25,7 +24,6 @@ from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
-from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST
 
 
@@ -147,30 +145,7 @@ class TotalsShares(CoordinateShares):
         return [(0.0, largest), (1.0, largest), (float(self.groups.size), 0.0)]
 
     @property
-    def audited_line(self) -> NDArray[np.int64]:
-        return np.array([-1, 1], dtype=np.int64)
-
-    audited_pair: ClassVar[tuple[int, int]] = (0, 1)
-    """The coordinates in which the neighbours differ."""
-
-    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The reports about the two coordinates in which the neighbours differ."""
-        steps = self.to_steps(self.check_values(values), bits=bits)[:, self.audited_pair]
-        return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How far each of two noisy coordinates is between its two true values, one less the other.
-
-        Beyond either value Laplace noise shows nothing more: its log ratio is flat there. In a fiftieth of a person.
-        """
-        low, high = self._between
-        about = reports.payloads.reshape(trials, -1, 2, self.batch.each).transpose(0, 2, 1, 3)
-        between = np.clip(self.batch.run_sums(about.reshape(trials, 2, -1)), low, high)
-        return (between @ self.audited_line // max(1, (high - low) // 50)).reshape(-1, 1)
-
-    @property
-    def _between(self) -> tuple[int, int]:
-        """The two true values of an audited coordinate, in steps."""
+    def _audited_range(self) -> tuple[int, int]:
         most = self.at_most * self.grid
         return (0, most) if abs(self.high) >= abs(self.low) else (-most, 0)
 

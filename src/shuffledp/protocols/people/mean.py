@@ -122,6 +122,14 @@ class RowMeanShares(CoordinateShares):
         low, high = np.array([[self.low * most, most]]), np.array([[self.high * most, most]])
         return low, high, np.zeros((1, 2))
 
+    @property
+    def _audited_range(self) -> tuple[int, int]:
+        return self.domain.lowest, self.domain.highest
+
+    @property
+    def audited_line(self) -> NDArray[np.int64]:
+        return np.ones(1, dtype=np.int64)
+
     def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         """The reports about the first number, in which alone the neighbours differ."""
         steps = self.to_steps(self.check_values(values), bits=bits)[:, :1]
@@ -133,7 +141,7 @@ class RowMeanShares(CoordinateShares):
         Beyond either value Laplace noise shows nothing more: its log ratio is flat there.
         """
         sums = self.batch.run_sums(reports.payloads.reshape(trials, 1, -1))
-        between = np.clip(sums, self.domain.lowest, self.domain.highest)
+        between = np.clip(sums, *self._audited_range)
         return (between // max(1, self.domain.furthest // 50)).reshape(-1, 1)
 
 
