@@ -145,6 +145,27 @@ def _counts(most: int, growth: float) -> NDArray[np.int64]:
     return np.array(counts, dtype=np.int64)
 
 
+def too_many_releases(doubt: float, failure: float) -> InfeasibleError:
+    """The refusal of a bound over so many releases that what arithmetic rounds of their tails is more than is left.
+
+    Args:
+        doubt: what the roundings of all releases' tails add up to.
+        failure: the probability that the bound may fail with.
+
+    >>> print(too_many_releases(0.5, 0.05))
+    confidence cannot be proved for so many releases at once: what floats round of all their tails adds up to 0.5,
+    and only 0.05 is left, got 0.95: count a tenth of the people with one counter, and the others with further ones.
+    """
+    parts = 10 ** max(1, math.ceil(math.log10(doubt / failure)))
+    share = {10: "a tenth", 100: "a hundredth", 1000: "a thousandth"}.get(parts, f"one part in {parts:,}")
+    problem = (
+        f"cannot be proved for so many releases at once: what floats round of all their tails adds up to {doubt:.2g}, "
+        f"and only {failure:.3g} is left"
+    )
+    way_out = f"count {share} of the people with one counter, and the others with further ones"
+    return InfeasibleError("confidence", 1 - failure, problem, way_out)
+
+
 def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failure: float) -> int:
     """An a, rounded up to the tails' stride, that no prefix passes but for this probability.
 
@@ -161,6 +182,6 @@ def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failu
     columns = tails.tails[:, :groups]
     last = len(columns) - 1
     if float(columns[last] @ weights) > failure:
-        raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")
+        raise too_many_releases(float(columns[last] @ weights), failure)
     row = bisect_left(range(last), True, key=lambda row: bool(columns[row] @ weights <= failure))
     return tails.bound(row, most)

@@ -45,6 +45,11 @@ _BUILT_IN = {
     "grouped-histogram": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
     "grouped-rows-count": "shuffledp.protocols.grouped.rows:GroupedRowsCountFamily",
     "grouped-rows-sum": "shuffledp.protocols.grouped.rows:GroupedRowsSumFamily",
+    "grouped-moments": "shuffledp.protocols.grouped.moments:GroupedMomentsFamily",
+    "grouped-rows-rate": "shuffledp.protocols.grouped.moments:GroupedRowsRateFamily",
+    "grouped-rows-mean": "shuffledp.protocols.grouped.moments:GroupedRowsMeanFamily",
+    "grouped-rows-moments": "shuffledp.protocols.grouped.moments:GroupedRowsMomentsFamily",
+    "repeated-mean": "shuffledp.protocols.people.mean:RepeatedMeanFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

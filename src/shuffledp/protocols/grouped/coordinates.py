@@ -69,18 +69,21 @@ class CoordinateShares(LaplaceShares):
 
     # --- the audit ---------------------------------------------------------------------------
 
+    audited_pair: ClassVar[tuple[int, int]] = (0, 1)
+    """The coordinates in which `neighbours` differ."""
+
     @property
     @abstractmethod
     def _audited_range(self) -> tuple[int, int]:
-        """Between which steps `neighbours` move the first coordinate down and the second one up."""
+        """Between which steps `neighbours` move the first of these coordinates down and the second one up."""
 
     @property
     def audited_line(self) -> NDArray[np.int64]:
         return np.array([-1, 1], dtype=np.int64)
 
     def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The reports about the first two coordinates."""
-        steps = self.to_steps(self.check_values(values), bits=bits)[:, :2]
+        """The reports about the two coordinates in which the neighbours differ."""
+        steps = self.to_steps(self.check_values(values), bits=bits)[:, self.audited_pair]
         return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:

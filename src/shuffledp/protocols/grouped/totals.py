@@ -51,6 +51,8 @@ class TotalsShares(CoordinateShares):
     title: ClassVar[str] = "Private sums of groups"
     weights: ClassVar[tuple[float, ...]] = (1.0,)
     """What each number of a group counts in its sum."""
+    people_have: ClassVar[type[GroupedRows]] = GroupedRows
+    """What a person contributes, and the numbers that it adds to."""
 
     groups: Names = domain(read=as_groups, write=Categories.document)
     low: float = domain(read=float)
@@ -70,9 +72,9 @@ class TotalsShares(CoordinateShares):
         check_range(low, high)
         check_at_most(at_most)
         named, grid = as_groups(groups), cls.grid_for(request, at_most)
-        ratio = pure_ratio(request.privacy.epsilon, 2 * at_most * grid)
-        both = 2 if low < 0 < high else 1
-        found = cls.calibrated(request, ratio, both * at_most * grid, robust_messages, "decoys", named.size)
+        rows = cls.people_have(named, low, high, at_most, grid)
+        ratio = pure_ratio(request.privacy.epsilon, rows.furthest)
+        found = cls.calibrated(request, ratio, rows.largest_shift, robust_messages, "decoys", rows.coordinates)
         return cls(**request.common, groups=named, low=low, high=high, at_most=at_most, grid=grid, **found)
 
     def _check_domain(self) -> None:
@@ -80,7 +82,7 @@ class TotalsShares(CoordinateShares):
 
     @property
     def domain(self) -> GroupedRows:
-        return GroupedRows(self.groups, self.low, self.high, self.at_most, self.grid)
+        return self.people_have(self.groups, self.low, self.high, self.at_most, self.grid)
 
     @property
     def roundings(self) -> int:
@@ -169,6 +171,7 @@ class RowOnesShares(TotalsShares):
 
     protocol: ClassVar[str] = "group-row-ones"
     method: ClassVar[str] = "shares"
+    people_have: ClassVar[type[GroupedRows]] = GroupedRowBits
 
     @classmethod
     def grid_for(cls, request: Request, at_most: int) -> int:
@@ -177,7 +180,3 @@ class RowOnesShares(TotalsShares):
     def _check_domain(self) -> None:
         if (self.low, self.high, self.grid) != (0, 1, 1):
             raise ParameterError("grid", self.grid, "must be 1 for ones between 0 and 1", "make the plan again")
-
-    @property
-    def domain(self) -> GroupedRowBits:
-        return GroupedRowBits(self.groups, at_most=self.at_most)

@@ -24,7 +24,11 @@ MeanFamily = DerivedFamily.by(
     Mean,
     "The mean of everybody's number, each between --low and --high.",
     *RANGE,
-    variants={"groups": "shuffledp.protocols.grouped.families:GroupedMeanFamily"},
+    variants={
+        "at_most": "shuffledp.protocols.people.mean:RepeatedMeanFamily",
+        "groups": "shuffledp.protocols.grouped.families:GroupedMeanFamily",
+        "at_most+groups": "shuffledp.protocols.grouped.moments:GroupedRowsMeanFamily",
+    },
 )
 MomentsFamily = DerivedFamily.by(
     Moments, "The mean and the variance of everybody's number, each between --low and --high.", *RANGE
