@@ -101,7 +101,7 @@ class CarriedShape(CarriedMessages):
             each = np.ascontiguousarray(np.broadcast_to(row[one], (count, *shape)))
             windows += sample_discrete_gaussian(each, bits=bits)
             windows[1:] -= windows[:-1].copy()
-        return weights.decoded(windows)
+        return weights.decoded(windows.astype(np.float64))
 
     @property
     def standard_error_max(self) -> float:
