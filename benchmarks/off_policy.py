@@ -157,7 +157,7 @@ def measured(trials: int) -> list[dict]:
         for name in ESTIMATORS:
             if name == "direct" and world.name.startswith("no lines"):
                 continue
-            count = max(100, trials // 4) if "learning" in name else trials
+            count = max(100, trials // 8) if "learning" in name else trials
             held, usual, width, refused = coverage(world, name, count)
             note = f"{world.rounds} rounds; two errors {usual:.1%}; {width:.2f} times as wide; {refused} refused"
             rows.append(figure(f"{world.name}: {name} holds", held, ">=", LEAST, note))

@@ -60,6 +60,9 @@ def betting_lower_end(
 
     Reference: Waudby-Smith, Ramdas 2024; with weights Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro 2022.
 
+    Returns:
+        The end, or 0 where the numbers say nothing.
+
     >>> round(betting_lower_end(np.ones(57), most=1.0, failure=0.025), 2)
     0.93
     """
@@ -79,10 +82,9 @@ def betting_lower_end(
 
     # The wealth falls as v grows.
     least = most * 1e-9
-    if wealth(least) < 0:
+    # Numbers that no mean explains, weights that are far too large by chance, say nothing about it.
+    if wealth(least) < 0 or wealth(most) >= 0:
         return 0.0
-    if wealth(most) >= 0:
-        return most
     found = float(optimize.brentq(wealth, least, most, xtol=most * 1e-9))
     return max(0.0, found - most * 1e-8)
 
@@ -103,7 +105,7 @@ def changing_interval(total: float, count: int, failure: float) -> tuple[float, 
         Its lower and upper end.
 
     >>> [round(end, 3) for end in changing_interval(0, 57, 0.05)]
-    [0.0, 0.101]
+    [0.0, 0.073]
     """
     return _changing_lower(total, count, failure / 2), 1 - _changing_lower(count - total, count, failure / 2)
 

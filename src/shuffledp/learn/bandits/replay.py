@@ -66,7 +66,7 @@ class LoggedRounds(LoggedData):
     >>> log = LoggedRounds.of(np.zeros((57, 1)), np.zeros(57, int), np.zeros(57), np.ones(57), arms=2)
     >>> estimate = log.by_rejection(lambda rows: np.zeros(len(rows), int), bits=RandomBits.seeded(1), smallest=1.0)
     >>> print(estimate, "from", estimate.used, "rounds")
-    0 in [0, 0.06266] from 57 rounds
+    0 in [0, 0.06267] from 57 rounds
     """
 
     def by_rejection(
