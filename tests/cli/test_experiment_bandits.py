@@ -50,6 +50,24 @@ def test_a_person_reads_tables_and_sees_a_picture(run, tmp_path) -> None:
     assert picture.read_bytes()[:5] == b"<?xml" and (tmp_path / "regret.svg.rows.json").exists()
 
 
+def test_rows_are_a_tidy_table_and_a_second_run_goes_on(run, tmp_path, monkeypatch) -> None:
+    import pyarrow.parquet as pq
+
+    table = tmp_path / "regret.parquet"
+    code, out, _ = run(*ARMS, "--csv", str(table))
+    found = pq.read_table(table)
+    assert code == 0 and f"table: {table}" in out
+    assert found.column_names[:3] == ["policy", "epsilon", "arms"] and found.num_rows > 20
+    # Who is not private has no epsilon, and numbers stay numbers.
+    assert found["epsilon"].null_count > 0 and str(found["epsilon"].type) == "double"
+    assert (tmp_path / "regret.parquet.rows.json").exists()
+    monkeypatch.setattr(experiment.RegretTask, "run", lambda task: pytest.fail("measured again"))
+    assert run(*ARMS, "--csv", str(table))[0] == 0
+    assert pq.read_table(table).equals(found)
+    code, out, err = run(*ARMS, "--csv", "regret.txt")
+    assert code == 2 and "csv must end in .csv or .parquet" in err
+
+
 @pytest.mark.parametrize(
     ("words", "parameter"),
     [

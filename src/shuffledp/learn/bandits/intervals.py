@@ -48,8 +48,8 @@ def betting_lower_end(
     """A number below the mean of independent numbers >= 0, but for the failure probability.
 
     Whoever bets that the mean is larger than v, a stake s a round known before it, has the wealth
-    prod(1 + s (x - v w)), which is no larger than 1 on average where v is the mean: it passes 1/failure with at most
-    that probability (Ville). So every v that would have made the bettor so rich is below the mean.
+    prod(1 + s (x - v w)), which is 1 on average where v is the mean: it passes 1/failure with at most that probability
+    (Markov). So every v that would have made the bettor so rich in the end is below the mean.
 
     Args:
         numbers: x >= 0, a round each, in the order in which they came.
@@ -78,7 +78,7 @@ def betting_lower_end(
 
     def wealth(value: float) -> float:
         stakes = np.minimum(wanted, _STAKE / (heaviest * value))
-        return float(np.cumsum(np.log1p(stakes * (numbers - value * each))).max(initial=0.0)) - goal
+        return float(np.log1p(stakes * (numbers - value * each)).sum()) - goal
 
     # The wealth falls as v grows.
     least = most * 1e-9
