@@ -36,7 +36,7 @@ class Going:
     @property
     def kept(self) -> dict[str, Any]:
         """In how many processes rows are measured; they are kept beside a picture or a table: a second run goes on."""
-        beside = self.picture if self.csv is None else self.csv
+        beside = self.csv if self.picture is None else self.picture
         cache = None if beside is None else beside.with_name(beside.name + ".rows.json")
         return {"workers": min(os.cpu_count() or 1, 8), "cache": cache}
 

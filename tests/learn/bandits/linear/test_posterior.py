@@ -129,7 +129,7 @@ def test_every_draw_has_the_law_of_slots_of_one() -> None:
 
 def test_half_the_regret_on_the_same_releases() -> None:
     setting = LinearSetting(users=6000, dimension=3, nonnegative=True)
-    for here in (world(20, arms=30), FreshArms.drawn(10, arms=5, dimension=3, generator=np.random.default_rng(1))):
+    for here in (world(20, arms=30), FreshArms.drawn(12, arms=10, dimension=3, generator=np.random.default_rng(1))):
         bounds, draws = (
             run_linear_bandit(linear_policy(name, setting, Privacy(1, 0.1)), here, seed=3)
             for name in ("concurrent-4", "thompson-concurrent-4")
