@@ -471,6 +471,8 @@ STATES = [
         Case(f"state/linear/{name}", "linear state", {**_LINEAR, "policy": name, "batch": 30})
         for name in (
             "linucb",
+            "thompson",
+            "thompson-concurrent-4",
             "jdp-buffers",
             "jdp-sqrt",
             "jdp-tree",
