@@ -93,15 +93,15 @@ class CarriedShape(CarriedMessages):
         """
         weights = self.weights
         count = weights.slots if slots is None else slots
-        windows = np.zeros((count, *shape))
         variances = self.surplus_by_slot[:count] * weights.noise_variances[:, :count]
         one = (slice(None), *(np.newaxis,) * len(shape))
-        for number, row in enumerate(variances, 1):
+        # D N_1 + D^2 N_2 + ... in whole numbers, from the last one on.
+        windows = np.zeros((count, *shape), dtype=np.int64)
+        for row in variances[::-1]:
             each = np.ascontiguousarray(np.broadcast_to(row[one], (count, *shape)))
-            noise = sample_discrete_gaussian(each, bits=bits)
-            for place, times in enumerate(weights.patterns[number, : number + 1].tolist()):
-                windows[place:] += times * noise[: count - place]
-        return weights.decoded(windows)
+            windows += sample_discrete_gaussian(each, bits=bits)
+            windows[1:] -= windows[:-1].copy()
+        return weights.decoded(windows.astype(np.float64))
 
     @property
     def standard_error_max(self) -> float:

@@ -101,6 +101,8 @@ class CarriedWindows(RunningPlan):
     @property
     def surplus_by_slot(self) -> NDArray[np.float64]:
         """How much more noise than is counted on the users of each slot draw."""
+        if self.honest_fraction == 1 and not self.silent_slots:
+            return np.ones(self.weights.slots)
         each = [size / honest_users(size, self.honest_fraction) for size in self._slot_sizes]
         of_slots = np.where(np.arange(self.weights.slots) < self._short, each[0], each[-1])
         # Each running sum's noise comes in equal parts from the slots up to its own.
