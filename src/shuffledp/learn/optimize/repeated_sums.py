@@ -36,10 +36,10 @@ class RepeatedSum:
 
     def pair(self, honest: int) -> DominatingPair:
         """The pair that dominates all rounds' views together."""
-        once = self.plan.pair(honest)
-        if self.rounds == 1 or not isinstance(once, GaussianPair):
-            return once
-        return GaussianPair(math.sqrt(self.rounds) * once.shift)
+        if self.rounds == 1:
+            return self.plan.pair(honest)
+        once = self.plan.gaussian(honest)
+        return GaussianPair(math.sqrt(self.rounds) * once.shift) if isinstance(once, GaussianPair) else once
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         """Every summand of delta of all rounds together.
@@ -49,15 +49,14 @@ class RepeatedSum:
         >>> RepeatedSum(plan, 1).delta_terms(1.0, 1000) == plan.delta_terms(1.0, 1000)
         True
         """
-        once = self.plan.delta_terms(epsilon, honest)
         if self.rounds == 1:
-            return once
+            return self.plan.delta_terms(epsilon, honest)
         words = f"the curve of the Gaussian pair that dominates {self.rounds:,} rounds"
         return tuple(
             DeltaTerm("noise", self.pair(honest).delta(epsilon), words)
             if term.name == "noise"
             else replace(term, value=self.rounds * term.value, why=f"{self.rounds:,} rounds: {term.why}")
-            for term in once
+            for term in self.plan.repeated_terms(epsilon, honest)
         )
 
     def delta(self, epsilon: float, honest: int) -> float:
@@ -116,7 +115,7 @@ def plan_repeated(
         if beside > _BESIDE_NOISE * privacy.delta:
             part *= 0.9 * _BESIDE_NOISE * privacy.delta / beside
             continue
-        pair = plan.pair(plan.honest_users)
+        pair = plan.gaussian(plan.honest_users)
         allowed = _shift(privacy, privacy.delta - beside, rounds)
         found = pair.shift if isinstance(pair, GaussianPair) else 2 * allowed
         shift *= min(allowed / found, 1.0) * (1 - 1e-6)
