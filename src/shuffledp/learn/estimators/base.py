@@ -27,6 +27,9 @@ from shuffledp.privacy import Privacy
 from sklearn.base import BaseEstimator  # isort: skip
 from sklearn.utils.validation import check_is_fitted  # isort: skip
 
+# scikit-learn calls a score poor by what is learned from 200 and 300 people: below about this epsilon that is noise.
+ENOUGH_FOR_FEW = 10
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShuffleLinearModel(BaseEstimator, ABC):
@@ -303,6 +306,6 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.categorical = True
+        tags.input_tags.categorical = self.categories is not None
         tags.input_tags.string = self.categories is not None
         return tags
