@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_refused_in_words() -> None:
     ):
         with pytest.raises(InfeasibleError, match=words):
             plan(problem, solver=name)
-    with pytest.raises(ParameterError, match="must be auto or one of"):
+    with pytest.raises(ParameterError, match="must be auto, least-bound or one of"):
         plan(smooth, solver="newton")
     with pytest.raises(ParameterError, match="model"):
         predicted_bounds(smooth, "trusting")
