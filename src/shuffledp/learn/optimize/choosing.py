@@ -16,7 +16,7 @@ from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.ranking import MOST_NUMBERS, Rehearsed, chosen_stages, ranked
 from shuffledp.learn.optimize.sgd import Sgd
 from shuffledp.learn.optimize.smoothing import SmoothedAgd
-from shuffledp.learn.optimize.solver import SolverChoice, Solver
+from shuffledp.learn.optimize.solver import Solver, SolverChoice
 from shuffledp.learn.optimize.stages import Method, Stage
 from shuffledp.learn.optimize.worlds import SPECS, world_of
 
