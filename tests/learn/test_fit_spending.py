@@ -64,7 +64,7 @@ def test_a_ledger_is_charged_once_a_fit_and_refuses_what_it_does_not_cover(tmp_p
         for given, times in ((ledger.path, 1), (ledger, 2)):
             model = ShuffleLogisticRegression(**ASKED, ledger=given).fit(rows, labels)
             assert len(Ledger.load(ledger.path).account.entries) == times
-        greedy = ShuffleLogisticRegression(**ASKED, epsilon=1.5, ledger=ledger.path)
+        greedy = ShuffleLogisticRegression(**ASKED, epsilon=3, ledger=ledger.path)
         with pytest.raises(InfeasibleError, match="budget"):
             greedy.fit(rows, labels)
     spent = Ledger.load(ledger.path)

@@ -16,7 +16,7 @@ from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.ranking import MOST_NUMBERS, Rehearsed, chosen_stages, ranked
 from shuffledp.learn.optimize.sgd import Sgd
 from shuffledp.learn.optimize.smoothing import SmoothedAgd
-from shuffledp.learn.optimize.solver import Choice, Solver
+from shuffledp.learn.optimize.solver import Solver, SolverChoice
 from shuffledp.learn.optimize.stages import Method, Stage
 from shuffledp.learn.optimize.worlds import SPECS, world_of
 
@@ -141,14 +141,14 @@ def plan(problem: Problem, *, solver: str = AUTO) -> Solver:
     >>> plan(problem).chosen.by
     'simulation'
     """
-    choice = Choice(by="name")
+    choice = SolverChoice(by="name")
     if solver == AUTO:
         loss = rehearsable(problem)
         if isinstance(loss, Loss):
             rehearsed, stages = chosen_stages(problem, loss, _shuffled())
-            choice = Choice(by="simulation", losses=rehearsed.losses, scale=rehearsed.candidate.scale)
+            choice = SolverChoice(by="simulation", losses=rehearsed.losses, scale=rehearsed.candidate.scale)
             return _solver(problem, METHODS[rehearsed.candidate.method], stages, choice)
-        choice = Choice(by="bound", because=loss)
+        choice = SolverChoice(by="bound", because=loss)
     if solver in (AUTO, LEAST_BOUND):
         choice = replace(choice, by="bound")
         solver = predicted_bounds(problem)[0].solver
@@ -164,6 +164,6 @@ def plan(problem: Problem, *, solver: str = AUTO) -> Solver:
     return _solver(problem, method, method.stages(problem), choice)
 
 
-def _solver(problem: Problem, method: Method, stages: tuple[Stage, ...], choice: Choice) -> Solver:
+def _solver(problem: Problem, method: Method, stages: tuple[Stage, ...], choice: SolverChoice) -> Solver:
     model = "none" if problem.privacy is None else method.model
     return Solver(name=method.name, model=cast(Model, model), problem=problem, stages=stages, chosen=choice)

@@ -204,7 +204,7 @@ class _Residual(LinearLoss):
 
     def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
         large = self._largest
-        return np.clip(scores + _USUAL_ERROR * large * special.ndtri(chances), -large, large)
+        return np.asarray(np.clip(scores + _USUAL_ERROR * large * special.ndtri(chances), -large, large))
 
 
 @dataclass(frozen=True, kw_only=True)

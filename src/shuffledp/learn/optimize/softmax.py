@@ -116,7 +116,8 @@ class SoftmaxLoss(Loss):
         first = np.where(np.arange(self.classes) == 0, rare, 0.0)
         weights = np.exp(scores + first - scores.max(axis=1, keepdims=True))
         up_to = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
-        return np.minimum((up_to < chances[:, np.newaxis]).sum(axis=1), self.classes - 1).astype(np.float64)
+        passed = (up_to < chances[:, np.newaxis]).sum(axis=1)
+        return np.asarray(np.minimum(passed, self.classes - 1), dtype=np.float64)
 
     def constant_loss(self, targets: Floats) -> float:
         shares = np.bincount(targets.astype(np.intp), minlength=self.classes) / len(targets)

@@ -64,7 +64,7 @@ class GradientCohort(Cohort):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SolverChoice:
     """How a solver was chosen: no part of what it does, and a function of the problem alone.
 
     Attributes:
@@ -118,7 +118,7 @@ class Solver(Learner[OptimizerState]):
     model: Model
     problem: Problem
     stages: tuple[Stage, ...]
-    chosen: Choice = field(default=Choice(by="name"), compare=False)
+    chosen: SolverChoice = field(default=SolverChoice(by="name"), compare=False)
 
     def __post_init__(self) -> None:
         if not self.stages or self.users > self.problem.users:

@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 # Rows of a population: at least so many, and so many times the numbers of a model, but fewer where models are long.
 _ROWS, _ROWS_A_NUMBER, _FEWEST_A_NUMBER, _NUMBERS = 256, 6, 2, 1 << 15
+# The intercept's feature beside the others' longest row, as estimators have it; and further than any domain reaches.
+_CONSTANT, _FAR = 0.5, 1e6
 # From so many draws a row on, how often each is drawn has a normal law.
 _MANY = 50
 
@@ -33,7 +35,7 @@ class WorldSpec:
         name: in a word.
         common: the part of a row that all its features share; 0 are independent ones, near 1 almost equal ones.
         full: whether rows have their greatest length, and not only the greatest range in every feature.
-        strength: the length of the model that targets follow, in parts of the domain's reach.
+        strength: the length of the model that targets follow, in parts of the longest in its direction.
         rare: how much less likely the second class is, as a score.
     """
 
@@ -144,11 +146,13 @@ def world_of(spec: WorldSpec, loss: Loss, domain: ConvexSet, seed: int) -> World
     inner += 0.3 * (1 - np.abs(inner)) * np.sign(between(width))
     longest = lengths_of(inner)[:, np.newaxis] if spec.full and width else np.sqrt(max(width, 1))
     bound: float = getattr(loss, "feature_bound", 1.0)
-    features = bound * np.column_stack((inner / longest, np.ones(rows))) / np.sqrt(2 if width else 1)
+    constant = _CONSTANT if width else 1.0
+    features = bound * np.column_stack((inner / longest, np.full(rows, constant))) / np.hypot(constant, width > 0)
     model = np.zeros((loss.outputs, size))
     if width:
         model[:, :width] = between(loss.outputs, width) + signs * spec.common * np.sign(between(loss.outputs, 1))
-        model *= spec.strength * domain.reach / np.linalg.norm(model)
+        # As long as the domain allows in that direction.
+        model = spec.strength * domain.project(_FAR * domain.reach * model.ravel()).reshape(model.shape)
     scores = features @ model.T
     scores -= scores.mean(axis=0)
     targets = loss.imagined_targets(scores if loss.outputs > 1 else scores[:, 0], uniforms(rows, bits), spec.rare)
