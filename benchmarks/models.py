@@ -31,7 +31,7 @@ DELTA, LOSS = 1e-6, LogisticLoss()
 EPSILONS = (1.0,) if QUICK else (0.5, 1.0, 4.0)
 LARGE = 40_000
 # Solvers of thousands of people need fewer runs: their losses hardly differ between seeds.
-RUNS = {1_000: 40, 10_000: 15, 10**9: 3}
+RUNS = {1_000: 40, 10_000: 15, 100_000: 3, 10**9: 1}
 
 
 def prepared(features: np.ndarray, labels: np.ndarray, low: np.ndarray, high: np.ndarray, radius: float) -> "Table":
@@ -51,7 +51,7 @@ class Table:
 
     @property
     def runs(self) -> int:
-        return next(runs for most, runs in RUNS.items() if self.users < most) if not QUICK else 3
+        return next(runs for most, runs in RUNS.items() if self.users < most) if not QUICK else min(3, 100_000 // self.users + 1)
 
     def problem(self, epsilon: float, visits: int | None) -> Problem:
         ball = L2Ball(dimension=self.width, radius=self.radius)

@@ -110,4 +110,5 @@ def test_scalers_that_were_fitted_on_the_data_are_noticed() -> None:
         warnings.simplefilter("error", FittedScalingWarning)
         warn_if_scaled_by_data(rows)
         warn_if_scaled_by_data(np.column_stack((rows, labels)))
+        warn_if_scaled_by_data(np.stack([np.arange(500) % 11 / 10, np.arange(500) % 13 / 12], axis=1))
         warn_if_scaled_by_data(StandardScaler().fit(people(500, 8)[0]).transform(rows))

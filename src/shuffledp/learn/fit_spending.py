@@ -121,7 +121,9 @@ def warn_if_scaled_by_data(features: Floats) -> None:
     means, deviations = features.mean(axis=0), features.std(axis=0)
     standardized = (np.abs(means) < _EXACTLY) & (np.abs(deviations - 1) < _EXACTLY)
     numbers = ~np.array([np.isin(column, (0.0, 1.0)).all() for column in features.T], dtype=np.bool_)
-    ranged = (features.min(axis=0) == 0) & (np.abs(features.max(axis=0) - 1) < _EXACTLY) & numbers
+    # Of one person each: many at both ends are a scale that ends there.
+    ends = [np.count_nonzero(np.abs(features - end) < _EXACTLY, axis=0) == 1 for end in (0.0, 1.0)]
+    ranged = (features.min(axis=0) == 0) & ends[0] & ends[1] & (np.abs(features.max(axis=0) - 1) < _EXACTLY) & numbers
     found, how = np.count_nonzero(standardized), "mean 0 and variance 1"
     if not found and numbers.any() and ranged[numbers].all():
         found, how = np.count_nonzero(ranged), "least value 0 and largest 1"
