@@ -99,8 +99,6 @@ ASKED: dict[str, list[str]] = {
         "bit",
         "--classes",
         "0,1",
-        "--bounds",
-        "0:100",
         "--features",
         "a,b",
         "--bounds",

@@ -65,6 +65,29 @@ class FitRegister:
             fits = list(self._fits)
         return [entry for other, entry in fits if np.intersect1d(other, sketch, assume_unique=True).size]
 
+    def shared_part(self, sketch: Hashes) -> float:
+        """About which part of these rows one fit had, the one that had most of them.
+
+        >>> from shuffledp import Privacy
+        >>> register, rows = FitRegister(), np.arange(20_000.0).reshape(-1, 2)
+        >>> entry = Entry.of_claim(time="2026-01-31T12:00:00Z", fingerprint="0" * 64, users=4, description="a model",
+        ...                        claim=Privacy(1, 1e-6))
+        >>> register.add(register.sketch(rows, np.zeros(10_000)), entry)
+        >>> register.shared_part(register.sketch(rows, np.zeros(10_000)))
+        1.0
+        >>> register.shared_part(register.sketch(rows, np.ones(10_000)))
+        0.0
+        """
+        with self._lock:
+            fits = [fit for fit, _ in self._fits]
+        parts = [0.0]
+        for fit in fits:
+            # Beyond its largest hash a full sketch says nothing.
+            known = sketch if fit.size < KEPT else sketch[sketch <= fit[-1]]
+            if known.size:
+                parts.append(np.intersect1d(fit, known, assume_unique=True).size / known.size)
+        return max(parts)
+
     def add(self, sketch: Hashes, entry: Entry) -> None:
         """Keep a fit."""
         with self._lock:

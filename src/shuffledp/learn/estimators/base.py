@@ -18,7 +18,7 @@ from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
 from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
-from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
+from shuffledp.learn.fit_spending import REGISTER, charge, warn_if_scaled_by_data
 from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
 from shuffledp.privacy import Privacy
@@ -26,6 +26,9 @@ from shuffledp.privacy import Privacy
 # `data` says in words what to install, so it comes first.
 from sklearn.base import BaseEstimator  # isort: skip
 from sklearn.utils.validation import check_is_fitted  # isort: skip
+
+# scikit-learn calls a score poor by what is learned from 200 and 300 people: below about this epsilon that is noise.
+ENOUGH_FOR_FEW = 10
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -240,6 +243,12 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         people, targets = checked_data(self, *data, reset=False)
         return Fitting(people, self._scaled_targets(targets)[0], {}, rows=self.preparation_.rows(people)[0])
 
+    def part_learned_from(self, X: ArrayLike, y: ArrayLike) -> float:  # noqa: N803
+        """About which part of these rows some fit of this process had; read without noise, for whoever holds them."""
+        check_is_fitted(self)
+        data = self._checked(X, y)
+        return REGISTER.shared_part(REGISTER.sketch(data.rows, data.targets))
+
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
         check_is_fitted(self)
@@ -297,6 +306,6 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.categorical = True
+        tags.input_tags.categorical = self.categories is not None
         tags.input_tags.string = self.categories is not None
         return tags

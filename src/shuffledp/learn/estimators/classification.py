@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shuffledp.errors import DataError
+from shuffledp.learn.estimators.base import ENOUGH_FOR_FEW
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats
 from shuffledp.learn.estimators.online import OnlineModel
@@ -165,6 +166,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = self.epsilon < ENOUGH_FOR_FEW
         return tags
 
 

@@ -64,5 +64,10 @@ class ShufflePoissonRegressor(ShuffleRegressor):
         """
         return np.asarray(np.exp(self._scores(X)))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
     def _declaration(self) -> dict[str, Any]:
         return {**super()._declaration(), "max_target": self._largest}

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.learn.estimators.base import ENOUGH_FOR_FEW
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
 from shuffledp.learn.estimators.online import OnlineModel
@@ -83,6 +84,11 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
     @property
     def _questions(self) -> tuple[str, ...]:
         return ("rows", "targets")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.epsilon < ENOUGH_FOR_FEW
+        return tags
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

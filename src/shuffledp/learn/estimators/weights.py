@@ -84,7 +84,7 @@ def scaled_weights(weights: Any, users: int, largest: Any) -> tuple[Floats, Chan
     """People's weights as parts of the declared maximum, and which of them had to be cut off.
 
     Raises:
-        DataError: not a finite number >= 0 a person.
+        DataError: not a finite number >= 0 a person, or zero for all.
         ParameterError: the maximum is no positive number.
 
     >>> scaled_weights([1, 4, 9], 3, 4.0)
@@ -102,6 +102,8 @@ def scaled_weights(weights: Any, users: int, largest: Any) -> tuple[Floats, Chan
         raise DataError("sample_weight", f"shape {found.shape}", problem, "pass one a row")
     bad = ~(np.isfinite(found) & (found >= 0))
     refuse_first("sample_weight", found, bad, "must be a finite number >= 0", "0 leaves a person's loss out")
+    if not found.any():
+        raise DataError("sample_weight", "zero for all", "must weigh somebody: all weights are zero", "leave it out")
     return np.minimum(found / most, 1.0), found / most > HAIR
 
 

@@ -135,6 +135,11 @@ class Solver(Learner[OptimizerState]):
             raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let the solver plan its noise")
 
     @property
+    def dimension(self) -> int:
+        """Numbers of a model."""
+        return self.problem.dimension
+
+    @property
     def rounds(self) -> int:
         """Of all stages."""
         return sum(stage.rounds for stage in self.stages)
