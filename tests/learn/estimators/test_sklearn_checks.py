@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, all of them: what fails at epsilon 1 has too few people, and passes where they are enough."""
+"""scikit-learn's own checks, all of them: what fails at epsilon 1 has too few people, else it passes."""
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
