@@ -43,11 +43,22 @@ def test_a_seed_makes_it_repeatable(run) -> None:
     assert regrets("4") == regrets("4") != regrets("5")
 
 
-def test_a_person_reads_tables_and_sees_a_picture(run, tmp_path) -> None:
-    picture = tmp_path / "regret.svg"
-    code, out, _ = run(*ARMS, "--picture", str(picture))
+def test_a_person_reads_tables_sees_a_picture_and_keeps_the_rows(run, tmp_path, monkeypatch) -> None:
+    import pyarrow.parquet as pq
+
+    picture, table = tmp_path / "regret.svg", tmp_path / "regret.parquet"
+    code, out, _ = run(*ARMS, "--picture", str(picture), "--csv", str(table))
     assert code == 0 and all(word in out for word in ("doubling", "curator", "epsilon 0.2", "Next:"))
     assert picture.read_bytes()[:5] == b"<?xml" and (tmp_path / "regret.svg.rows.json").exists()
+    found = pq.read_table(table)
+    assert f"table: {table}" in out and found.column_names[:3] == ["policy", "epsilon", "arms"]
+    # Who is not private has no epsilon, and numbers stay numbers.
+    assert 0 < found["epsilon"].null_count < found.num_rows and str(found["epsilon"].type) == "double"
+    # A second run goes on from the rows that are kept.
+    monkeypatch.setattr(experiment.RegretTask, "run", lambda task: pytest.fail("measured again"))
+    assert run(*ARMS, "--picture", str(picture), "--csv", str(tmp_path / "again.csv"))[0] == 0
+    lines = (tmp_path / "again.csv").read_text().splitlines()
+    assert len(lines) == found.num_rows + 1 and lines[0].split(",") == found.column_names
 
 
 @pytest.mark.parametrize(
@@ -58,6 +69,7 @@ def test_a_person_reads_tables_and_sees_a_picture(run, tmp_path) -> None:
         (["--instances", "0"], "instances"),
         (["--seed", "-1"], "seed"),
         (["--picture", "regret.txt"], "picture"),
+        (["--csv", "regret.txt"], "csv"),
     ],
 )
 def test_bad_input_is_named(run, words, parameter) -> None:

@@ -48,6 +48,7 @@ def people(tmp_path_factory) -> dict[str, str]:
 
 
 KEYS = {
+    "chosen_by", "warnings",
     "schema", "task", "estimator", "target", "features", "columns", "classes", "users", "held_out", "solver", "bound",
     "model", "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
     "messages_per_user", "coefficients", "intercept", "clipped_shares", "score", "baseline", "clipped", "curve",
@@ -238,6 +239,7 @@ def test_people_may_be_asked_in_every_round(run, people) -> None:
 PLAN_KEYS = {
     "schema", "protocol", "users", "epsilon", "delta", "honest_fraction", "visits", "dimension", "radius", "lipschitz",
     "smooth", "strong", "proximal", "linear", "rounds_allowed", "smallest_batch", "solver", "why", "bound", "rounds",
+    "chosen_by", "rehearsed", "warnings",
     "users_per_round", "rounds_per_user", "messages_per_user", "delta_proved", "rows", "fingerprint",
 }  # fmt: skip
 
@@ -264,6 +266,33 @@ def test_a_plan_compares_every_solver_and_chooses_the_least(run, more: list[str]
     bounds = [row["bound"] for row in rows if row["bound"] is not None]
     assert bounds == sorted(bounds)
     assert rows[0]["solver"] == solver or "--solver" in more
+
+
+def test_a_plan_rehearses_a_loss_that_is_named_and_tells_the_few(run) -> None:
+    words = [
+        "plan",
+        "optimize",
+        "--users",
+        "60",
+        "--dimension",
+        "12",
+        "--radius",
+        "10",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+    ]
+    document = json.loads(run(*words, "--smooth", "0.25", "--visits", "1", "--loss", "logistic", "--json")[1])
+    assert (document["solver"], document["chosen_by"]) == ("agd", "simulation")
+    assert set(document["rehearsed"]) == {"clear", "table", "rare", "faint"}
+    (few,) = document["warnings"]
+    assert "60 people are too few" in few and "people on there is something to learn" in few
+    assert "60 people are too few" in " ".join(
+        run(*words, "--smooth", "0.25", "--visits", "1", "--loss", "logistic")[1].split()
+    )
+    code, _, err = run(*words, "--loss", "loud")
+    assert code == 2 and "loss must be one of logistic" in err
 
 
 def test_a_person_sees_the_comparison(run) -> None:

@@ -10,6 +10,7 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.counter import (
     PRIVACY,
+    ErrorTask,
     counter_exponent,
     fitted_slope,
     forced_plan,
@@ -127,3 +128,10 @@ def test_what_cannot_be_measured_is_refused(asked, parameter) -> None:
     with pytest.raises(ParameterError) as refused:
         counter_exponent(**asked)
     assert refused.value.parameter == parameter
+
+
+def test_a_second_run_goes_on(tmp_path, monkeypatch) -> None:
+    asked, cache = {"shufflers": [3], "largest": 10_000, "runs": 2}, tmp_path / "rows.json"
+    first = counter_exponent(**asked, cache=cache)
+    monkeypatch.setattr(ErrorTask, "run", lambda task: pytest.fail("measured again"))
+    assert counter_exponent(**asked, cache=cache) == first

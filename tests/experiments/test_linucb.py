@@ -55,7 +55,7 @@ def test_the_command(capsys, monkeypatch, tmp_path) -> None:
     picture = tmp_path / "regret.svg"
     code, out, err = run("--json", "--picture", str(picture))
     rows = json.loads(out)["rows"]
-    assert code == 0 and err == "" and len(rows) == 22
+    assert code == 0 and err == "" and len(rows) == 26
     assert list(rows[0])[:7] == [
         "policy",
         "epsilon",

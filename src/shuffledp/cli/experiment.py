@@ -33,12 +33,15 @@ def experiment_counter(
     runs: Runs = 100,
     seed: options.FixedSeed = 1,
 ) -> Told:
-    """How the error of a running count grows with its users, beside the theory's n^(1/(2k+1)) for k shufflers."""
+    """How the error of a running count grows with its users, beside the theory's n^(1/(2k+1)) for k shufflers.
+
+    A picture's rows, or a table's, are kept beside it: a second run goes on.
+    """
     from shuffledp.experiments.counter import counter_exponent
 
     numbers = whole_numbers(shufflers, "shufflers", "1,2,3")
     asked = {"shufflers": numbers, "largest": largest, "runs": runs, "seed": seed}
-    result = going.measured("counting", counter_exponent, **asked)
+    result = going.measured("counting", counter_exponent, **asked, **going.kept)
     same = f"papers counter --shufflers {shufflers} --runs {runs} --seed {seed}"
     return Told(
         document={
@@ -48,6 +51,7 @@ def experiment_counter(
             "seed": seed,
         },
         tables=_tables(result),
+        rows=result.rows,
         words=[
             "The theory leaves out logarithms, which make slopes larger; less log: divided by the union's part of "
             "them.",

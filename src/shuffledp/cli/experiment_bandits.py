@@ -1,11 +1,13 @@
 """`shuffledp papers arms` and `shuffledp papers linucb`: regret of private bandits beside their references."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.experiment_log import log_told
 from shuffledp.cli.experiment_shared import Going, Told, experiment, flat, listed
 from shuffledp.cli.output import table
 
@@ -24,6 +26,14 @@ Worlds = Annotated[
     int | None,
     typer.Option("--instances", help="Random worlds to average over: 50, or 20 with --scaling.", metavar="I"),
 ]
+Log = Annotated[
+    Path | None,
+    typer.Argument(help="A log to run them on, CSV or Parquet.", metavar="[FILE]", show_default=False),
+]
+LogArms = Annotated[int | None, typer.Option("--arms", help="Of a log: how many arms there were.", metavar="K")]
+Smallest = Annotated[
+    float | None, typer.Option("--smallest", help="Of a log: the least probability that any arm ever had.", metavar="P")
+]
 Scaling = Annotated[bool, typer.Option("--scaling", help="How regret grows with the users, instead of a figure.")]
 Most = Annotated[
     int | None,
@@ -33,6 +43,8 @@ Most = Annotated[
 # A policy has the same colour and dashes in every picture; any number of concurrent shufflers looks like several.
 _STYLES = {
     "linucb": ("0.25", "-"),
+    "thompson": ("0.25", "--"),
+    "thompson-concurrent": ("#c44e52", "--"),
     "jdp-buffers": ("#4c72b0", "-"),
     "jdp-sqrt": ("#4c72b0", "-."),
     "jdp-tree": ("#4c72b0", "--"),
@@ -41,7 +53,7 @@ _STYLES = {
     "shuffle-amp": ("#dd8452", "--"),
     "ldp": ("#8172b3", "-"),
 }
-_CURVES = ("times", "curve_mean", "curve_standard_error")
+CURVES = ("times", "curve_mean", "curve_standard_error")
 _OTHER = ("#55a868", "-")
 
 
@@ -71,6 +83,7 @@ def experiment_arms(
     return Told(
         document=result,
         tables=[_arms_table(result), exponents],
+        rows=result.rows,
         words=[
             "Extra: regret of doubling batches beyond that of the same policy without noise, at gaps from 0.3 to 0.6;",
             "the theory is k log T / epsilon. Where gaps are below epsilon, noise costs less than that.",
@@ -120,15 +133,32 @@ def _draw_arms(result: "ArmsRegret", picture: Path) -> None:
 @experiment()
 def experiment_linucb(
     going: Going,
+    file: Log = None,
     figure: Figure = None,
     scaling: Scaling = False,
     largest: Most = None,
     instances: Worlds = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    arms: LogArms = None,
+    smallest: Smallest = None,
     seed: options.FixedSeed = 1,
 ) -> Told:
-    """Regret of linear bandits in every trust model. A picture's rows are kept beside it: a second run goes on."""
+    """Regret of linear bandits in every trust model, or with FILE what each would have earned on a log.
+
+    A log has columns arm, reward, propensity and features, or those of the Open Bandit Dataset.
+    A picture's rows are kept beside it: a second run goes on.
+    """
     from shuffledp.errors import ParameterError
 
+    of_worlds = {"figure": figure, "scaling": scaling or None, "largest": largest, "instances": instances}
+    of_logs = {"epsilon": epsilon, "delta": delta, "arms": arms, "smallest": smallest}
+    for name, value in (of_worlds if file is not None else of_logs).items():
+        if value is not None:
+            wrong = "is for worlds, not for a log" if file is not None else "is for a log"
+            raise ParameterError(name, value, wrong, "leave it out" if file is not None else "name the log's file")
+    if file is not None:
+        return log_told(going, file, epsilon=epsilon, delta=delta, arms=arms, smallest=smallest, seed=seed)
     if scaling:
         if figure is not None:
             raise ParameterError("figure", figure, "must be left out with --scaling", "ask for one of them")
@@ -155,10 +185,12 @@ def _figure(going: Going, figure: int, instances: int, seed: int) -> Told:
     )
     same = f"papers linucb --figure {figure} --instances {instances} --seed {seed}"
     return Told(
-        document={"figure": figure, "seed": seed, "rows": [flat(row, *_CURVES) for row in rows]},
+        document={"figure": figure, "seed": seed, "rows": [flat(row, *CURVES) for row in rows]},
         tables=[regrets],
+        rows=rows,
         words=[
-            "Epsilon is at delta 0.1; a user is replaced. jdp-*, shuffle-amp and ldp are references: floating noise."
+            "Epsilon is at delta 0.1; a user is replaced. jdp-*, shuffle-amp and ldp are references: floating noise.",
+            "thompson-*: the releases of the policy after it, users draw theta; no bound is proved of its regret.",
         ],
         again=[
             ("see it", f"{same} --picture regret.png"),
@@ -190,7 +222,7 @@ def _draw_figure(rows: "list[RegretRow]", picture: Path, instances: int) -> None
 
 
 def _style(policy: str) -> dict[str, Any]:
-    colour, dashes = _STYLES.get("concurrent" if policy.startswith("concurrent") else policy, _OTHER)
+    colour, dashes = _STYLES.get(re.sub(r"(concurrent)-\d+$", r"\1", policy), _OTHER)
     return {"colour": colour, "dashes": dashes}
 
 
@@ -226,6 +258,7 @@ def _scaling(going: Going, largest: int, instances: int, seed: int) -> Told:
             "seed": seed,
         },
         tables=[regrets, slopes],
+        rows=result.rows,
         words=result.sentences(),
         again=[("see it", f"{same} --picture growth.png"), ("the paper's figure", "papers linucb --figure 1")],
         draw=lambda picture: _draw_growth(result, picture),

@@ -33,6 +33,7 @@ def experiment_convex(
     return Told(
         document={"delta": DELTA, **asdict(result), "rows": [flat(row) for row in result.rows]},
         tables=_tables(result),
+        rows=result.points,
         words=[
             "Extra: mean excess population loss over the same solver's without noise, on the same users.",
             f"Epsilon, at delta {DELTA:g}: {epsilons}.",

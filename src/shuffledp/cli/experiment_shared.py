@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """How an experiment is run: where its picture is drawn, and whether a program reads what it prints.
+    """How an experiment is run: where its picture is drawn, whether a program reads what it prints, and its table.
 
     >>> Going(None, False).kept["cache"] is None, Going(Path("a.png"), False).kept["cache"]
     (True, PosixPath('a.png.rows.json'))
@@ -26,6 +26,7 @@ class Going:
 
     picture: Path | None
     as_json: bool
+    csv: Path | None = None
 
     def measured(self, what: str, experiment: Callable[..., T], **asked: Any) -> T:
         """What an experiment finds; a person sees a bar meanwhile, with a word about what is done."""
@@ -34,8 +35,9 @@ class Going:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """In how many processes rows are measured; with a picture they are kept beside it: a second run goes on."""
-        cache = None if self.picture is None else self.picture.with_name(self.picture.name + ".rows.json")
+        """In how many processes rows are measured; they are kept beside a picture or a table: a second run goes on."""
+        beside = self.csv if self.picture is None else self.picture
+        cache = None if beside is None else beside.with_name(beside.name + ".rows.json")
         return {"workers": min(os.cpu_count() or 1, 8), "cache": cache}
 
 
@@ -52,22 +54,32 @@ class Told:
     again: Sequence[tuple[str, str]]
     """What to try next, as `next_steps` has it."""
     draw: Callable[[Path], None] | None = None
+    rows: Sequence[Any] = ()
+    """What --csv writes: a dataclass a row, of numbers and words; lists in it are left out."""
 
 
 def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Callable[..., None]]:
     """Make a command of a function that is `Going` and has options of its own: --picture and --json are added."""
-    shared: dict[str, tuple[Any, Any]] = {"picture": (options.Picture, None)} if pictured else {}
+    shared: dict[str, tuple[Any, Any]] = {}
+    if pictured:
+        shared = {"picture": (options.Picture, None), "csv": (options.Csv, None)}
     shared["as_json"] = (options.AsJson, False)
 
     def decorate(run: Callable[..., Told]) -> Callable[..., None]:
-        def command(*, as_json: bool, picture: Path | None = None, **asked: Any) -> None:
+        def command(*, as_json: bool, picture: Path | None = None, csv: Path | None = None, **asked: Any) -> None:
             if picture is not None:
                 from shuffledp.pictures.curves import check_picture_path, new_figure
 
                 check_picture_path(picture)
                 new_figure(picture, width=1)
-            told = run(Going(picture, as_json), **asked)
-            _tell(told, picture, as_json, *_promise(asked))
+            if csv is not None:
+                from shuffledp.tables.written import check_table_path
+
+                check_table_path(csv, "csv")
+            told = run(Going(picture, as_json, csv), **asked)
+            if csv is not None:
+                write_rows(csv, told.rows)
+            _tell(told, picture, as_json, *_promise(asked), table=csv)
 
         kind = inspect.Parameter.KEYWORD_ONLY
         own = [each.replace(kind=kind) for each in inspect.signature(run).parameters.values()][1:]
@@ -93,7 +105,28 @@ def _promise(asked: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
     return promise.cautions(people), promise.brief_caution(people)
 
 
-def _tell(told: Told, picture: Path | None, as_json: bool, cautions: Sequence[str] = (), brief: str = "") -> None:
+def write_rows(path: Path, rows: Sequence[Any]) -> None:
+    """Write rows as a tidy table: a row each, a column for every number or word of it, empty where there is none."""
+    import numpy as np
+
+    from shuffledp.tables.written import write_table
+
+    flattened = [flat(row) for row in rows]
+    names = [name for name in flattened[0] if not isinstance(flattened[0][name], list | tuple)] if flattened else []
+    columns = {name: [row[name] for row in flattened] for name in names}
+    # Numbers stay numbers where some row has none.
+    write_table(path, {name: np.array(cells, dtype=object) for name, cells in columns.items()})
+
+
+def _tell(
+    told: Told,
+    picture: Path | None,
+    as_json: bool,
+    cautions: Sequence[str] = (),
+    brief: str = "",
+    *,
+    table: Path | None = None,
+) -> None:
     if picture is not None and told.draw is not None:
         from shuffledp.pictures.curves import footnote
 
@@ -106,7 +139,8 @@ def _tell(told: Told, picture: Path | None, as_json: bool, cautions: Sequence[st
         return
     show(*told.tables)
     warned = [f"Warning: {caution}" for caution in cautions]
-    for line in (*told.words, *warned, *([] if picture is None else [f"picture: {picture}"])):
+    made = [f"{what}: {path}" for what, path in (("picture", picture), ("table", table)) if path is not None]
+    for line in (*told.words, *warned, *made):
         typer.echo(line)
     next_steps(told.again)
 

@@ -24,6 +24,7 @@ from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.said import Said
+from shuffledp.cli.warned import kept_warnings
 from shuffledp.errors import DataError, ParameterError
 
 Task = Literal["classification", "regression"]
@@ -158,13 +159,13 @@ def fit(
     )
     started = time.perf_counter()
     try:
-        with of_how_much("learning", shown=not as_json) as progress:
+        with kept_warnings() as warned, of_how_much("learning", shown=not as_json) as progress:
             _fit(model.watched_by(progress), data)
     except DataError as refused:
         name = {"y": "target"}.get(refused.parameter, refused.parameter)
         raise DataError(name, refused.value, refused.problem, refused.way_out) from None
     seconds = time.perf_counter() - started
-    document = _document(model, data, target, task, seconds, with_truth=with_truth)
+    document = _document(model, data, target, task, seconds, with_truth=with_truth) | {"warnings": warned}
     curves = {}
     if kept.picture is not None or report is not None:
         curves = {
@@ -231,6 +232,7 @@ def _document(
         "users": kept.users,
         "held_out": data.held_out,
         "solver": kept.solver,
+        "chosen_by": model.solver_.chosen.by,
         "bound": model.bound_,
         "model": guarantee.model,
         "epsilon": guarantee.privacy.epsilon,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.fit_data import check_target_path
+from shuffledp.cli.optimize import REHEARSED
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ UNPROTECTED = ("score", "baseline", "clipped", "curve")
 _TOO_MUCH = 0.1
 
 _LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
+
+# What a model of zeros loses: ln 2 of two classes, half a squared unit of numbers.
+_CONSTANT = 0.6931
 
 _SAY_ROWS, _SAY_TARGETS = "say with --bounds what features may be", "say with --target-bounds what they may be"
 
@@ -49,6 +53,8 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         ("learned", learned),
         *_measured(document),
         *_counted(document),
+        *(("look at", words) for words in document["warnings"]),
+        ("solver", _CHOSEN[document["chosen_by"]]),
         (
             "privacy",
             f"epsilon {document['epsilon']:g}, delta {document['delta']:g} for every row, {document['model']} model: "
@@ -60,6 +66,12 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         *((name, _text(document.get(key))) for name, key in _FILES),
     ]
 
+
+_CHOSEN = {
+    "simulation": "the best in rehearsals on synthetic people of this shape, which spend nothing",
+    "bound": "the one with the least proved bound",
+    "name": None,
+}
 
 _FILES = (("model", "written"), ("picture", "picture"), ("report", "report"))
 
@@ -88,6 +100,8 @@ def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         proved = "no bound is proved where gradients are clipped"
         if bound is not None:
             proved = f"at most {bound:.3g} above the least mean loss, in expectation"
+            if bound > _CONSTANT:
+                proved += ", which proves nothing at this size: a model that says nothing loses less"
         return [("how accurate", f"{proved}; --with-truth measures it on rows kept out, not for publication")]
     where = f"on {held:,} rows kept out" if held else "on the rows it learned from"
     if document["task"] == "classification":
@@ -107,12 +121,14 @@ def fit_next(document: Mapping[str, Any], said: "Said", file: Path, problem: "Pr
     spends = "" if document["simulated"] else f" (spends epsilon {document['epsilon']:g} again)"
     smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness!r}"
     strong = "" if problem.curvature == 0 else f" --strong {problem.curvature!r}"
+    name = str((problem.loss or {}).get("loss"))
     compared = (
         f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach!r} "
         f"--lipschitz {problem.lipschitz!r}{smooth}{strong} --linear {'' if problem.has_prox else '--no-proximal '}"
         f"{'' if problem.visits is None else f'--visits {problem.visits} '}--rounds-allowed {problem.rounds} "
         f"--honest-fraction {problem.honest_fraction} "
         f"--epsilon {document['epsilon']} --delta {document['delta']} --solver {document['solver']}"
+        f"{f' --loss {name}' if name in REHEARSED else ''}"
     )
     model = _text(document.get("written"))
     measured = document["clipped"] is not None

@@ -41,7 +41,7 @@ def predict(
     if with_truth and target is None:
         raise ParameterError("target", None, "must be given beside --with-truth", "name the column of true values")
     model = load_model(model_file)
-    rows = _rows(file, model.features, [model.features[place] for place in model.preparation.columns.levels], reading)
+    rows = rows_of(file, model.features, [model.features[place] for place in model.preparation.columns.levels], reading)
     said = model.predict(rows)
     columns: dict[str, Any] = {"prediction": said}
     if model.has_probabilities:
@@ -51,7 +51,7 @@ def predict(
     score = None
     if target is not None:
         has_words = model.classes is not None and isinstance(model.classes[0], str)
-        true = _rows(file, (target,), (target,) if has_words else (), reading)[:, 0]
+        true = rows_of(file, (target,), (target,) if has_words else (), reading)[:, 0]
         if model.classes is not None:
             score = float(np.mean(said == true.astype(said.dtype if has_words else np.float64)))
         else:
@@ -89,7 +89,7 @@ def predict(
     show(facts("Predictions", told))
 
 
-def _rows(file: Path, names: Sequence[str], words: Sequence[str], reading: Any) -> Any:
+def rows_of(file: Path, names: Sequence[str], words: Sequence[str], reading: Any) -> Any:
     """A file's columns of these names, all finite numbers but for words; of a .npy by their numbers."""
     from shuffledp.cli.fit_data import read_rows
     from shuffledp.tables.names import column_names

@@ -18,9 +18,9 @@ and 3: at the sizes here rep_(n, k) is a shape beside the errors, and no constan
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,9 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.planner import best_budget
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import ParameterError
-from shuffledp.experiments.common import Progress, along_decades, check_asked, check_seed, fitted_slope
 from shuffledp.experiments.common import Slope as Slope
+from shuffledp.experiments.common import along_decades, check_asked, check_seed, fitted_slope
+from shuffledp.experiments.resumed import Measuring, RowTask, measured
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.references.continual.horizon import gaussian_factor
@@ -117,7 +118,28 @@ def largest_error(counter: Counter, values: NDArray[np.uint8], *, bits: RandomBi
     return largest
 
 
-def measure(users: int, shufflers: int, *, runs: int, seed: int, told: Callable[[], Any] = lambda: None) -> ErrorRow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorTask(RowTask):
+    """One number of shufflers at one number of users."""
+
+    row = ErrorRow
+
+    shufflers: int
+    users: int
+    runs: int
+    seed: int
+
+    @property
+    def weight(self) -> int:
+        """Users of all runs."""
+        return self.users * self.runs
+
+    def run(self) -> ErrorRow:
+        """Measure one point."""
+        return measure(self.users, self.shufflers, runs=self.runs, seed=self.seed)
+
+
+def measure(users: int, shufflers: int, *, runs: int, seed: int) -> ErrorRow:
     """One point: so many runs on fresh draws of Delta_(n, k), and as many on all ones."""
     plan = forced_plan(users, shufflers)
     counter = Counter(plan)
@@ -129,7 +151,6 @@ def measure(users: int, shufflers: int, *, runs: int, seed: int, told: Callable[
     for run, stream in enumerate(streams):
         hard = hard_stream(users, shufflers, plan.privacy.epsilon, seed=stream)
         found[run] = [largest_error(counter, values, bits=bits) for values in (hard, ones)]
-        told()
     means, quantiles = found.mean(axis=0), np.quantile(found, CONFIDENCE, axis=0)
     return ErrorRow(
         shufflers=shufflers,
@@ -151,7 +172,7 @@ def counter_exponent(
     largest: int = 10**7,
     runs: int = 100,
     seed: int = 1,
-    progress: Progress | None = None,
+    **measuring: Unpack[Measuring],
 ) -> CounterExponent:
     """Errors for n from 1000 up to the largest, four a decade, and the slopes through them.
 
@@ -159,20 +180,10 @@ def counter_exponent(
     """
     _check(shufflers, largest, runs, seed)
     sizes = along_decades(SMALLEST, largest, A_DECADE)
-    done, total = 0, len(shufflers) * runs * sum(sizes)
-    rows, slopes = [], []
-    for used in shufflers:
-        points = []
-        for users in sizes:
-
-            def told(users: int = users) -> None:
-                nonlocal done
-                done += users
-                if progress is not None:
-                    progress(done, total)
-
-            points.append(measure(users, used, runs=runs, seed=seed, told=told))
-        rows += points
+    tasks = [ErrorTask(shufflers=used, users=users, runs=runs, seed=seed) for used in shufflers for users in sizes]
+    rows, slopes = measured(tasks, **measuring), []
+    for place, used in enumerate(shufflers):
+        points = rows[place * len(sizes) : (place + 1) * len(sizes)]
         of = {
             "error": [row.error_mean for row in points],
             "ones_error": [row.ones_error_mean for row in points],

@@ -3,7 +3,7 @@
 100 arms, theta and features on the raised sphere (`linear_worlds`), Bernoulli rewards, 20,000 users, delta 0.1,
 batches of 20 for the two policies of the paper and for the local one's updates. Figure 1 has dimension 5, Figure 2
 has 10 and 15. All inner products of features are >= 0, so the joint vector's sensitivity is 2. All policies have the
-same worlds, and the same rule for regularizer and radius.
+same worlds, and the same rule for regularizer and radius; Thompson samplers have the same releases and another rule.
 """
 
 import math
@@ -26,6 +26,8 @@ from shuffledp.simulation.environments.linear_worlds import FixedArms
 USERS, ARMS, BATCH, DELTA = 20_000, 100, 20, 0.1
 EPSILONS = (0.2, 1.0, 10.0)
 DIMENSIONS = {1: (5,), 2: (10, 15)}
+FREE = ("linucb", "thompson")
+"""Policies that are not private: no epsilon changes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class FigureTask(RowTask):
 def figure_tasks(
     figure: int, *, instances: int, seed: int = 1, users: int = USERS, policies: Sequence[str] = POLICIES
 ) -> list[FigureTask]:
-    """In the order of the table: plain LinUCB once for each dimension."""
+    """In the order of the table: what is not private once for each dimension."""
     if figure not in DIMENSIONS:
         raise ParameterError("figure", figure, "must be 1 or 2", "1 has dimension 5, 2 has 10 and 15")
     check_asked("instances", instances, 2, way_out="50 are the paper's")
@@ -99,7 +101,7 @@ def figure_tasks(
         FigureTask(policy=policy, epsilon=epsilon, dimension=dimension, instances=instances, users=users, seed=seed)
         for dimension in DIMENSIONS[figure]
         for policy in policies
-        for epsilon in ((None,) if policy == "linucb" else EPSILONS)
+        for epsilon in ((None,) if policy in FREE else EPSILONS)
     ]
 
 

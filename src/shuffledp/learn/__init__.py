@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from shuffledp.learn.estimators.models import load_model as load_model
     from shuffledp.learn.estimators.regression import ShuffleHuberRegressor as ShuffleHuberRegressor
     from shuffledp.learn.estimators.regression import ShuffleRidge as ShuffleRidge
+    from shuffledp.learn.estimators.scaler import ShuffleScaler as ShuffleScaler
+    from shuffledp.learn.evaluation import evaluate as evaluate
 
 # Lazy, so that policies and solvers need no scikit-learn.
 _HOMES = {
@@ -25,13 +27,16 @@ _HOMES = {
     "ShuffleLogisticRegression": "classification",
     "ShufflePoissonRegressor": "counts",
     "ShuffleRidge": "regression",
+    "ShuffleScaler": "scaler",
     "load_model": "models",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted([*_HOMES, "evaluate"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "evaluate":
+        return import_module("shuffledp.learn.evaluation").evaluate
     if name in _HOMES:
         return getattr(import_module(f"shuffledp.learn.estimators.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'shuffledp.learn' has no attribute {name!r}")

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.linear.confidence import ConfidentModel
+from shuffledp.learn.bandits.linear.models import linear_model_from
 from shuffledp.learn.bandits.linear.observations import Floats, JointVectors
+from shuffledp.learn.bandits.linear.posterior import standard_normals
 from shuffledp.learn.bandits.rewards import reward_bits
 from shuffledp.learn.optimize.losses import gradient_of
 from shuffledp.learn.optimize.named_losses import loss_from
@@ -39,9 +40,14 @@ def _pull(parameters: Parameters, own: Callable[[int], Any], bits: RandomBits) -
 
 
 def _choose(parameters: Parameters, own: tuple[Floats, Callable[[Any], Any]], bits: RandomBits) -> Floats:
-    """The model chooses among the arms on offer, (users, arms, dimension); features and reward become one vector."""
+    """The model chooses among the arms on offer, (users, arms, dimension); features and reward become one vector.
+
+    Where the model is a law of theta, every device draws its own from its own bits: users of one slot explore
+    differently, and nobody else knows what was drawn.
+    """
     offered, reward = own
-    chosen = ConfidentModel.from_document(parameters["model"]).choose(offered)
+    model = linear_model_from(parameters["model"])
+    chosen = model.choose_each(offered, standard_normals((len(offered), model.draws), bits=bits))
     joint = JointVectors(**parameters["joint"])
     features = np.take_along_axis(offered, chosen[:, np.newaxis, np.newaxis], axis=1)[:, 0]
     return joint.pack(*joint.check(features, reward(chosen)))

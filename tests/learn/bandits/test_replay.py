@@ -150,3 +150,24 @@ def test_a_known_smallest_probability_removes_the_bias_of_short_logs() -> None:
             )
     with pytest.raises(DataError, match="context must be finite, got a number in row 2"):
         LoggedRounds.of([[0.0], [np.nan]], [0, 1], [1, 1], [0.5, 0.5], arms=2)
+
+
+def test_a_log_without_propensities_or_beyond_its_range_is_refused_in_words(tmp_path: Path) -> None:
+    good = {"contexts": [[0.1], [0.2]], "taken": [0, 1], "rewards": [1, 0], "propensities": [0.5, 0.5], "arms": 2}
+    with pytest.raises(DataError, match=r"propensity must say with which probability each arm was taken, got none"):
+        LoggedRounds.of(**{**good, "propensities": None})
+    path = tmp_path / "log.csv"
+    path.write_text("age,arm,reward\n0.1,0,1\n0.2,1,0\n")
+    with pytest.raises(DataError, match=r"got no column propensity in log\.csv: log it when choosing"):
+        LoggedRounds.read(path, ["age"], arms=2)
+    with pytest.raises(DataError, match=r"reward must lie in \[0, 1\], the declared range, got 3 in row 1"):
+        LoggedRounds.of(**{**good, "rewards": [3, 0]})
+    with pytest.raises(ParameterError, match="highest must be above lowest"):
+        LoggedRounds.of(**good, lowest=1, highest=1)
+    log = LoggedRounds.of(**{**good, "rewards": [3, -1]}, lowest=-2, highest=4)
+    found = log.by_inverse_propensity(lambda contexts: np.arange(2))
+    assert log.span == 6 and found.value == 2 and -2 <= found.low < 2 < found.high <= 4
+    with pytest.raises(ParameterError, match="confidence"):
+        log.by_inverse_propensity(lambda contexts: np.arange(2), confidence=1.5)
+    with pytest.raises(DataError, match="got 1 rounds of arm 0: log more"):
+        log.by_direct_method(lambda contexts: np.arange(2))

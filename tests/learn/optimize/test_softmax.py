@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -170,5 +172,7 @@ def test_every_solver_learns_several_classes() -> None:
         assert excess < solver.bound
         assert excess < 0.03
         assert run.clipped == 0
-    # The overfit of four scores: sqrt(2 4) times one score's, and no solver is planned as if there were one.
+    # What four scores may overfit is more than what one may, and no solver is planned as if there were one.
     assert solver.problem.document()["outputs"] == 4
+    full = Problem.of(LOSS, ball, users=20_000, privacy=Privacy(1, 1e-6), rounds=60)
+    assert plan(full, solver="full-agd").bound > plan(replace(full, outputs=1), solver="full-agd").bound + 0.1

@@ -18,6 +18,7 @@ from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
 from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
+from shuffledp.learn.fit_spending import REGISTER, charge, warn_if_scaled_by_data
 from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
 from shuffledp.privacy import Privacy
@@ -37,7 +38,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     Parameters, all decided before any data is seen:
 
     - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares; none that is pan-private.
+    - `solver`: auto takes the best of those that rehearse on synthetic people of this shape, least-bound the least of
+      the bounds that `shuffledp plan optimize` compares; none that is pan-private. `solver_.chosen` says which.
     - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
     - `feature_bounds`: one (low, high) for all columns of numbers, one each, or by name, that become -1 and 1; values
       beyond are cut off. Without them `feature_norm` must be given.
@@ -53,6 +55,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
       clipped; "auto" a few hundred where they are at most 5% of all, 0 nobody.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
+    - `ledger`: a `Ledger` or its file, whose budget every fit is charged to before its first question; None counts the
+      fits of this process that share people, and warns from the second on.
 
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
     warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
@@ -78,6 +82,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     count_clipped: int | str = "auto"
     honest_fraction: float = 1.0
     random_state: Any = None
+    ledger: Any = None
 
     def watched_by(self, progress: Callable[[int, int], None] | None) -> Self:
         """Have `fit` tell how many rounds are done and of how many; returns the estimator itself.
@@ -168,6 +173,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         loss, bits = self._loss(), bits_of(self.random_state)
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
         weighted = loss if data.weights is None else WeightedLoss(of=loss)
+        warn_if_scaled_by_data(data.people)
+        spending = charge(self.ledger, solver, rows, data.targets)
         run = watched_run(
             solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
         )
@@ -178,7 +185,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         self.declaration_: dict[str, Any] = self._declaration()
         self.solver_: Solver = solver
         self.unprotected_: tuple[str, ...] = self._unprotected()
-        self.guarantee_: OptimizationGuarantee = guarantee_of(solver, counts, self.unprotected_)
+        self.guarantee_: OptimizationGuarantee = spending.said_of(guarantee_of(solver, counts, self.unprotected_))
         self.simulated_: bool = run.simulated
         exact = {name: int(np.count_nonzero(which)) for name, which in data.clipped.items()}
         self.clipped_: dict[str, int] = {**exact, "gradients": run.clipped}
@@ -235,6 +242,12 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     def _checked(self, *data: ArrayLike) -> Fitting:
         people, targets = checked_data(self, *data, reset=False)
         return Fitting(people, self._scaled_targets(targets)[0], {}, rows=self.preparation_.rows(people)[0])
+
+    def part_learned_from(self, X: ArrayLike, y: ArrayLike) -> float:  # noqa: N803
+        """About which part of these rows some fit of this process had; read without noise, for whoever holds them."""
+        check_is_fitted(self)
+        data = self._checked(X, y)
+        return REGISTER.shared_part(REGISTER.sketch(data.rows, data.targets))
 
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""

@@ -42,6 +42,9 @@ class FullAgd(Agd):
     def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
         return plan_sum(problem, users, rounds)
 
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return problem.unit_noise**2 * rounds
+
     def variance(self, problem: Problem, users: Any, noise: float) -> Any:
         return noise / users**2
 

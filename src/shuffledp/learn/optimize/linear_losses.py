@@ -15,6 +15,8 @@ from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.learn.spec import check_declared, not_negative, positive, refuse_first
 
 _SMALL_SQUARE = 1e-280
+# How far targets of synthetic rows are from their scores, in parts of the targets' range.
+_USUAL_ERROR = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,10 @@ class LinearLoss(Loss):
     def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
         """The s that solve s = slope(score - width s): an envelope's derivatives, width = |features|^2 / smoothing."""
         raise ParameterError("loss", self.name, "must have a proximal map here", "take a solver without smoothing")
+
+    def constant_loss(self, targets: Floats) -> float:
+        scores = np.linspace(-6.0, 6.0, 241)[:, np.newaxis]
+        return float(self.score_values(scores, targets).mean(axis=1).min())
 
     def check_rows(self, dimension: int, *rows: ArrayLike) -> Rows:
         """Features and targets, all finite."""
@@ -113,8 +119,8 @@ def check_features(width: int, features: Floats, targets: Floats) -> tuple[Float
 def lengths_of(rows: Floats) -> Floats:
     """Every row's length, however large or small its numbers are.
 
-    >>> lengths_of(np.array([[3.0, 4.0], [3e-200, 4e-200], [3e200, 4e200]])).tolist()
-    [5.0, 5e-200, 5e+200]
+    >>> (lengths_of(np.array([[3.0, 4.0], [3e-200, 4e-200], [3e200, 4e200]])) / [1, 1e-200, 1e200]).round(9).tolist()
+    [5.0, 5.0, 5.0]
     """
     with np.errstate(over="ignore"):
         return _lengths(rows, np.einsum("ij,ij->i", rows, rows))
@@ -139,6 +145,9 @@ class _Labelled(LinearLoss):
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return float(self.feature_bound)
+
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
+        return np.where(chances < special.expit(scores - rare), 1.0, -1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +197,15 @@ class _Residual(LinearLoss):
     curvature: ClassVar[float | None] = 1
     has_prox = True
 
+    @property
+    def _largest(self) -> float:
+        """No target is larger in size."""
+        return 1.0
+
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
+        large = self._largest
+        return np.asarray(np.clip(scores + _USUAL_ERROR * large * special.ndtri(chances), -large, large))
+
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredLoss(_Residual):
@@ -199,6 +217,10 @@ class SquaredLoss(_Residual):
 
     name: ClassVar[str] = "squared"
     target_bound: float = positive("say how large a target can be", default=1.0)
+
+    @property
+    def _largest(self) -> float:
+        return self.target_bound
 
     def _check_targets(self, targets: Floats) -> None:
         large = np.abs(targets) > self.target_bound * (1 + 1e-12)

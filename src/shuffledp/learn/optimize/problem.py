@@ -95,7 +95,11 @@ class Problem:
 
         Raises:
             InfeasibleError: the users are too few for one batch at this privacy.
+            ParameterError: the loss is not convex, or what it claims is refuted.
         """
+        if not loss.is_convex:
+            raise ParameterError("loss", loss.name, "must be convex for a bound on its error", "take GradientRounds")
+        loss.refute(domain)
         return cls(
             users=users,
             domain=domain,

@@ -112,6 +112,18 @@ class SoftmaxLoss(Loss):
             residuals[long] = shape * (bound * (1 - TOLERANCE / 4) / lengths[long, np.newaxis])
         return _outer(residuals, features), clipped
 
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
+        first = np.where(np.arange(self.classes) == 0, rare, 0.0)
+        weights = np.exp(scores + first - scores.max(axis=1, keepdims=True))
+        up_to = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+        passed = (up_to < chances[:, np.newaxis]).sum(axis=1)
+        return np.asarray(np.minimum(passed, self.classes - 1), dtype=np.float64)
+
+    def constant_loss(self, targets: Floats) -> float:
+        shares = np.bincount(targets.astype(np.intp), minlength=self.classes) / len(targets)
+        there = shares[shares > 0]
+        return float(-(there * np.log(there)).sum())
+
     def document(self) -> dict[str, Any]:
         return {"loss": self.name, **asdict(self)}
 

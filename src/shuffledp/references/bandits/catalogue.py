@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB, Noise
@@ -27,8 +28,8 @@ _MAKERS: dict[str, Callable[..., LinearPolicy]] = {
     "ldp": lambda setting, privacy, **asked: LocalLinUCB(setting=setting, privacy=privacy, **asked),
 }
 
-POLICIES = tuple(_MAKERS)
-"""From no privacy to the most; any number of shufflers may follow `concurrent-`, or `independent-` and `carried-`."""
+POLICIES = ("linucb", "thompson", *(name for name in _MAKERS if name != "linucb"), "thompson-concurrent-4")
+"""Any number of shufflers may follow `concurrent-`, or `independent-` and `carried-`, and `thompson-` any of them."""
 
 _NOISES: dict[str, Noise] = {"concurrent": "auto", "carried": "carried", "independent": "independent"}
 
@@ -40,7 +41,8 @@ def linear_policy(
 
     Args:
         name: one of `POLICIES`, or "concurrent-", "carried-" or "independent-" and a number of shufflers: the first
-            takes whichever noise of the other two has the smaller regret bound.
+            takes whichever noise of the other two has the smaller regret bound. After "thompson-" it is the same
+            policy, with the same releases and noise, but users choose by theta that they draw.
         setting: users, features, rewards and confidence.
         privacy: what every user is promised in all visits together; unused by "linucb".
         batch: users of a batch of shuffle-vec and shuffle-amp, and after how many ldp updates its model.
@@ -56,6 +58,10 @@ def linear_policy(
     check_setting("setting", setting)
     check_privacy("privacy", privacy)
     visits = check_visits("visits", visits)
+    if str(name).startswith("thompson"):
+        of = str(name).removeprefix("thompson").removeprefix("-") or "linucb"
+        if not of.startswith("thompson"):
+            return replace(linear_policy(of, setting, privacy, batch=batch, visits=visits), choice="posterior")
     if str(name) in _MAKERS:
         return _MAKERS[str(name)](setting, privacy, batch=batch, visits=visits)
     several = re.fullmatch(r"(concurrent|carried|independent)-([1-9]\d?)", str(name))

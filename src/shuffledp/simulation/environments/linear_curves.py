@@ -47,3 +47,20 @@ class RegretCurves:
     def standard_error(self) -> float:
         """Of that mean."""
         return float(self.final.std(ddof=1) / math.sqrt(len(self.final))) if len(self.final) > 1 else 0.0
+
+
+def keep_block(kept: RegretCurves, before: Floats, lost: Floats, first: int) -> None:
+    """Regret at the kept times of a block of rounds.
+
+    Args:
+        kept: the curves.
+        before: regret of every instance when the block began.
+        lost: what was lost in the block up to each of its rounds, a row each.
+        first: how many users came before the block.
+    """
+    inside = kept.times[(kept.times > first) & (kept.times <= first + len(lost))]
+    last = before
+    for time in inside.tolist():
+        now = before + lost[time - first - 1]
+        kept.add(last, now, time)
+        last = now

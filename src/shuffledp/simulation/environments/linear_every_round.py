@@ -9,10 +9,9 @@ holds. So it is computed every round at first, and later when the rounds grew by
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.learn.bandits.linear.policy import LinearPolicy
-from shuffledp.simulation.environments.linear_curves import Progress, RegretCurves
+from shuffledp.simulation.environments.linear_curves import Progress, RegretCurves, keep_block
 from shuffledp.simulation.environments.linear_worlds import FixedArms
 
 # Rewards drawn at a time; rounding errors of so many rounds are swept away by computing everything afresh.
@@ -82,18 +81,8 @@ def run_every_round(
         taken, lost = flat[chosen], (world.best - flat_means[chosen]).cumsum(axis=0)
         matrix += np.einsum("tid,tie->ide", taken, taken)
         vector += np.einsum("tid,ti->id", taken, paid.astype(np.float64))
-        _keep(kept, regret, lost, first)
+        keep_block(kept, regret, lost, first)
         regret = regret + lost[-1]
         if progress is not None:
             progress(first + count)
     return kept
-
-
-def _keep(kept: RegretCurves, before: NDArray[np.float64], lost: NDArray[np.float64], first: int) -> None:
-    """Regret at the kept times of a block of rounds."""
-    inside = kept.times[(kept.times > first) & (kept.times <= first + len(lost))]
-    last = before
-    for time in inside.tolist():
-        now = before + lost[time - first - 1]
-        kept.add(last, now, time)
-        last = now

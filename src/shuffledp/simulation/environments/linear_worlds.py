@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from shuffledp.learn.bandits.linear.confidence import ConfidentModel
+from shuffledp.learn.bandits.linear.models import LinearModel
 from shuffledp.learn.bandits.linear.observations import Floats, JointVectors
+from shuffledp.learn.bandits.linear.posterior import PosteriorModel
 
 # Features at a time, where every user has its own arms.
 _AT_A_TIME = 1 << 20
@@ -44,9 +45,14 @@ class LinearWorld(ABC):
         """How many worlds."""
         return len(self.theta)
 
+    @property
+    def dimension(self) -> int:
+        """Numbers of theta."""
+        return int(self.theta.shape[1])
+
     @abstractmethod
     def slot(
-        self, model: ConfidentModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
+        self, model: LinearModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
     ) -> Iterator[tuple[Floats, Floats]]:
         """Let so many users of every instance choose by its model.
 
@@ -98,9 +104,12 @@ class FixedArms(LinearWorld):
         return JointVectors(self.theta.shape[1]).pack(self.features, np.ones(self.means.shape))
 
     def slot(
-        self, model: ConfidentModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
+        self, model: LinearModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
     ) -> Iterator[tuple[Floats, Floats]]:
-        """All users of an instance choose the same arm."""
+        """All users of an instance choose the same arm, but where each draws its own theta."""
+        if isinstance(model, PosteriorModel):
+            yield from self._drawn_slot(model, count, joint, generator)
+            return
         arms, size, every = self._packed, joint.dimension, np.arange(self.instances)
         widths = np.matmul(arms[..., size:], joint.pack_matrix(model.inverse)[..., np.newaxis])[..., 0]
         np.sqrt(np.maximum(widths, 0.0, out=widths), out=widths)
@@ -116,6 +125,21 @@ class FixedArms(LinearWorld):
             packed[:, :size] *= (generator.binomial(count, means) / count)[:, np.newaxis]
             each = packed[:, np.newaxis]
         yield each, np.asarray(count * (self.best - means))
+
+    def _drawn_slot(
+        self, model: PosteriorModel, count: int, joint: JointVectors, generator: np.random.Generator
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Users who draw: their thetas beside all arms in one product, some users at a time."""
+        arms, size = self.means.shape[1], joint.dimension
+        rows, flat = np.arange(self.instances)[:, np.newaxis] * arms, self._packed.reshape(-1, joint.length)
+        together = max(1, _AT_A_TIME // (self.instances * arms))
+        for begin in range(0, count, together):
+            shape = (self.instances, min(together, count - begin), size)
+            drawn = model.drawn(generator.standard_normal(shape))
+            chosen = np.matmul(drawn, np.swapaxes(self.features, 1, 2)).argmax(axis=-1) + rows
+            means, each = self.means.reshape(-1)[chosen], flat[chosen]
+            each[..., :size] *= (generator.random(chosen.shape) < means)[..., np.newaxis]
+            yield each, np.asarray((self.best[:, np.newaxis] - means).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +159,13 @@ class FreshArms(LinearWorld):
         return features, np.asarray(np.matmul(features, self.theta[:, np.newaxis, :, np.newaxis])[..., 0])
 
     def slot(
-        self, model: ConfidentModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
+        self, model: LinearModel, count: int, joint: JointVectors, generator: np.random.Generator, *, singly: bool
     ) -> Iterator[tuple[Floats, Floats]]:
-        wide = ConfidentModel(model.theta[:, None], model.inverse[:, None], model.radius[:, None])
         together = max(1, _AT_A_TIME // (self.instances * self.arms * joint.dimension))
         for begin in range(0, count, together):
             features, means = self.offer(min(together, count - begin), generator)
-            chosen = wide.choose(features)[..., np.newaxis]
+            normals = generator.standard_normal((*features.shape[:2], model.draws))
+            chosen = model.choose_each(features, normals)[..., np.newaxis]
             taken = np.take_along_axis(means, chosen, axis=-1)[..., 0]
             phi = np.take_along_axis(features, chosen[..., np.newaxis], axis=-2)[..., 0, :]
             rewards = generator.random(taken.shape) < taken

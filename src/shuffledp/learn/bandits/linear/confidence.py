@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,9 @@ class ReleaseNoise:
 class ConfidentModel:
     """What users are sent: an estimate, the inverse of its matrix, and the radius; any leading axes."""
 
+    draws: ClassVar[int] = 0
+    """How many standard normal numbers each user draws: all choose alike."""
+
     theta: Floats
     inverse: Floats
     radius: Floats
@@ -83,6 +86,16 @@ class ConfidentModel:
     def choose(self, features: Floats) -> NDArray[np.intp]:
         """The arm with the largest upper confidence bound; the first of equals."""
         return np.asarray(self.scores(features).argmax(axis=-1))
+
+    def choose_each(self, features: Floats, normals: Floats) -> NDArray[np.intp]:
+        """The arm that each user of the same model takes.
+
+        Args:
+            features: of the arms on offer, (..., users, arms, dimension).
+            normals: numbers that users drew; none are used.
+        """
+        wide = ConfidentModel(self.theta[..., None, :], self.inverse[..., None, :, :], self.radius[..., None])
+        return wide.choose(features)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from shuffledp.continual.carried.counter import CarriedState
 from shuffledp.continual.counter import CounterState
 from shuffledp.errors import ParameterError
-from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ConfidentModel, ReleaseNoise
+from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
+from shuffledp.learn.bandits.linear.models import LinearModel, linear_model_from
+from shuffledp.learn.bandits.linear.posterior import PosteriorRule
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting
 from shuffledp.learn.spec import as_floats, check_declared, declared
 from shuffledp.protocols.learner import Cohort, DeviceStep, Learner, OpenBatch
@@ -28,6 +30,15 @@ LARGEST_SUM = 1e100
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
+
+Choice = Literal["confidence", "posterior"]
+"""How an arm is chosen: by the largest upper confidence bound, or as best for a theta that each user draws."""
+
+
+def _check_choice(name: str, choice: Any) -> Any:
+    if choice not in get_args(Choice):
+        raise ParameterError(name, choice, f"must be one of {', '.join(get_args(Choice))}", "only the first is proved")
+    return choice
 
 
 def _counter_from(document: Any) -> CounterState | CarriedState:
@@ -50,9 +61,9 @@ class LinearCohort(Cohort):
     """The next users until something is released, at most: each chooses by the model, and sends its joint vector."""
 
     @property
-    def model(self) -> ConfidentModel:
+    def model(self) -> LinearModel:
         """What all of them choose by."""
-        return ConfidentModel.from_document(self.step.parameters["model"])
+        return linear_model_from(self.step.parameters["model"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +76,8 @@ class LinearPolicy(Learner[LinearState]):
     """Whether clients round their vectors to steps, and integer noise is added to those."""
 
     setting: LinearSetting = declared(check_setting)
+    choice: Choice = declared(_check_choice, default="confidence")
+    """Releases and their noise, and so the guarantee, are the same for both."""
 
     def __post_init__(self) -> None:
         check_declared(self)
@@ -123,13 +136,23 @@ class LinearPolicy(Learner[LinearState]):
 
     @cached_property
     def rule(self) -> ConfidenceRule:
-        """Regularizer and radius."""
+        """Regularizer and radius that are proved, whichever way arms are chosen."""
         return ConfidenceRule(self.setting, self.release_noise, self.slot_users)
+
+    @cached_property
+    def model_rule(self) -> ConfidenceRule | PosteriorRule:
+        """How released sums become the model that users are sent: a function of nothing else."""
+        drawn = PosteriorRule(self.setting, self.release_noise)
+        rules: dict[Choice, ConfidenceRule | PosteriorRule] = {"confidence": self.rule, "posterior": drawn}
+        return rules[self.choice]
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of what decides the policy."""
-        return fingerprint_of({"schema": 1, "policy": self.name, **self.setting.document(), **self._decides()})
+        # Left out where bounds decide, so that states from before there was a choice have their fingerprints.
+        chosen = {} if self.choice == "confidence" else {"choice": self.choice}
+        decides = {**self.setting.document(), **self._decides(), **chosen}
+        return fingerprint_of({"schema": 1, "policy": self.name, **decides})
 
     def start(self) -> LinearState:
         """Nobody has come yet."""
@@ -166,10 +189,10 @@ class LinearPolicy(Learner[LinearState]):
             return LinearState(state.fingerprint, time, state.released)
         return LinearState(state.fingerprint, time, self._checked_sum(closed))
 
-    def estimate(self, state: LinearState, *, simulated: bool = False) -> ConfidentModel:
+    def estimate(self, state: LinearState, *, simulated: bool = False) -> LinearModel:
         """What the next users are sent."""
         matrix, vector = self.setting.joint.unpack(np.array(state.released))
-        return self.rule.model(matrix, vector, self._release_of(state))
+        return self.model_rule.model(matrix, vector, self._release_of(state))
 
     def _release_of(self, state: LinearState) -> int:
         """Which release the state's sums are."""
