@@ -12,6 +12,9 @@ from shuffledp.learn import (
     ShuffleRidge,
 )
 
+# The checks scale their rows by what they are.
+pytestmark = pytest.mark.filterwarnings("ignore::shuffledp.errors.FittedScalingWarning")
+
 # The checks' rows are hardly longer than 5, and their targets lie within -3 and 3.
 NORM, NUMBERS = {"feature_norm": 5.0}, {"target_bounds": (-3, 3)}
 HARDLY_PRIVATE = {
