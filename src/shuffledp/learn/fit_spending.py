@@ -69,7 +69,9 @@ class FitSpending:
         return replace(guarantee, history=f"{words}, delta {delta:.3g}{where}")
 
 
-def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, targets: Floats) -> FitSpending:
+def charge(
+    ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, targets: Floats, *, asks_else: bool = False
+) -> FitSpending:
     """Charge a fit before its first question, and warn of what is allowed and hardly meant.
 
     Args:
@@ -77,12 +79,13 @@ def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, tar
         solver: planned, and not yet run.
         rows: people's features, as they are learned from.
         targets: and their targets.
+        asks_else: whether some of them are asked something else instead, with the same epsilon and delta.
 
     Raises:
         InfeasibleError: the ledger's budget does not cover this fit; nothing is spent.
     """
     warn_if_too_few(solver)
-    entry = entry_of_solver(solver)
+    entry = entry_of_solver(solver, asks_else=asks_else)
     if entry is None:
         return FitSpending(())
     sketch = REGISTER.sketch(rows, targets)
@@ -104,8 +107,12 @@ def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, tar
     return spending
 
 
-def entry_of_solver(solver: Solver) -> Entry | None:
-    """What running a solver once costs its people; None where nobody is protected."""
+def entry_of_solver(solver: Solver, *, asks_else: bool = False) -> Entry | None:
+    """What running a solver once costs its people; None where nobody is protected.
+
+    The solver's own pair says nothing of people who are asked something else: where there are any, the claim is
+    charged, which holds for both.
+    """
     guarantee = solver.guarantee()
     if guarantee.privacy is None or guarantee.pair is None:
         return None
@@ -116,7 +123,7 @@ def entry_of_solver(solver: Solver) -> Entry | None:
         description=f"a model by {solver.name}",
         claim=guarantee.privacy,
     )
-    return with_pair(claim_only, guarantee.pair, guarantee.terms)
+    return claim_only if asks_else else with_pair(claim_only, guarantee.pair, guarantee.terms)
 
 
 def warn_if_scaled_by_data(features: Floats) -> None:

@@ -92,7 +92,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
             DataError: data that cannot be learned from.
             InfeasibleError: too few people for a group a feature, or for quantiles at this privacy.
         """
-        features = checked_data(self, X)
+        features = checked_data(self, X, accept_sparse=False)
         count, width = features.shape
         if self.bounds is None:
             raise ParameterError("bounds", None, "must say how far features can lie at all", "for instance (0, 1e6)")
@@ -140,6 +140,6 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Features between -1 and 1: the narrow bounds become these, and values beyond are cut off."""
         check_is_fitted(self)
-        features = checked_data(self, X, reset=False)
+        features = checked_data(self, X, reset=False, accept_sparse=False)
         centre, half = self.bounds_.mean(axis=1), np.diff(self.bounds_, axis=1)[:, 0] / 2
         return np.clip((features - centre) / half, -1.0, 1.0)
