@@ -54,7 +54,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     >>> bool(narrow[0, 1] < 10), bool(40 < narrow[1, 1] < 80), len(scaler.others(X))
     (True, True, 17000)
     >>> print(scaler.guarantee_.privacy, scaler.guarantee_.holds)
-    Privacy(epsilon=1.0, delta=1e-06) True
+    epsilon 1, delta 1e-06 True
     """
 
     bounds: ArrayLike | None = None
