@@ -1,5 +1,6 @@
 """What a fit costs the people it learns from, over all fits: charged to a ledger, or counted and warned about."""
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.curves import epsilon_at
+from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.ledger import Entry, Ledger
-from shuffledp.accounting.spending import Spending
 from shuffledp.errors import FittedScalingWarning, ParameterError, RepeatedFitWarning
 from shuffledp.learn.fit_register import FitRegister
 from shuffledp.learn.optimize import OptimizationGuarantee, Solver
@@ -43,12 +45,19 @@ class FitSpending:
         return len(self.entries)
 
     def together(self) -> tuple[float, float]:
-        """(epsilon, delta) of all these fits together, by exact composition.
+        """(epsilon, delta) of all these fits together.
 
-        Delta is twice the sum of the claims': half of it is what lies outside of the pairs, which adds up.
+        Gaussian pairs, which is what fits have, compose exactly: shifts add up as squares. What was charged by its
+        bare claim is added to that. Delta is twice the sum of the claims', as what lies outside of pairs adds up.
         """
-        delta = 2 * sum(entry.claim.delta for entry in self.entries)
-        return Spending(self.entries).epsilon(delta), delta
+        shifts = [entry.pair.shift for entry in self.entries if isinstance(entry.pair, GaussianPair)]
+        bare = [entry.claim for entry in self.entries if not isinstance(entry.pair, GaussianPair)]
+        delta = 2 * math.fsum(entry.claim.delta for entry in self.entries)
+        epsilon = math.fsum(claim.epsilon for claim in bare)
+        if shifts:
+            outside = math.fsum([*(entry.extra_delta for entry in self.entries), *(claim.delta for claim in bare)])
+            epsilon += epsilon_at(GaussianPair(math.hypot(*shifts)), delta - outside)
+        return min(epsilon, math.fsum(entry.claim.epsilon for entry in self.entries)), delta
 
     def said_of(self, guarantee: OptimizationGuarantee) -> OptimizationGuarantee:
         """The guarantee of this fit, which says what other fits add to it."""
@@ -60,7 +69,9 @@ class FitSpending:
         return replace(guarantee, history=f"{words}, delta {delta:.3g}{where}")
 
 
-def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, targets: Floats) -> FitSpending:
+def charge(
+    ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, targets: Floats, *, asks_else: bool = False
+) -> FitSpending:
     """Charge a fit before its first question, and warn of what is allowed and hardly meant.
 
     Args:
@@ -68,12 +79,13 @@ def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, tar
         solver: planned, and not yet run.
         rows: people's features, as they are learned from.
         targets: and their targets.
+        asks_else: whether some of them are asked something else instead, with the same epsilon and delta.
 
     Raises:
         InfeasibleError: the ledger's budget does not cover this fit; nothing is spent.
     """
     warn_if_too_few(solver)
-    entry = entry_of_solver(solver)
+    entry = entry_of_solver(solver, asks_else=asks_else)
     if entry is None:
         return FitSpending(())
     sketch = REGISTER.sketch(rows, targets)
@@ -95,8 +107,12 @@ def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, tar
     return spending
 
 
-def entry_of_solver(solver: Solver) -> Entry | None:
-    """What running a solver once costs its people; None where nobody is protected."""
+def entry_of_solver(solver: Solver, *, asks_else: bool = False) -> Entry | None:
+    """What running a solver once costs its people; None where nobody is protected.
+
+    The solver's own pair says nothing of people who are asked something else: where there are any, the claim is
+    charged, which holds for both.
+    """
     guarantee = solver.guarantee()
     if guarantee.privacy is None or guarantee.pair is None:
         return None
@@ -107,7 +123,7 @@ def entry_of_solver(solver: Solver) -> Entry | None:
         description=f"a model by {solver.name}",
         claim=guarantee.privacy,
     )
-    return with_pair(claim_only, guarantee.pair, guarantee.terms)
+    return claim_only if asks_else else with_pair(claim_only, guarantee.pair, guarantee.terms)
 
 
 def warn_if_scaled_by_data(features: Floats) -> None:

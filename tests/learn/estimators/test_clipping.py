@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from shuffledp import ParameterError, Privacy, RandomBits
+from shuffledp.accounting.spending import Spending
 from shuffledp.learn import ShuffleLogisticRegression, ShuffleRidge
 from shuffledp.learn.estimators import running
 from shuffledp.learn.estimators.clipping import ClipCounts, ClippedWarning
 from shuffledp.learn.estimators.guarantees import guarantee_of
+from shuffledp.learn.fit_spending import entry_of_solver
 from shuffledp.learn.optimize import plan
 
 ONE = Privacy(1, 1e-6)
@@ -90,6 +92,14 @@ def test_a_count_with_less_noise_is_refused() -> None:
     assert guarantee_of(solver, ClipCounts.planned(250, 5000, ("rows",), ONE), ()).holds
     with pytest.raises(ParameterError, match="passed by the count"):
         guarantee_of(solver, ClipCounts.planned(250, 5000, ("rows",), Privacy(1.2, 1e-6)), ())
+
+
+def test_a_ledger_is_charged_what_holds_for_those_who_are_counted_too() -> None:
+    """Over fits the solver's Gaussian pair adds up to less than the claim, and covers nobody who is counted instead."""
+    solver = plan(ShuffleLogisticRegression(feature_bounds=(0, 1), max_rounds=2).problem(5000, 2), solver="sgd")
+    alone, both = entry_of_solver(solver), entry_of_solver(solver, asks_else=True)
+    assert both.claim == alone.claim == ONE
+    assert Spending((both, both)).epsilon(1e-5) > Spending((alone, alone)).epsilon(1e-5)
 
 
 def test_intervals_hold_as_often_as_they_say() -> None:

@@ -52,7 +52,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
       less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
     - `max_weight`: no `sample_weight` is larger; larger ones are cut off. It may be anybody's, so noise grows with it.
     - `count_clipped`: how many people are asked, instead of for a gradient, whether something of theirs had to be
-      clipped; "auto" a few hundred where they are at most 5% of all, 0 nobody.
+      clipped; "auto" a few hundred where they are at most 5% of all, 0 nobody. Then a ledger is charged epsilon and
+      delta, and not the solver's own pair, which adds up to less over many fits.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
     - `ledger`: a `Ledger` or its file, whose budget every fit is charged to before its first question; None counts the
@@ -174,7 +175,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
         weighted = loss if data.weights is None else WeightedLoss(of=loss)
         warn_if_scaled_by_data(data.people)
-        spending = charge(self.ledger, solver, rows, data.targets)
+        spending = charge(self.ledger, solver, rows, data.targets, asks_else=counts.users > 0)
         run = watched_run(
             solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
         )

@@ -52,15 +52,15 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     >>> scaler = ShuffleScaler(bounds=(0, 1000), random_state=1).fit(X)
     >>> narrow = scaler.bounds_
     >>> bool(narrow[0, 1] < 10), bool(40 < narrow[1, 1] < 80), len(scaler.others(X))
-    (True, True, 18000)
+    (True, True, 17000)
     >>> print(scaler.guarantee_.privacy, scaler.guarantee_.holds)
-    Privacy(epsilon=1.0, delta=1e-06) True
+    epsilon 1, delta 1e-06 True
     """
 
     bounds: ArrayLike | None = None
     epsilon: float = 1.0
     delta: float = 1e-6
-    people: int = 1000
+    people: int = 1500
     rank: float = 0.05
     steps: int = 512
     honest_fraction: float = 1.0
@@ -68,7 +68,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
 
     def plan(self) -> RangesPlan:
         """What every group is asked by: no data."""
-        people = check_whole("people", plain(self.people), 1, 1 << 40, "1000 say where most features lie")
+        people = check_whole("people", plain(self.people), 1, 1 << 40, "1500 say where most features lie")
         steps = check_whole("steps", plain(self.steps), 8, 1 << 20, "512 narrow bounds up to 250 times")
         privacy = Privacy(plain(self.epsilon), plain(self.delta))
         found = Ranges.plan(users=people, privacy=privacy, domain=steps, honest_fraction=plain(self.honest_fraction))
@@ -92,7 +92,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
             DataError: data that cannot be learned from.
             InfeasibleError: too few people for a group a feature, or for quantiles at this privacy.
         """
-        features = checked_data(self, X)
+        features = checked_data(self, X, accept_sparse=False)
         count, width = features.shape
         if self.bounds is None:
             raise ParameterError("bounds", None, "must say how far features can lie at all", "for instance (0, 1e6)")
@@ -140,6 +140,6 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Features between -1 and 1: the narrow bounds become these, and values beyond are cut off."""
         check_is_fitted(self)
-        features = checked_data(self, X, reset=False)
+        features = checked_data(self, X, reset=False, accept_sparse=False)
         centre, half = self.bounds_.mean(axis=1), np.diff(self.bounds_, axis=1)[:, 0] / 2
         return np.clip((features - centre) / half, -1.0, 1.0)

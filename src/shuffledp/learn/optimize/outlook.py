@@ -40,8 +40,8 @@ def too_few(solver: Solver) -> str | None:
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
     >>> few = Problem.of(LogisticLoss(), L2Ball(dimension=20, radius=5), users=120, privacy=Privacy(1, 1e-6), visits=1)
-    >>> too_few(plan(few, solver="agd"))
-    '120 people are too few ...: ... From about ... people on ...'
+    >>> print(too_few(plan(few, solver="agd")))
+    120 people are too few for 20 numbers at epsilon 1: ... From about ... people on there is something to learn. ...
     """
     problem = solver.problem
     loss = rehearsable(problem)
