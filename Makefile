@@ -53,12 +53,15 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/sums.py
 	$(BIN)/python benchmarks/histograms.py
 	$(BIN)/python benchmarks/people.py
+	$(BIN)/python benchmarks/ab_tests.py
+	$(BIN)/python benchmarks/extremes.py
 	$(BIN)/python benchmarks/distribution_tests.py
 	$(BIN)/python benchmarks/ranges.py
 	$(BIN)/python benchmarks/running_counts.py
 	$(BIN)/python benchmarks/carried_noise.py
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/convex.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
 

@@ -11,6 +11,7 @@ from shuffledp import Privacy, RandomBits
 from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.certified import certify
 from shuffledp.continual.plan import CounterPlan
+from shuffledp.continual.reference import counter_reference
 from shuffledp.experiments.counter import forced_plan
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.references.continual.buffered import buffered_curator_bound
@@ -69,6 +70,9 @@ def other_values() -> list[dict]:
         plan = PROTOCOLS["counter"].plan(**asked, method="carried", **given)
         note = f"{plan.error_bound:.1f} beside {today}, {time.process_time() - started:.1f} s of CPU"
         rows.append(figure(f"{name}: bound beside independent noise", plan.error_bound / today, "<=", 0.75, note))
+        curator = counter_reference(plan)["central_error_bound"]
+        ratio, note = plan.error_bound / curator, f"curator {curator:.1f}"
+        rows.append(figure(f"{name}: ours / the strongest curator's", ratio, "<=", 1.06, note))
     return rows
 
 

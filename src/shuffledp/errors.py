@@ -9,6 +9,13 @@ ShuffleDPError
 │   └── BrokenBatchError    a message was lost or altered on the way
 ├── ShufflerBusyError       the shuffler has an open batch, or none, or a full one
 └── RandomnessError         a stream of random bits would be repeated
+
+Warnings, for what is allowed and hardly meant:
+
+ShuffleDPWarning
+├── TooFewPeopleWarning     a model of so few people is likely to be no better than a constant
+├── RepeatedFitWarning      rows that were learned from before, without a ledger that is charged for it
+└── FittedScalingWarning    features that look as if they were scaled by what these very people's data are
 """
 
 from typing import Any
@@ -75,3 +82,19 @@ class ShufflerBusyError(ShuffleDPError):
 
 class RandomnessError(ShuffleDPError):
     """Something would have repeated a stream of random bits."""
+
+
+class ShuffleDPWarning(UserWarning):
+    """Whatever this package warns of."""
+
+
+class TooFewPeopleWarning(ShuffleDPWarning):
+    """A model of so few people is likely to be no better than a constant: nothing has been spent yet."""
+
+
+class RepeatedFitWarning(ShuffleDPWarning):
+    """Rows that were learned from before in this process: what they pay adds up, and no ledger was charged for it."""
+
+
+class FittedScalingWarning(ShuffleDPWarning):
+    """Features that look as if they were scaled by a mean or range of these very people, which no guarantee covers."""

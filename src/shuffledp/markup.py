@@ -143,14 +143,16 @@ def curve(
     """A line with a band, and the ends of both axes in numbers.
 
     Args:
-        x: where; rising.
+        x: where; rising numbers, or days in ISO form.
         y: how high.
         bound: half of the band's width.
         against: what x is.
         measures: what y is.
         within: what y can be; the band ends there.
     """
-    across, height = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    named, height = np.asarray(x), np.asarray(y, dtype=np.float64)
+    across = (named.astype("datetime64[D]") if named.dtype.kind == "U" else named).astype(np.float64)
+    first, last = (str(end) if named.dtype.kind == "U" else f"{end:,.6g}" for end in (named[0], named[-1]))
     some = np.unique(np.linspace(0, across.size - 1, min(across.size, _MOST_POINTS)).round().astype(int))
     across, height = across[some], height[some]
     below, above = np.clip(height - bound, *within), np.clip(height + bound, *within)
@@ -172,8 +174,8 @@ def curve(
         _line(left, top, left, bottom),
         _text(left - 6, bottom, f"{low:,.4g}", "end"),
         _text(left - 6, top + 8, f"{high:,.4g}", "end"),
-        _text(left, bottom + 16, f"{across[0]:,.6g}", "start"),
-        _text(right, bottom + 16, f"{across[-1]:,.6g}", "end"),
+        _text(left, bottom + 16, first, "start"),
+        _text(right, bottom + 16, last, "end"),
         _text((left + right) / 2, bottom + 16, against, "middle"),
         _text(left + 8, top + 8, measures, "start"),
     ]

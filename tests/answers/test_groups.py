@@ -28,7 +28,7 @@ def test_a_difference_of_means_between_two_of_three() -> None:
     groups = ["A", "B", "C", "A"] * 100
     asked = ASKED | {"groups": ["A", "B", "C"], "method": "auto"}
     found = shuffledp.difference(spent, by=groups, low=0, high=10, clip=True, between=("B", "C"), **asked)
-    assert found.plan.protocol == "grouped-mean" and abs(float(found) - 1.0) <= found.estimate.bound
+    assert found.plan.protocol == "grouped-moments" and abs(float(found) - 1.0) <= found.estimate.bound
 
 
 @pytest.mark.parametrize(

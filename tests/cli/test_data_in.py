@@ -48,7 +48,22 @@ COMMANDS: list[tuple[list[Any], str]] = [
     (["quantile", "FILE", "--column", "age", "--domain", "0:63", *TARGET], "default=40"),
     (["heavy-hitters", "FILE", "--column", "city", "--length", 2, "--epsilon", 8, "--delta", 1e-2], "default=no"),
     (["test-uniform", "FILE", "--column", "city", *CITIES, "--distance", 0.5, *TARGET[:-1]], "default=東京"),
-    (["fit", "FILE", "--target", "bought", "--features", "share", "--classes", "0,1", *TARGET[:-1]], "default=0"),
+    (
+        [
+            "fit",
+            "FILE",
+            "--target",
+            "bought",
+            "--features",
+            "share",
+            "--classes",
+            "0,1",
+            "--bounds",
+            "0:1",
+            *TARGET[:-1],
+        ],
+        "default=0",
+    ),
 ]
 
 

@@ -39,6 +39,11 @@ VALUES = {
     "grouped-mean": ["--groups", "a,b", "--low", "0", "--high", "2"],
     "grouped-rows-count": ["--groups", "a,b", "--at-most", "3"],
     "grouped-rows-sum": ["--groups", "a,b", "--at-most", "3", "--low", "0", "--high", "2"],
+    "grouped-moments": ["--groups", "a,b", "--low", "0", "--high", "2"],
+    "grouped-rows-rate": ["--groups", "a,b", "--at-most", "3"],
+    "grouped-rows-mean": ["--groups", "a,b", "--at-most", "3", "--low", "0", "--high", "2"],
+    "grouped-rows-moments": ["--groups", "a,b", "--at-most", "3", "--low", "0", "--high", "2"],
+    "repeated-mean": ["--at-most", "3", "--low", "0", "--high", "2"],
     "grouped-histogram": ["--groups", "a,b", "--domain", "x,y", "--method", "decoys"],
     "counter": ["--shufflers", "2", "--method", "coins"],
 }

@@ -48,10 +48,11 @@ def people(tmp_path_factory) -> dict[str, str]:
 
 
 KEYS = {
-    "schema", "task", "estimator", "target", "features", "classes", "users", "held_out", "solver", "bound", "model",
-    "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
-    "messages_per_user", "coefficients", "intercept", "score", "baseline", "clipped", "curve", "unprotected",
-    "simulated", "seconds", "fingerprint", "written", "picture", "report",
+    "chosen_by", "warnings",
+    "schema", "task", "estimator", "target", "features", "columns", "classes", "users", "held_out", "solver", "bound",
+    "model", "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
+    "messages_per_user", "coefficients", "intercept", "clipped_shares", "score", "baseline", "clipped", "curve",
+    "unprotected", "simulated", "seconds", "fingerprint", "written", "picture", "report",
 }  # fmt: skip
 
 
@@ -157,7 +158,9 @@ def test_what_is_not_asked_for_is_left_to_the_estimator(run, people, tmp_path, e
     """As if fitted from Python with no more than target, bounds and seed: the same noise, the same model."""
     numbers = estimator in (ShuffleRidge, ShuffleHuberRegressor)
     named = {"ShuffleRidge": "ridge", "ShuffleHuberRegressor": "huber", "ShuffleLinearSVC": "svc"}
-    words = ["--task", "regression", "--target", "spent"] if numbers else ["--target", "bought"]
+    words = ["--target", "bought"]
+    if numbers:
+        words = ["--task", "regression", "--target", "spent", "--target-bounds", "-10:10"]
     words += [
         "--estimator",
         named.get(estimator.__name__, "logistic"),
@@ -170,14 +173,47 @@ def test_what_is_not_asked_for_is_left_to_the_estimator(run, people, tmp_path, e
     file = people["numbers" if numbers else "csv"]
     document = json.loads(run("fit", file, *words, *TARGET, "--seed", "1", "--json")[1])
     table = np.loadtxt(file, delimiter=",", skiprows=1)
-    model = estimator(epsilon=1, delta=1e-6, feature_bounds=(0, 10), random_state=1).fit(table[:, :2], table[:, 2])
+    declared = {"target_bounds": (-10, 10)} if numbers else {}
+    model = estimator(epsilon=1, delta=1e-6, feature_bounds=(0, 10), random_state=1, **declared)
+    model.fit(table[:, :2], table[:, 2])
     assert document["coefficients"] == np.ravel(model.coef_).tolist() and document["solver"] == model.solver_.name
+
+
+def test_words_are_categories_and_labels_of_several_classes(run, tmp_path) -> None:
+    """A file with a column of words and labels of three words becomes a model that predicts such files."""
+    rng = np.random.default_rng(3)
+    file, model, table = tmp_path / "people.csv", tmp_path / "model.json", tmp_path / "said.csv"
+    cities, label = rng.choice(["Oslo", "Rome", "Lima"], 6000), np.array(["free", "basic", "pro"])
+    ages = rng.integers(0, 100, 6000)
+    chosen = label[np.where(cities == "Oslo", 0, np.where(ages > 50, 1, 2))]
+    lines = [f"{age},{city},{plan}\n" for age, city, plan in zip(ages, cities, chosen, strict=True)]
+    file.write_text("age,city,plan\n" + "".join(lines))
+    words = ["fit", str(file), "--target", "plan", "--classes", "free,basic,pro", "--bounds", "age=0:100", *TARGET]
+    words += ["--categories", "city=Oslo,Rome", "--other", "elsewhere", "--seed", "1", "--interactive"]
+    words += ["--solver", "full-agd", "--rounds-allowed", "20"]
+    document = json.loads(run(*words, "-o", str(model), "--json")[1])
+    assert document["columns"] == ["age", "city=Oslo", "city=Rome", "city=elsewhere"]
+    assert document["classes"] == ["basic", "free", "pro"] and np.shape(document["coefficients"]) == (3, 4)
+    assert [share["what"] for share in document["clipped_shares"]] == ["rows"]
+    code, out, _ = run(*words)
+    assert code == 0 and "cut or shortened" in out and "--categories city=Oslo,Rome" in out
+    found = ["predict", str(file), "--model", str(model), "--with-truth", "--target", "plan", "--csv", str(table)]
+    assert json.loads(run(*found, "--json")[1])["score"] > 0.6
+    assert table.read_text().splitlines()[0] == "prediction,probability_basic,probability_free,probability_pro"
+
+
+def test_counts_of_a_file_are_fitted(run, people) -> None:
+    words = ["fit", people["csv"], "--target", "bought", "--task", "regression", "--estimator", "poisson", *TARGET]
+    document = json.loads(run(*words, "--bounds", "0:10", "--target-bounds", "0:3", "--seed", "1", "--json")[1])
+    assert document["estimator"] == "ShufflePoissonRegressor" and document["delta_proved"] <= 1e-6
 
 
 def test_what_was_clipped_is_reported(run, people) -> None:
     words = ["fit", people["csv"], "--target", "bought", *TARGET, "--seed", "1", "--with-truth"]
-    code, out, _ = run(*words)
+    code, out, _ = run(*words, "--bounds", "0:2", "--count-clipped", "300")
     assert code == 0 and "many rows were clipped" in out and "a simulation" in out
+    said = " ".join(out.split())
+    assert "a private count of 300 people" in said and "rows cannot have met what was declared" in said
     document = json.loads(run(*words, "--bounds", "0:10", "--gradient-bound", "0.1", "--json")[1])
     assert document["clipped"]["gradients"] > 100 and document["clipped"]["rows"] == 0
 
@@ -203,6 +239,7 @@ def test_people_may_be_asked_in_every_round(run, people) -> None:
 PLAN_KEYS = {
     "schema", "protocol", "users", "epsilon", "delta", "honest_fraction", "visits", "dimension", "radius", "lipschitz",
     "smooth", "strong", "proximal", "linear", "rounds_allowed", "smallest_batch", "solver", "why", "bound", "rounds",
+    "chosen_by", "rehearsed", "warnings",
     "users_per_round", "rounds_per_user", "messages_per_user", "delta_proved", "rows", "fingerprint",
 }  # fmt: skip
 
@@ -231,6 +268,33 @@ def test_a_plan_compares_every_solver_and_chooses_the_least(run, more: list[str]
     assert rows[0]["solver"] == solver or "--solver" in more
 
 
+def test_a_plan_rehearses_a_loss_that_is_named_and_tells_the_few(run) -> None:
+    words = [
+        "plan",
+        "optimize",
+        "--users",
+        "60",
+        "--dimension",
+        "12",
+        "--radius",
+        "10",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+    ]
+    document = json.loads(run(*words, "--smooth", "0.25", "--visits", "1", "--loss", "logistic", "--json")[1])
+    assert (document["solver"], document["chosen_by"]) == ("agd", "simulation")
+    assert set(document["rehearsed"]) == {"clear", "table", "rare", "faint"}
+    (few,) = document["warnings"]
+    assert "60 people are too few" in few and "people on there is something to learn" in few
+    assert "60 people are too few" in " ".join(
+        run(*words, "--smooth", "0.25", "--visits", "1", "--loss", "logistic")[1].split()
+    )
+    code, _, err = run(*words, "--loss", "loud")
+    assert code == 2 and "loss must be one of logistic" in err
+
+
 def test_a_person_sees_the_comparison(run) -> None:
     code, out, _ = run(*PLAN, "--smooth", "0.25", "--rounds-allowed", "20")
     assert code == 0
@@ -238,7 +302,8 @@ def test_a_person_sees_the_comparison(run) -> None:
         assert said in out
 
 
-FIT = ["fit", "people.csv", "--target", "bought", "--with-truth", *TARGET]
+FIT = ["fit", "people.csv", "--target", "bought", "--bounds", "0:10", "--with-truth", *TARGET]
+UNBOUND = [word for word in FIT if word not in ("--bounds", "0:10")]
 BAD = [
     ([*FIT[:2], *TARGET], "target"),
     ([*FIT, "--target", "age"], "target"),
@@ -251,8 +316,15 @@ BAD = [
     ([*FIT, "--bounds", "age=0:1"], "bounds"),
     ([*FIT, "--bounds", "1:0"], "feature_bounds"),
     ([*FIT, "--target-bounds", "0:1"], "target_bounds"),
-    ([*FIT, "--classes", "0,one"], "classes"),
-    ([*FIT, "--classes", "0,1,2"], "classes"),
+    ([*FIT, "--classes", "0"], "classes"),
+    ([*FIT, "--classes", "0,no"], "classes"),
+    (UNBOUND, "bounds"),
+    ([*FIT, "--task", "regression"], "target_bounds"),
+    ([*FIT, "--task", "regression", "--estimator", "poisson", "--target-bounds", "1:2"], "target_bounds"),
+    ([*FIT, "--categories", "0,1"], "categories"),
+    ([*FIT, "--categories", "sold=0,1"], "categories"),
+    ([*FIT, "--bounds", "age=0:10", "--categories", "height=0,1"], "categories"),
+    ([*FIT, "--count-clipped", "-1"], "count_clipped"),
     ([*FIT, "--classes", "0,1", "--task", "regression"], "classes"),
     ([*FIT, "--task", "clustering"], "task"),
     ([*FIT, "--estimator", "ridge"], "estimator"),
@@ -318,7 +390,7 @@ def test_nothing_is_written_over_the_data_or_over_the_model(run, tmp_path, monke
         other.symlink_to(data) if way == "symbolic" else other.hardlink_to(data)
     written = str(data.absolute() if way == "itself" else other)
     for words in (["-o", written], ["--report", written], ["-o", "new.html", "--report", "./new.html"]):
-        code, out, err = run("fit", str(data), "--target", "bought", *TARGET, "--with-truth", *words)
+        code, out, err = run("fit", str(data), "--target", "bought", "--bounds", "0:9", *TARGET, "--with-truth", *words)
         assert code == 2 and out == "" and "must be another file than" in err
     assert data.read_text() == before and not Path("new.html").exists()
 
@@ -330,7 +402,7 @@ def test_nothing_is_written_over_the_data_or_over_the_model(run, tmp_path, monke
         ("age,bought\n1,0\n,1\n", "rows without one"),
         ("age,bought\n1,0\nold,1\n", "old"),
         ("age,bought\n1,1\n2,1\n", "only one class"),
-        ("age,bought\n1,1\n2,2\n3,3\n", "Only binary"),
+        ("age,bought\n1,1\n2,2\n3,3\n", "would do, got 3"),
         ("age,bought\n1,0.5\n2,1.25\n3,0.75\n", "take a regression (--task regression)"),
         ("age,bought\n1,1\n2,0\n", "would do, got 2"),
         ("bought\n1\n0\n", "features"),
@@ -342,7 +414,8 @@ def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
     file.write_text(content)
     model.write_text("old")
     code, out, err = run(
-        "fit", str(file), "--target", "bought", *TARGET, "--with-truth", "--holdout", "0", "-o", str(model)
+        *["fit", str(file), "--target", "bought", "--bounds", "0:9", *TARGET],
+        *["--with-truth", "--holdout", "0", "-o", str(model)],
     )
     assert code == 2 and out == "" and said in err and len(err.strip().splitlines()) == 1, err
     assert model.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
@@ -351,7 +424,8 @@ def test_bad_files_are_named(run, tmp_path, content: str, said: str) -> None:
 def test_one_row_is_refused_in_words(run, tmp_path) -> None:
     file = tmp_path / "one.csv"
     file.write_text("age,spent\n1,1\n")
-    code, out, err = run("fit", str(file), "--target", "spent", "--task", "regression", *TARGET)
+    words = ["--task", "regression", "--bounds", "0:9", "--target-bounds", "0:9"]
+    code, out, err = run("fit", str(file), "--target", "spent", *words, *TARGET)
     assert code == 2 and out == "" and "a minimum of 2 is required" in err and len(err.strip().splitlines()) == 1
 
 

@@ -44,7 +44,7 @@ def test_a_difference_of_means(asked: Any, trial: Path) -> None:
     found = asked(
         "difference", trial, "--column", "spent", "--low", 0, "--high", 10, *BY, *TARGET, "--fast", "--with-truth"
     )
-    assert found["protocol"] == "grouped-mean" and found["truth"] == pytest.approx(2.0)
+    assert found["protocol"] == "grouped-moments" and found["truth"] == pytest.approx(2.0)
     assert abs(found["difference"] - 2.0) <= found["bound"]
 
 
@@ -56,12 +56,16 @@ def test_the_difference_in_words(capsys: Any, trial: Path) -> None:
         assert words in out
 
 
-def test_where_it_cannot_be_told_the_reason_is(run: Any, trial: Path) -> None:
-    """Means count with their largest variance: numbers that hardly vary are open by as much as any."""
-    words = ("difference", trial, "--column", "spent", "--low", 0, "--high", 400, *BY, *TARGET, "--fast")
-    said = " ".join(run(*words)[1].split())
+def test_where_it_cannot_be_told_the_reason_is(asked: Any, run: Any, trial: Path, tmp_path: Path) -> None:
+    """Numbers count with their own variance; a kept plan without squares with the largest that they may have."""
+    words = ("difference", trial, "--column", "spent", *BY[:2], "--fast")
+    plan = tmp_path / "plan.json"
+    asked("plan", "grouped-mean", "--users", 600, *TARGET, "--groups", "A,B", "--low", 0, "--high", 400, "-o", plan)
+    said = " ".join(run(*words, "--plan", plan)[1].split())
     assert "cannot be told: 0 lies in the population's interval, as sampling leaves it open by" in said
     assert "noise by" in said and "largest variance" in said and "narrower range" in said
+    said = " ".join(run(*words, *BY[2:], *TARGET, "--low", 0, "--high", 400)[1].split())
+    assert "largest variance" not in said and "numbers spread by" in said
 
 
 def test_the_picture_of_a_difference_draws_it_with_both_intervals(asked: Any, trial: Path, tmp_path: Path) -> None:

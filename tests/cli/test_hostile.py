@@ -85,6 +85,9 @@ HOSTILE = [
     f"predict people.csv --model plan.json {T[:0]}",
     "predict people.csv --model people.csv --csv said.csv",
     "predict nowhere.csv --model nowhere.json",
+    f"evaluate plan.json people.csv --target bit {T}",
+    f"evaluate nowhere.json nowhere.csv --target bit {T}",
+    f"evaluate people.csv people.csv --target bit -o people.csv {T}",
     # places where nothing can be written, or must not be
     f"sum people.csv --column bit -o nowhere/answer.json {T}",
     f"sum people.csv --column bit -o folder {T}",

@@ -37,7 +37,7 @@ LONG = {
     "quantile": ["quantile", "p.csv", "--column", "age", "--domain", "0:999999", *TARGET, "--picture", "a.png"],
     "fit": [
         *["fit", "p.csv", "--target", "bit", "--classes", "0,1", "--interactive", "--solver", "gd", *TARGET],
-        *["--rounds-allowed", "20000", "-o", "model.json"],
+        *["--bounds", "0:100", "--rounds-allowed", "20000", "-o", "model.json"],
     ],
     "plan": ["plan", "counter", "--users", "900000000", "--shufflers", "6", *TARGET, "-o", "plan.json"],
     "audit": ["audit", "binary-sum", "--users", "1000", "--method", "coins", "--trials", "90000000", *TARGET],

@@ -75,8 +75,17 @@ def test_what_is_missing_is_asked_for(asked: Any, visits: Path, words: list[str]
 
 
 def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> None:
-    words = ("--protocol", "mean", "--low", 0, "--high", 5, "--column", "spent", *PEOPLE, *TARGET)
+    words = ("--protocol", "moments", "--low", 0, "--high", 5, "--column", "spent", *PEOPLE, *TARGET)
     assert asked("simulate", visits, *words, code=2)["error"]["parameter"] == "at_most"
+
+
+def test_a_mean_of_rows(asked: Any, run: Any, visits: Path) -> None:
+    words = ("mean", visits, "--low", 0, "--high", 5, "--column", "spent", *PEOPLE, *TARGET)
+    found = asked(*words, "--with-truth")
+    assert found["protocol"] == "repeated-mean" and found["users"] == 200 and found["rows_left_out"] == 300
+    assert abs(found["estimate"] - found["truth"]) <= 3 * found["bound"]
+    said = " ".join(run(*words)[1].split())
+    assert "the first 2 rows of everybody" in said and "left out" not in said and "200 rows in all" in said
 
 
 def test_the_same_rows_count_in_every_run_and_the_screen_says_which(asked: Any, run: Any, visits: Path) -> None:
@@ -149,14 +158,25 @@ def test_a_plan_s_file_of_rows_by_group(asked: Any, trial: Path, tmp_path: Path)
         assert refused["parameter"] == missing
 
 
-@pytest.mark.parametrize("command", ["mean", "difference", "quantile"])
+@pytest.mark.parametrize("command", ["variance", "quantile"])
 def test_nobody_is_advised_to_make_a_person_of_every_row(run: Any, trial: Path, command: str) -> None:
-    more = {
-        "mean": ["--low", 0, "--high", 5],
-        "difference": ["--low", 0, "--high", 5, *GROUPED],
-        "quantile": ["--domain", "0:5"],
-    }[command]
+    more = {"variance": ["--low", 0, "--high", 5], "quantile": ["--domain", "0:5"]}[command]
     for whose in (["--user", "who"], PEOPLE):
         code, _, said = run(command, trial, "--column", "spent", *more, *whose, *TARGET)
         assert code == 2 and "leave" not in " ".join(said.split())
         assert "make one row a person first" in " ".join(said.split())
+
+
+def test_means_and_differences_of_rows_by_group(asked: Any, run: Any, trial: Path) -> None:
+    rows = ("--user", "who", "--at-most", 3)
+    mean = asked("mean", trial, "--column", "spent", "--low", 0, "--high", 5, *GROUPED, *rows, *TARGET, "--with-truth")
+    assert mean["protocol"] == "grouped-rows-mean" and mean["truth"] == pytest.approx([2.5, 1, 5])
+    rate = asked("difference", trial, "--column", "clicked", *GROUPED, *rows, *TARGET, "--with-truth")
+    assert rate["protocol"] == "grouped-rows-rate" and rate["truth"] == pytest.approx(-0.5)
+    assert rate["standard_deviations"] is None and abs(rate["difference"] + 0.5) <= 3 * rate["bound"]
+    words = ("difference", trial, "--column", "spent", "--low", 0, "--high", 5, *GROUPED, *rows, *TARGET)
+    apart = asked(*words, "--with-truth")
+    assert apart["protocol"] == "grouped-rows-moments" and apart["truth"] == pytest.approx(-1.5)
+    assert len(apart["standard_deviations"]) == 2
+    said = " ".join(run(*words)[1].split())
+    assert "numbers spread by" in said and "the first 3 rows of everybody" in said

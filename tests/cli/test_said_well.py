@@ -91,10 +91,20 @@ def test_one_is_not_many() -> None:
     assert "up to 1 bit" in counter.sends and "1 bits" not in counter.sends
 
 
-@pytest.mark.parametrize("domain", ["2026-01-01:2026-12-31", "2026-01-01:2026-12-31x0:3"])
-def test_days_are_said_not_to_be_a_range_of_numbers(asked, gaps: Path, domain: str) -> None:
-    error = asked("quantile", gaps, "--column", "day", "--domain", domain, *TARGET, code=2)["error"]
-    assert error["parameter"] == "domain" and "days" in error["message"] and "histogram" in error["message"]
+@pytest.mark.parametrize(
+    ("words", "parameter"),
+    [
+        (["--domain", "2026-01-01:2026-12-31x0:3"], "domain"),
+        (["--domain", "2026-01-01T00:00:2026-12-31T00:00"], "domain"),
+        (["--domain", "2026-12-31:2026-01-01"], "domain"),
+        (["--domain", "2026-02-30:2026-12-31"], "domain"),
+        (["--domain", "2026-01-01:2026-12-31", "--steps", "10"], "steps"),
+        (["--domain", "2026-01-01:2026-12-31", "--missing", "default=yesterday"], "missing"),
+    ],
+)
+def test_what_days_cannot_be_is_said(asked, gaps: Path, words: list[str], parameter: str) -> None:
+    error = asked("quantile", gaps, "--column", "city", *words, *TARGET, code=2)["error"]
+    assert error["parameter"] == parameter
 
 
 @pytest.mark.parametrize(

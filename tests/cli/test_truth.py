@@ -68,7 +68,11 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         {"estimate", "standard_error", "bound"},
     ),
     "fit": (
-        ["fit", "FILE", "--target", "bit", "--classes", "0,1", "--features", "a,b", "--rounds-allowed", "3"],
+        [
+            *["fit", "FILE", "--target", "bit", "--classes", "0,1", "--features", "a,b", "--bounds", "-1:1"],
+            "--rounds-allowed",
+            "3",
+        ],
         {"coefficients", "intercept", "fingerprint"},
     ),
 }
@@ -167,7 +171,7 @@ def test_every_command_that_reads_people_s_values_is_in_this_table() -> None:
         for name, command in root.commands.items()
         if any(parameter.name == "file" and parameter.param_type_name == "argument" for parameter in command.params)
     }
-    # `report` sends each person's own value, randomized; `predict` has its own test.
-    assert reading - {"report", "predict"} == {words[0] for words, _ in COMMANDS.values()}
+    # `report` sends each person's own value, randomized; `predict` and `evaluate` have tests of their own.
+    assert reading - {"report", "predict", "evaluate"} == {words[0] for words, _ in COMMANDS.values()}
     for name in reading - {"report"}:
         assert any("--with-truth" in parameter.opts for parameter in root.commands[name].params), name

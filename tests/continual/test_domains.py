@@ -16,6 +16,7 @@ from shuffledp.continual.views import UserView
 from shuffledp.errors import BrokenBatchError, DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.domains.summed import Bits, OneHot, Reals, SummedDomain, Vectors
 from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise, SkellamNoise
 from shuffledp.randomness import RandomBits
@@ -196,13 +197,13 @@ def test_saved_in_the_middle_of_a_batch(case: str) -> None:
 def test_a_plan_is_read_again(case: str) -> None:
     plan = plan_of(case)
     document = json.loads(json.dumps(plan.document()))
-    assert CounterPlan.from_document(document) == plan
-    assert CounterPlan.from_document(document).fingerprint == plan.fingerprint
+    assert plan_from_document(document) == plan
+    assert plan_from_document(document).fingerprint == plan.fingerprint
     edited = document | {"domain": document["domain"] | {next(iter(plan.domain.parameters)): 999}}
     with pytest.raises((DataError, InfeasibleError, ParameterError)):
-        CounterPlan.from_document(edited)
+        plan_from_document(edited)
     with pytest.raises(DataError, match="domain"):
-        CounterPlan.from_document(document | {"domain": {"kind": "colours"}})
+        plan_from_document(document | {"domain": {"kind": "colours"}})
 
 
 @pytest.mark.parametrize("case", ["vectors skellam", "categories coins"])
@@ -281,7 +282,7 @@ def test_hostile_states_plans_and_labels_are_refused_in_words() -> None:
         {"family": "laplace", "ratio": 1 - 1e-9},
     ):
         with pytest.raises((ParameterError, InfeasibleError)):
-            CounterPlan.from_document(plan_of("reals laplace").document() | {"noise": noise})
+            plan_from_document(plan_of("reals laplace").document() | {"noise": noise})
     with pytest.raises(InfeasibleError):
         CounterPlan.plan(users=100_000, shufflers=2, privacy=Privacy(1, 1e-6), domain=Reals(100_000), noise="laplace")
     coins = plan_of("categories coins").mechanism(plan_of("categories coins").slot_users)
@@ -308,7 +309,7 @@ def test_vectors_that_are_never_far_apart_need_less_noise() -> None:
     asked = {"users": 20_000, "shufflers": 4, "privacy": Privacy(1, 1e-6), "dimension": 5, "radius": math.sqrt(2)}
     near, far = CounterPlan.plan_vectors(apart=math.sqrt(4.5), **asked), CounterPlan.plan_vectors(**asked)
     assert 0.7 < near.error_bound / far.error_bound < 0.8
-    assert CounterPlan.from_document(json.loads(json.dumps(near.document()))) == near
+    assert plan_from_document(json.loads(json.dumps(near.document()))) == near
     with pytest.raises(ParameterError, match="apart"):
         Vectors(5, 1.0, 4, apart=2.5)
 

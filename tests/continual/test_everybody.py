@@ -11,6 +11,7 @@ from shuffledp.continual.estimates import RunningEstimates
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.randomness import RandomBits
 from shuffledp.testing.statistics import assert_deviation, assert_mean, assert_same_law
@@ -62,13 +63,13 @@ def test_what_cannot_be_closed_says_how_many_stay_out() -> None:
 def test_documents_say_it_and_those_of_before_load() -> None:
     plan = CounterPlan.plan(users=5000, shufflers=3, privacy=PRIVACY)
     document = json.loads(json.dumps(plan.document()))
-    assert document["counts_everybody"] is True and CounterPlan.from_document(document) == plan
+    assert document["counts_everybody"] is True and plan_from_document(document) == plan
     with pytest.raises(ParameterError, match="uncounted"):
-        CounterPlan.from_document(document | {"uncounted": 3})
+        plan_from_document(document | {"uncounted": 3})
     # 0.1.0 knew neither key.
     old = opened(plan).document()
     del old["uncounted"]
-    assert CounterPlan.from_document(old) == opened(plan) and old["fingerprint"] != plan.fingerprint
+    assert plan_from_document(old) == opened(plan) and old["fingerprint"] != plan.fingerprint
 
 
 @pytest.mark.parametrize("estimator", ["completed", "combined"])

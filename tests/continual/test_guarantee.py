@@ -20,6 +20,7 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.views import ROUNDING_PART, WINDOW_PART, UserView
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
 from shuffledp.protocols.sums.noise import CoinNoise, LaplaceNoise
 
@@ -87,7 +88,7 @@ def test_plans_that_add_distances_up_stay_as_they_were_and_send_more(asked: dict
     assert plan.mixed_together and plan.document()["mixed_together"] is True
     assert "mixed_together" not in before.document() and before.fingerprint != plan.fingerprint
     for each in (plan, before):
-        assert CounterPlan.from_document(json.loads(json.dumps(each.document()))) == each
+        assert plan_from_document(json.loads(json.dumps(each.document()))) == each
     # Version 0.1.0: a tenth of delta for shares, a part of it for every batch, and a part of that for every coordinate.
     tenth = TRANSPORT_PART * PRIVACY.delta
     parts = plan.shufflers_used * plan.domain.coordinates

@@ -11,6 +11,7 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.shape import batch_noises
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.sums.noise import CoinNoise
 from shuffledp.randomness import RandomBits
 
@@ -24,7 +25,7 @@ def test_a_certificate_stands_between_what_is_refuted_and_what_is_proved(estimat
     least, proved = plan.least_noise_bound, plan.proved_noise_bound
     assert 0 < least < certified.certified_noise_bound <= proved
     document = json.loads(json.dumps(certified.document()))
-    assert CounterPlan.from_document(document) == certified
+    assert plan_from_document(document) == certified
     with pytest.raises(ParameterError, match="certified_noise_bound"):
         dataclasses.replace(plan, certified_noise_bound=least - 1)
     # Of 4,000 runs about one in twenty passes the least bound at the deepest estimate alone; many more at any time.
@@ -54,8 +55,8 @@ def test_derived_floats_may_differ_in_their_last_bits() -> None:
     plan = CounterPlan.plan_reals(users=2000, shufflers=2, privacy=PRIVACY)
     document = json.loads(json.dumps(plan.document()))
     near = document | {"standard_error_max": document["standard_error_max"] * (1 + 1e-12)}
-    assert CounterPlan.from_document(near) == plan
+    assert plan_from_document(near) == plan
     with pytest.raises(ParameterError, match="standard_error_max"):
-        CounterPlan.from_document(document | {"standard_error_max": document["standard_error_max"] * (1 + 1e-8)})
+        plan_from_document(document | {"standard_error_max": document["standard_error_max"] * (1 + 1e-8)})
     with pytest.raises(ParameterError, match="fingerprint"):
-        CounterPlan.from_document(document | {"epsilon": document["epsilon"] * (1 + 1e-12)})
+        plan_from_document(document | {"epsilon": document["epsilon"] * (1 + 1e-12)})

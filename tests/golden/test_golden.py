@@ -19,7 +19,7 @@ from shuffledp import ShuffleDPError, load_plan
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.optimize import METHODS
-from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.protocols.catalogue import PROTOCOLS, plan_from_document
 from shuffledp.references.bandits.catalogue import POLICIES
 from shuffledp.service.task import Task
 
@@ -88,9 +88,8 @@ def _loaded(group: str, file: Path) -> Iterator[str]:
             continue
         document = record["document"]
         file.write_text(json.dumps(document), "utf-8")
-        is_counter = document["protocol"] == CounterPlan.protocol
         try:
-            again = (CounterPlan.from_document(document) if is_counter else load_plan(file)).document()
+            again = load_plan(file).document()
         except ShuffleDPError as refusal:
             yield f"{name}: does not load again, {refusal}"
             continue
@@ -111,7 +110,7 @@ def _old_counters() -> Iterator[str]:
             continue
         document = record["document"]
         try:
-            again = CounterPlan.from_document(document)
+            again = plan_from_document(document)
         except ShuffleDPError as refusal:
             yield f"{name}: does not load again, {refusal}"
             continue

@@ -22,9 +22,11 @@ from typing import Any
 import httpx
 
 from harness.world import OpenerHere, ciphertexts
+from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer, Opening
+from shuffledp.service.client import Client
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
@@ -120,6 +122,29 @@ def servers(folder: Path, key: PrivateKey, tokens: Tokens, **shuffler: Any) -> I
         finally:
             nursery.stdin.close()
             nursery.wait(timeout=_PATIENCE)
+
+
+def releases_despite_kills(folder: Path, task: Task, key: PrivateKey, values: Any, count: int) -> list[dict[str, Any]]:
+    """So many releases of a task whose devices come in four groups; both servers are killed twice between them."""
+    tokens = Tokens.generate(bits=RandomBits.secure())
+    with servers(folder, key, tokens) as running:
+        running.add_task(task)
+        with Client(task, running.url("shuffler"), tokens.secrets["enrol"]) as devices:
+            for first, last in ((0, 5), (5, 6), (6, 20), (20, len(values))):
+                assert devices.report_many(values[first:last]).new == last - first
+                for role in ROLES if last in (6, 20) else ():
+                    running.kill(role)
+                    running.start(role)
+        deadline = time.monotonic() + _PATIENCE
+        releases: list[dict[str, Any]] = []
+        with running.client("analyzer", "read") as reader:
+            while len(releases) < count:
+                assert time.monotonic() < deadline, releases
+                time.sleep(0.05)
+                # It may not be up again.
+                with contextlib.suppress(httpx.TransportError):
+                    releases = reader.get(f"/v1/tasks/{task.id}/history").json()["releases"]
+    return releases
 
 
 def _free_port() -> int:

@@ -10,7 +10,18 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.arms.doubling_batches import DoublingBatches
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
-from shuffledp.learn.optimize import CustomLoss, HingeLoss, HuberLoss, L2Ball, LogisticLoss, Problem, SquaredLoss, plan
+from shuffledp.learn.optimize import (
+    CustomLoss,
+    HingeLoss,
+    HuberLoss,
+    L2Ball,
+    LogisticLoss,
+    PoissonLoss,
+    Problem,
+    SoftmaxLoss,
+    SquaredLoss,
+    plan,
+)
 from shuffledp.learn.steps import STEPS, compute
 from shuffledp.protocols.learner import DeviceStep
 
@@ -64,15 +75,19 @@ def test_a_choice_sends_the_joint_vector_of_the_arm_with_the_largest_bound() -> 
         HingeLoss(ridge=0.5),
         SquaredLoss(target_bound=3.0),
         HuberLoss(threshold=0.5, ridge=0.25),
+        PoissonLoss(target_bound=4.0, largest_mean=2.0),
+        SoftmaxLoss(classes=3, feature_bound=2.0),
     ],
     ids=lambda loss: loss.name,
 )
 def test_a_gradient_is_that_of_the_named_loss(loss) -> None:
-    problem = Problem.of(loss, L2Ball(dimension=3, radius=1), users=5000, privacy=PRIVACY)
+    size = 3 * loss.outputs
+    problem = Problem.of(loss, L2Ball(dimension=size, radius=1), users=5000, privacy=PRIVACY)
     solver = plan(problem)
     users = solver.ask(solver.start()).users
-    cohort = solver.ask(solver.tell(solver.start(), users, {1: [100.0, -50.0, 25.0]}))
-    rows = np.random.default_rng(3).normal(size=(40, 3)), np.random.default_rng(4).choice([-1.0, 1.0], 40)
+    cohort = solver.ask(solver.tell(solver.start(), users, {1: np.tile([100.0, -50.0, 25.0], loss.outputs)}))
+    known = [0.0, 2.0] if loss.name in ("softmax", "poisson") else [-1.0, 1.0]
+    rows = np.random.default_rng(3).normal(size=(40, 3)), np.random.default_rng(4).choice(known, 40)
     sent = compute(through_json(cohort.step), rows, bits=BITS)
     assert np.array_equal(sent, loss.sent(cohort.point, cohort.clip, cohort.smoothing, *rows)[0])
     assert np.linalg.norm(sent, axis=1).max() <= cohort.plan.radius * (1 + 1e-12)
@@ -89,5 +104,5 @@ def test_what_no_device_knows_is_refused_in_words() -> None:
     solver = plan(Problem.of(own, L2Ball(dimension=2, radius=1), users=500, privacy=PRIVACY))
     cohort = solver.ask(solver.start())
     assert cohort is not None
-    with pytest.raises(ParameterError, match="loss must be one of logistic, hinge, squared, huber"):
+    with pytest.raises(ParameterError, match="loss must be one of logistic, hinge, squared, huber, softmax, poisson"):
         compute(through_json(cohort.step), (np.zeros((1, 2)),), bits=BITS)

@@ -11,7 +11,7 @@ from shuffledp.continual.counter import CounterState
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.arms.elimination import ArmsState
 from shuffledp.learn.bandits.linear.policy import LinearState
-from shuffledp.learn.optimize import OptimizerState
+from shuffledp.learn.optimize import OptimizerState, RoundsState
 from shuffledp.messages import Batch
 from shuffledp.protocols.rounds import RoundState
 from shuffledp.protocols.states import State
@@ -24,6 +24,7 @@ STATES: list[State] = [
     LinearState("f", 7, (0.25, -1.0)),
     LinearState("f", 7, (0.25, -1.0), CounterState("g", 7, {1: 2})),
     OptimizerState("f", 2, np.array([0.5]), np.array([1e-300]), 1),
+    RoundsState("f", 2, np.array([0.5]), np.array([0.25, 1e-300]), 1),
     RoundState("f", 5),
     RoundState("f", 5, Tally(np.array([3, 2]), 5, 5)),
 ]

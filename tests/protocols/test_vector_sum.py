@@ -7,12 +7,16 @@ import math
 import numpy as np
 import pytest
 
+from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.audit.trials import audit_plan
 from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
 from shuffledp.protocols import runner
+from shuffledp.protocols.bounded_sum import BoundedSum
 from shuffledp.protocols.domains.summed import Vectors
+from shuffledp.protocols.plan import changed
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.matrices import pack_symmetric, packed_dimension, unpack_symmetric
 from shuffledp.protocols.vector_sum.rotation import likely_range, rotate, rotate_back
@@ -83,6 +87,38 @@ def test_the_claim_against_brute_force_over_all_shifts(method: str) -> None:
             moved = np.outer(*(np.exp(law.log_pmf((k - s) * 1.0)) for s in shift))
             worst = max(worst, float(np.maximum(joint - math.exp(3) * moved, 0).sum()))
     assert 0.2 * plan.privacy.delta < worst <= plan.guarantee().delta <= plan.privacy.delta
+
+
+@pytest.mark.parametrize(("epsilon", "most", "needs_it"), [(1, 8, True), (10, 16, False), (1, None, False)])
+def test_a_vector_of_one_number_by_bits_is_a_bounded_sum(epsilon: float, most: int | None, needs_it: bool) -> None:
+    """With few people and messages normal scores took a coin more of everybody: errors of 11.18 and 1.538."""
+    asked = {"users": 100, "privacy": Privacy(epsilon, 1e-6), "method": "bits", "max_messages": most}
+    line = VectorSum.plan(**asked, dimension=1, radius=1)
+    number = BoundedSum.plan(**asked, low=-1, high=1)
+    assert (line.grid, line.coins) == (number.grid, number.coins)
+    assert line.standard_error == pytest.approx(number.standard_error)
+    pair = line.pair(100)
+    assert isinstance(pair, ShiftPair) and (pair.noise, pair.shift) == (Binomial(100 * line.coins, 0.5), line.grid)
+    by_scores = sum(term.value for term in line.repeated_terms(epsilon, 100))
+    assert line.guarantee().holds and line.guarantee().delta <= by_scores and (by_scores > 1e-6) == needs_it
+    assert not changed(line, coins=line.coins - 1).guarantee().holds
+
+
+def test_the_claim_of_one_number_against_brute_force_over_all_shifts() -> None:
+    plan = VectorSum.plan(users=20, privacy=Privacy(3, 0.02), dimension=1, radius=1, method="bits")
+    law = plan.noise_law
+    start, end = law.window(1e-12)
+    k = np.arange(start, end + plan.largest_shift + 1) * 1.0
+    p = np.exp(law.log_pmf(k))
+    deltas = [
+        float(np.maximum(first - math.exp(3) * second, 0).sum())
+        for shift in range(1, plan.largest_shift + 1)
+        for moved in [np.exp(law.log_pmf(k - shift))]
+        for first, second in ((p, moved), (moved, p))
+    ]
+    [noise] = [term.value for term in plan.guarantee().terms if term.name == "noise"]
+    assert max(deltas) == pytest.approx(noise, rel=1e-6) and noise <= plan.privacy.delta
+    assert not plan.twin(0.8).guarantee().holds
 
 
 def coarser(plan):

@@ -16,11 +16,11 @@ from shuffledp.sampling.discrete_gaussian import (
     _MARGIN,
     LARGEST_VARIANCE,
     _acceptance,
-    _computed_acceptance,
     _decide,
     _fill,
     _log2_width,
     _propose,
+    _scaled_acceptance,
     sample_discrete_gaussian,
 )
 from shuffledp.testing.statistics import assert_deviation, assert_law, assert_mean, assert_not_law
@@ -89,7 +89,8 @@ def test_floating_point_is_as_good_as_the_proof_says(variance: float) -> None:
     places = RandomBits.seeded(1).words(300) % np.uint64(width)
     counts = np.arange(300) % 13
     sizes = counts * width + places.astype(np.int64)
-    computed = _computed_acceptance(1 << counts, sizes, _log2_width(variance), np.asarray(variance))
+    scales = 2.0 ** (counts + 31)
+    computed = _scaled_acceptance(scales, sizes, _log2_width(variance), np.asarray(variance)) / 2.0**32
     with mpmath.workdps(40):
         for count, size, value in zip(counts.tolist(), sizes.tolist(), computed.tolist(), strict=True):
             assert abs(value - probability(*_acceptance(count, size, width, variance))) < 2.0**-40 <= _MARGIN / 256
@@ -153,6 +154,19 @@ def test_floating_point_decides_only_what_is_certain(monkeypatch: pytest.MonkeyP
     # (near - 1, near + 1) encloses p: asked are at least all within the margin of it, and 2 more at most.
     assert {near + distance for distance in range(-999, 1001)} <= set(asked)
     assert len(asked) <= 2003
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_a_run_that_ends_its_word_is_accepted_only_where_all_digits_are_0(variance: float) -> None:
+    """Of c >= 13, p is below 2^-47: refused for certain if U has a digit, and left to whole numbers if it has none."""
+    width = 1 << int(_log2_width(variance))
+    with mpmath.workdps(60):
+        for count in range(13, 60):
+            assert probability(*_acceptance(count, count * width, width, variance)) < mpmath.mpf(2) ** -47
+    asked = ScriptedBits([0, 0], [1, 0], (1, *[1 << 63] * 3))
+    accepted = _propose(np.asarray(variance), 2, margin=_MARGIN, bits=asked)[1]
+    # One further word ended the run of the second; U's next digits refused it, or its exponent alone did.
+    assert not accepted.any() and len(asked.further) < 4
 
 
 def test_long_runs_of_zeros_are_counted_to_their_end() -> None:

@@ -4,9 +4,7 @@ Comparisons of laws are chi-square tests with a false-alarm rate of 1e-9, and cl
 planned to fail with that probability.
 """
 
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +16,7 @@ import numpy as np
 import pytest
 
 from harness.machine import run
-from harness.nursery import servers
+from harness.nursery import releases_despite_kills
 from shuffledp.continual.carried.counter import VOID, CarriedCounter
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.planner import plan_of
@@ -27,12 +25,10 @@ from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
-from shuffledp.service import crypto
 from shuffledp.service.client import Client, ReportError
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_seat, unpack_upload
 from shuffledp.testing.statistics import assert_same_law
 
@@ -69,22 +65,6 @@ def errors(plan: CarriedPlan, releases: list[Any]) -> list[float]:
     assert [each.time for each in releases] == edges(plan)
     truth = np.concatenate(([0], np.cumsum(values_for(plan.users))))
     return [float(each.estimate - truth[each.time]) for each in releases]
-
-
-class InTheClear:
-    """Messages as long as ciphertexts that anybody can read: sealing takes most of a run, and changes no law."""
-
-    def encrypt(self, message: bytes, key: Any, info: bytes) -> bytes:
-        return bytes(32) + message + bytes(16)
-
-    def decrypt(self, ciphertext: bytes, key: Any, info: bytes) -> bytes:
-        return ciphertext[32:-16]
-
-
-@pytest.fixture
-def in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No encryption, for tests of many messages."""
-    monkeypatch.setattr(crypto, "_SUITE", InTheClear())
 
 
 # --- tasks ------------------------------------------------------------------------------------
@@ -268,26 +248,8 @@ def test_retries_send_the_same_bytes_whatever_breaks_even_the_device(tmp_path: P
 
 
 def test_live_over_http_with_both_servers_killed_on_the_way(tmp_path: Path) -> None:
-    key, tokens = PrivateKey.generate(), Tokens.generate(bits=RandomBits.secure())
-    task = carried_task(key.public)
-    plan, values = a_plan(), values_for(28)
-    with servers(tmp_path, key, tokens) as running:
-        running.add_task(task)
-        with Client(task, running.url("shuffler"), tokens.secrets["enrol"]) as devices:
-            for first, last in ((0, 5), (5, 6), (6, 20), (20, 28)):
-                assert devices.report_many(values[first:last]).new == last - first
-                for role in ("shuffler", "analyzer") if last in (6, 20) else ():
-                    running.kill(role)
-                    running.start(role)
-        deadline = time.monotonic() + 30
-        releases: list[Any] = []
-        with running.client("analyzer", "read") as reader:
-            while len(releases) < 7:
-                assert time.monotonic() < deadline, releases
-                time.sleep(0.05)
-                # It may not be up again.
-                with suppress(httpx.TransportError):
-                    releases = reader.get(f"/v1/tasks/{task.id}/history").json()["releases"]
+    key, plan, values = PrivateKey.generate(), a_plan(), values_for(28)
+    releases = releases_despite_kills(tmp_path, carried_task(key.public), key, values, 7)
     assert [each["time"] for each in releases] == edges(plan)
     truth = np.concatenate(([0], np.cumsum(values)))
     assert all(abs(each["estimate"] - truth[each["time"]]) <= each["bound"] == plan.error_bound for each in releases)

@@ -15,7 +15,6 @@ from harness.world import report_of
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
-from shuffledp.service import crypto
 from shuffledp.service.client import making
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES
@@ -24,13 +23,6 @@ from shuffledp.testing.statistics import assert_law
 ORDERS = {order: number for number, order in enumerate(permutations(range(4)))}
 FALSE_ALARM = 1e-9
 EPSILON_OF_FEW = 0.34
-
-
-class InTheClear:
-    """Messages as long as ciphertexts that anybody can read."""
-
-    def encrypt(self, message: bytes, key: Any, info: bytes) -> bytes:
-        return bytes(32) + message + bytes(16)
 
 
 def numbered(payloads: Any, labels: Any, total: int, *, bits: RandomBits) -> list[bytes]:
@@ -43,9 +35,8 @@ def numbers_in(body: bytes) -> list[int]:
 
 
 @pytest.fixture(autouse=True)
-def readable(monkeypatch: pytest.MonkeyPatch) -> None:
+def readable(in_the_clear: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every message can be recognized in a report."""
-    monkeypatch.setattr(crypto, "_SUITE", InTheClear())
     monkeypatch.setattr(making, "pack_messages", numbered)
 
 

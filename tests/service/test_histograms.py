@@ -13,23 +13,12 @@ from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.summed import OneHot
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.randomness import RandomBits
-from shuffledp.service import crypto
 from shuffledp.service.task import Task
 from shuffledp.service.wire import pack_messages, unpack_messages
 
 NAMES = ["red", "green", "blue"]
 VALUES = ["red"] * 48 + ["green"] * 10 + ["blue"] * 2
 COUNTS = np.array([48, 10, 2])
-
-
-class InTheClear:
-    """Messages as long as ciphertexts that anybody can read: sealing takes most of a run, and changes no count."""
-
-    def encrypt(self, message: bytes, key: Any, info: bytes) -> bytes:
-        return bytes(32) + message + bytes(16)
-
-    def decrypt(self, ciphertext: bytes, key: Any, info: bytes) -> bytes:
-        return ciphertext[32:-16]
 
 
 def planned(method: str, **more: Any) -> HistogramPlan:
@@ -40,14 +29,14 @@ def planned(method: str, **more: Any) -> HistogramPlan:
         pytest.skip(f"{method} is not for so few users: {refusal}")
 
 
+@pytest.mark.usefixtures("in_the_clear")
 @pytest.mark.parametrize("method", Histogram.methods)
 def test_every_method_over_the_wire(
-    method: str, make_task: Callable[..., Task], make_desks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    method: str, make_task: Callable[..., Task], make_desks: Callable[..., Any]
 ) -> None:
     plan = planned(method)
     if plan.messages_per_user_max > 500:
         pytest.skip(f"{method} sends {plan.messages_per_user_max} messages a user here: too many for a quick test")
-    monkeypatch.setattr(crypto, "_SUITE", InTheClear())
     desks = make_desks(make_task(plan, allow_unbounded=True))
     (release,) = desks.run(VALUES)
     found = np.array(release.estimate)
@@ -69,10 +58,8 @@ def test_with_encryption_and_both_servers(make_task: Callable[..., Task], make_s
     assert answer["bound"] == pytest.approx(task.plan.error_bound)
 
 
-def test_a_running_histogram_by_names(
-    make_task: Callable[..., Task], make_desks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(crypto, "_SUITE", InTheClear())
+@pytest.mark.usefixtures("in_the_clear")
+def test_a_running_histogram_by_names(make_task: Callable[..., Task], make_desks: Callable[..., Any]) -> None:
     plan = CounterPlan.plan(users=60, shufflers=2, privacy=Privacy(6, 1e-2), noise="coins", domain=OneHot.of(NAMES))
     task = make_task(plan)
     assert Task.from_text(task.text).plan == plan and task.categories == Names(tuple(NAMES))

@@ -17,7 +17,6 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
-from shuffledp.service import crypto
 from shuffledp.service.task import Task
 from shuffledp.service.wire import Unpacked
 from shuffledp.testing.statistics import assert_same_law
@@ -28,22 +27,6 @@ USERS = 20
 VALUES = [user % 3 == 0 for user in range(USERS)]
 
 Opened = Callable[[Unpacked], Unpacked]
-
-
-class InTheClear:
-    """Messages as long as ciphertexts that anybody can read: sealing takes most of a run, and changes no law."""
-
-    def encrypt(self, message: bytes, key: Any, info: bytes) -> bytes:
-        return bytes(32) + message + bytes(16)
-
-    def decrypt(self, ciphertext: bytes, key: Any, info: bytes) -> bytes:
-        return ciphertext[32:-16]
-
-
-@pytest.fixture
-def in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No encryption, for tests of many messages; binary sums and the applications are tested with it."""
-    monkeypatch.setattr(crypto, "_SUITE", InTheClear())
 
 
 def fillers_counted(messages: Unpacked) -> Unpacked:

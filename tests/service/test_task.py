@@ -200,6 +200,14 @@ def test_a_task_with_another_routing_than_its_plans_is_refused(make_task: Callab
             Task.from_text(text)
 
 
+def test_a_task_whose_plan_says_more_or_less_is_refused(make_task: Callable[..., Task]) -> None:
+    document = json.loads(make_task("binary coins").text)
+    plan = document["plan"]
+    for other in (plan | {"more": 1}, {key: value for key, value in plan.items() if key != "local_epsilon"}):
+        with pytest.raises(DataError, match="plan"):
+            Task.from_text(canonical(document | {"plan": other}))
+
+
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version_is_refused_with_a_sentence(make_task: Callable[..., Task], version: Any) -> None:
     changed = edited(make_task("binary coins").text, ("version",), version)

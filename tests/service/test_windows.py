@@ -1,17 +1,14 @@
 """A plan of sliding windows on every road that a report can take: exact, or somebody was routed wrongly."""
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
 from harness.machine import run
-from harness.nursery import servers
+from harness.nursery import releases_despite_kills
 from harness.windows import WINDOWS, WindowCount, window_task
 from harness.world import open_here
 from shuffledp import Privacy, RandomBits, simulate
@@ -21,11 +18,9 @@ from shuffledp.protocols.learner import Cohort
 from shuffledp.protocols.runner import ask_and_tell
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.client import Client
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
 # Users, slots and shufflers: slots of one size and of two, a single one, and fewer than shufflers.
@@ -132,25 +127,9 @@ def test_live_over_http_with_both_servers_killed_on_the_way(tmp_path: Path, monk
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: windows-package\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[shuffledp.protocols]\nwindows = harness.windows:WINDOWS\n")
     monkeypatch.syspath_prepend(about.parent)
-    key, tokens = PrivateKey.generate(), Tokens.generate(bits=RandomBits.secure())
-    task, values = window_task(key.public), values_for(26)
-    with servers(tmp_path, key, tokens) as running:
-        running.add_task(task)
-        with Client(task, running.url("shuffler"), tokens.secrets["enrol"]) as devices:
-            for first, last in ((0, 5), (5, 6), (6, 20), (20, 26)):
-                assert devices.report_many(values[first:last]).new == last - first
-                for role in ("shuffler", "analyzer") if last in (6, 20) else ():
-                    running.kill(role)
-                    running.start(role)
-        deadline = time.monotonic() + 30
-        releases: list[Any] = []
-        with running.client("analyzer", "read") as reader:
-            while len(releases) < 7:
-                assert time.monotonic() < deadline, releases
-                time.sleep(0.05)
-                # It may not be up again.
-                with suppress(httpx.TransportError):
-                    releases = reader.get(f"/v1/tasks/{task.id}/history").json()["releases"]
+    key = PrivateKey.generate()
+    task = window_task(key.public)
+    releases = releases_despite_kills(tmp_path, task, key, values_for(26), 7)
     assert [(each["time"], each["estimate"]) for each in releases] == exactly(task.plan)
     assert releases[-1]["bound"] == releases[-1]["dropped"] == releases[-1]["void"] == 0
 

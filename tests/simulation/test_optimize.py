@@ -17,6 +17,7 @@ from shuffledp.learn.optimize import (
     LogisticLoss,
     Loss,
     Problem,
+    RowShape,
     Solver,
     SquaredLoss,
     plan,
@@ -32,12 +33,16 @@ MEAN = CustomLoss(
     bound=2.0,
     smooth=1.0,
     strongly=1.0,
+    rowwise=True,
+    rows=(RowShape(width=3, longest=1.0),),
 )
 MEDIAN = CustomLoss(
     value=lambda theta, x: np.abs(theta - x)[:, 0],
     gradient=lambda theta, x: np.sign(theta - x),
     proximal=lambda theta, smoothing, x: x + np.sign(theta - x) * np.maximum(np.abs(theta - x) - 1 / smoothing, 0),
     bound=1.0,
+    rowwise=True,
+    rows=(RowShape(width=1),),
 )
 
 

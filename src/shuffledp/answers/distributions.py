@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from shuffledp.answers.asking import (
@@ -17,6 +18,7 @@ from shuffledp.answers.asking import (
 from shuffledp.answers.whose import Whose
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
+from shuffledp.protocols.domains.axes import Days
 from shuffledp.protocols.domains.categories import with_other
 from shuffledp.protocols.domains.public_values import with_missing
 from shuffledp.randomness import RandomBits
@@ -93,8 +95,8 @@ def quantiles(
     data: Any,
     column: str | None = None,
     *,
-    low: float,
-    high: float,
+    low: Any,
+    high: Any,
     epsilon: float,
     delta: float,
     at: Iterable[float] | float = (0.25, 0.5, 0.75),
@@ -107,13 +109,14 @@ def quantiles(
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Any:
-    """Quantiles of everybody's number, each with an interval that holds the true one; and the whole distribution.
+    """Quantiles of everybody's number or day, each with an interval that holds the true one, and the distribution.
 
     Args:
         data: a number a person: a list, an array, a Series, or a table of pandas, polars, pyarrow or DuckDB.
         column: the name of the column, where `data` is a table.
         low: the lowest value that anybody may have; known beforehand, not read from the data.
-        high: the highest value that anybody may have.
+        high: the highest value that anybody may have. Two days, such as "2024-01-01" and "2024-12-31", are for a column
+            of days or times; quantiles are then days in ISO form.
         epsilon: how private the answer is; 1 is a common choice, smaller is safer.
         delta: the probability that is left over; well below one over the number of people, 1e-6 for example.
         at: the ranks to show, between 0 and 1; any other can be asked for later at no further cost.
@@ -142,10 +145,14 @@ def quantiles(
     ranks = tuple(at) if isinstance(at, Iterable) else (at,)
     if not ranks or not all(isinstance(rank, int | float) and 0 <= rank <= 1 for rank in ranks):
         raise ParameterError("at", list(ranks), "must be ranks between 0 and 1", "0.5 is the median")
-    values = numbers_in(data, column, missing)
-    are_whole = values.dtype.kind in "bui" and float(low).is_integer() and float(high).is_integer()
-    cells = _CELLS if steps is None and not are_whole else steps
-    axis = (int(low), int(high)) if cells is None else (low, high, cells)
+    axis: Any
+    if isinstance(low, str | date):
+        values, axis = texts_in(data, column, missing), Days(str(low), str(high), steps)
+    else:
+        values = numbers_in(data, column, missing)
+        are_whole = values.dtype.kind in "bui" and float(low).is_integer() and float(high).is_integer()
+        cells = _CELLS if steps is None and not are_whole else steps
+        axis = (int(low), int(high)) if cells is None else (low, high, cells)
     plan: Any = planned("ranges", values, epsilon, delta, method, honest_fraction, max_messages, missing, domain=axis)
     estimate = answered(plan, plan.encode(clipped(plan, values, clip)), seed, bits)
     return replace(plan.ranges(estimate), ranks=ranks)

@@ -25,6 +25,8 @@ def difference(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Difference:
@@ -47,12 +49,15 @@ def difference(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column.
+        at_most: how many rows of one person count over all groups, the first in the order of the data.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
     Returns:
         A `Difference`: `people` is an interval for the people who reported, `population` one for everybody of whom
-        they are a random sample, and `estimate` the number itself with a proved bound.
+        they are a random sample, and `estimate` the number itself with a proved bound. `deviations` are the standard
+        deviations of both groups' numbers.
 
     Raises:
         ParameterError: a value outside what it may be; the sentence says which and what to do.
@@ -63,11 +68,12 @@ def difference(
     >>> found.differs, found.people[0] < 0.5 < found.people[1]
     (True, True)
     """
-    whose = Whose.of(data, by=by, groups=groups, other_group=other_group)
+    whose = Whose.of(data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group)
     values = numbers_in(data, column, missing)
     ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
     told = {**whose.domain, **ends}
-    plan: Any = planned("grouped-rate", values, epsilon, delta, method, honest_fraction, max_messages, missing, **told)
+    people = whose.people(values)
+    plan: Any = planned("grouped-rate", people, epsilon, delta, method, honest_fraction, max_messages, missing, **told)
     points = whose.contributed(plan, clipped(plan, values, clip))
     first, second = plan.group_names[:2] if between is None else between
     found: Difference = plan.difference(answered(plan, points, seed, bits), first, second)

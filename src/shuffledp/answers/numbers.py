@@ -142,13 +142,15 @@ def mean(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
     by: Any = None,
     groups: Any = None,
     other_group: str | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Estimate:
-    """The mean of everybody's number. How many people there are is no secret.
+    """The mean of everybody's number, or of everybody's rows. How many people there are is no secret.
 
     Args:
         data: a number a person: a list, an array, a Series, or a table of pandas, polars, pyarrow or DuckDB.
@@ -162,6 +164,9 @@ def mean(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column. The mean
+            is that of all rows that count, and how many they are stays private.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         by: a group a person, for a number of each group: a list, an array, or the name of a column. It stays private.
         groups: all groups there may be; public, and not read from the data.
         other_group: the name of one more group, for everybody whose group is not in the list.
@@ -179,7 +184,7 @@ def mean(
     >>> round(float(mean([20, 40] * 500, low=0, high=100, epsilon=1, delta=1e-6, seed=1)))
     30
     """
-    whose = Whose.of(data, by=by, groups=groups, other_group=other_group)
+    whose = Whose.of(data, user=user, at_most=at_most, by=by, groups=groups, other_group=other_group)
     found: Estimate = _of_numbers(
         "mean", data, column, low, high, epsilon, delta, clip, method, honest_fraction, max_messages, missing, seed,
         bits, whose,

@@ -11,6 +11,7 @@ from shuffledp.cli.demo import demo
 from shuffledp.cli.difference import difference
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
+from shuffledp.cli.evaluate import evaluate
 from shuffledp.cli.explain import explain
 from shuffledp.cli.fit import fit
 from shuffledp.cli.heavy_hitters import heavy_hitters
@@ -59,7 +60,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "test-uniform": uniformity,
         "simulate": simulate,
     },
-    "Models": {"fit": fit, "predict": predict},
+    "Models": {"fit": fit, "predict": predict, "evaluate": evaluate},
     "Plans and proofs": {
         "plan": plan_app,
         "protocols": protocols,

@@ -202,7 +202,9 @@ class Asked:
             refuse_data(self.typed.get("domain"), file)
             known = self._known()
             named = found if isinstance(found := known.get("categories"), Categories) else None
-            reads = self.family.reads
+            # An axis of days is a column of words, whatever else the family reads.
+            axes = known.get("domain", ())
+            reads = getattr(axes[0], "reads", self.family.reads) if axes else self.family.reads
             in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
         if self.reading is not None:
             check_public(self.reading.missing, named, words=reads == "words")
@@ -223,7 +225,7 @@ class Asked:
             what = "rows" if rows is None else "people"
             way_out = f"make a plan for as many users as the file has {what}"
             raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
-        if self.reading is not None and named is None and reads != "words":
+        if self.reading is not None and named is None:
             check_public_number(self.reading.missing, plan.domain)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row

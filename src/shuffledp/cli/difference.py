@@ -15,10 +15,10 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.protocols.presentation import Presentation
 
-_DOMAIN = ("groups", "other_group", "low", "high")
+_DOMAIN = ("groups", "other_group", "low", "high", "at_most")
 
 
-@options.takes_plan("grouped-rate", domain=_DOMAIN, without=("users", "noise", "constants"))
+@options.takes_plan("grouped-rate", "grouped-mean", domain=_DOMAIN, without=("users", "noise", "constants"))
 def difference(
     asked: Asked,
     file: options.File,
@@ -66,6 +66,7 @@ def difference(
             "bound": found.estimate.bound,
             "people": list(found.people),
             "population": list(found.population),
+            "standard_deviations": None if found.deviations is None else list(found.deviations),
             "confidence": found.confidence,
             "differs": found.differs,
             "verdict": found.verdict,
@@ -83,6 +84,7 @@ def difference(
         (f"{second} less {first}", f"{found.estimate.value:+.4g}"),
         ("for these people", f"{_interval(found.people)} {sure}: only the noise is open"),
         ("for the population", f"{_interval(found.population)} {sure}: noise, and people are a random sample of it"),
+        *_spreads(found),
         ("do they differ", found.verdict),
         ("proved", f"for these people it is off by at most {found.estimate.bound:.4g}, whatever their data"),
         *([] if apart is None else [("in truth", f"{apart:+.4g} for these people")]),
@@ -91,6 +93,14 @@ def difference(
     show(*presented.listings, facts(f"{second} less {first}, by {plan.method}", rows))
     keep = answer.other(f"plan {plan.protocol}", "-o plan.json")
     next_steps([("why it is private", answer.other("explain")), ("keep the plan", keep)])
+
+
+def _spreads(found: Any) -> list[tuple[str, str]]:
+    """How far numbers spread in both groups, where that was asked for."""
+    if found.deviations is None:
+        return []
+    first, second = (f"{deviation:.3g}" for deviation in found.deviations)
+    return [("numbers spread by", f"{first} in {found.first}, {second} in {found.second}: standard deviations")]
 
 
 def _with_picture(presented: "Presentation", found: Any, what: str, truth: Any) -> "Presentation":

@@ -11,9 +11,12 @@ from shuffledp.cli.asked import target as target_of
 from shuffledp.cli.fit_data import (
     FitData,
     check_files_differ,
+    declared_targets,
     parse_bounds,
+    parse_categories,
     parse_classes,
     read_fit_data,
+    words_of,
 )
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, writer
 from shuffledp.cli.kept import KeptFiles
@@ -21,15 +24,16 @@ from shuffledp.cli.optimize import RoundsAllowed, SolverName
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.said import Said
+from shuffledp.cli.warned import kept_warnings
 from shuffledp.errors import DataError, ParameterError
 
 Task = Literal["classification", "regression"]
-Estimator = Literal["auto", "logistic", "svc", "ridge", "huber"]
+Estimator = Literal["auto", "logistic", "svc", "ridge", "huber", "poisson"]
 
 # The first of a task is what auto takes.
 _ESTIMATORS: dict[str, dict[str, str]] = {
     "classification": {"logistic": "ShuffleLogisticRegression", "svc": "ShuffleLinearSVC"},
-    "regression": {"ridge": "ShuffleRidge", "huber": "ShuffleHuberRegressor"},
+    "regression": {"ridge": "ShuffleRidge", "huber": "ShuffleHuberRegressor", "poisson": "ShufflePoissonRegressor"},
 }
 
 _ROUNDS = ("honest_fraction", "rounds", "rounds_per_user", "users_per_round", "messages_per_user")
@@ -37,11 +41,20 @@ _ROUNDS = ("honest_fraction", "rounds", "rounds_per_user", "users_per_round", "m
 Bounds = Annotated[
     str | None, typer.Option(help="What features may be: 0:1 for all, or a=0:9,b=-1:1 for each.", metavar="LOW:HIGH")
 ]
-TargetBounds = Annotated[str | None, typer.Option(help="What numbers may be; -1:1 if left out.", metavar="LOW:HIGH")]
-Classes = Annotated[
-    str | None, typer.Option(help="The two labels there are; with --with-truth read from people's.", metavar="A,B")
+TargetBounds = Annotated[
+    str | None, typer.Option(help="What numbers may be; 0:HIGH for poisson's counts.", metavar="LOW:HIGH")
 ]
-Norm = Annotated[float | None, typer.Option(help="Longer rows are shortened; 1 without --bounds.", metavar="L")]
+Classes = Annotated[
+    str | None, typer.Option(help="The labels there are; with --with-truth read from people's.", metavar="A,B,C")
+]
+Categories = Annotated[
+    str | None, typer.Option(help="What columns of categories may be: city=Oslo,Rome,size=s,m,l.", metavar="C=A,B")
+]
+Other = Annotated[str | None, typer.Option(help="One more category, for values outside a list.", metavar="NAME")]
+Norm = Annotated[float | None, typer.Option(help="Longer rows are shortened to this.", metavar="L")]
+CountClipped = Annotated[
+    int | None, typer.Option(help="People asked if their data were clipped, not to learn from.", metavar="N")
+]
 GradientBound = Annotated[float | None, typer.Option(help="Clip gradients to less than the loss's bound.", metavar="L")]
 Interactive = Annotated[bool, typer.Option("--interactive", help="People may be asked in every round, not only once.")]
 Holdout = Annotated[
@@ -62,7 +75,7 @@ def fit(
     context: typer.Context,
     file: options.File,
     target: Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")],
-    task: Annotated[Task, typer.Option(help="What the target is: one of two labels, or a number.")] = "classification",
+    task: Annotated[Task, typer.Option(help="What the target is: a label, or a number.")] = "classification",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     estimator: Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")] = "auto",
@@ -71,6 +84,8 @@ def fit(
     bounds: Bounds = None,
     target_bounds: TargetBounds = None,
     classes: Classes = None,
+    categories: Categories = None,
+    other: Other = None,
     feature_norm: Norm = None,
     radius: Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")] = None,
     alpha: Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")] = None,
@@ -78,6 +93,7 @@ def fit(
     interactive: Interactive = False,
     rounds_allowed: RoundsAllowed = 1000,
     honest_fraction: options.HonestFraction = 1.0,
+    count_clipped: CountClipped = None,
     holdout: Holdout = None,
     out: Out = None,
     picture: options.Picture = None,
@@ -100,31 +116,42 @@ def fit(
             problem = "measures the model on people's rows without noise"
             raise ParameterError(name, str(value), problem, "leave it out, or add --with-truth")
     if task == "classification" and classes is None and not with_truth:
-        problem = "must say which two labels there are, without a look at people's"
+        problem = "must say which labels there are, without a look at people's"
         raise ParameterError("classes", None, problem, "add --classes 0,1, or --with-truth to read them from the file")
     model_class = _class(estimator, task)
-    given = {
-        "radius": radius,
-        "alpha": alpha,
-        "gradient_bound": gradient_bound,
-        "target_bounds": None if target_bounds is None else parse_bounds(target_bounds, (), "target_bounds"),
-        "classes": None if classes is None else parse_classes(classes),
-    }
-    # What was not given is left to the estimator, whose own defaults differ.
-    chosen = {name: value for name, value in given.items() if value is not None}
     if task == "regression" and classes is not None:
         raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task == "classification" and target_bounds is not None:
         raise DataError("target_bounds", target_bounds, "is for numbers; labels have none", "leave it out")
+    labels = None if classes is None else parse_classes(classes)
+    lists = None if categories is None else parse_categories(categories)
+    given = {
+        "radius": radius,
+        "alpha": alpha,
+        "gradient_bound": gradient_bound,
+        "classes": labels,
+        "categories": lists,
+        "other": other,
+        "count_clipped": count_clipped,
+        **(declared_targets(target_bounds, model_class) if task == "regression" else {}),
+    }
+    # What was not given is left to the estimator, whose own defaults differ.
+    chosen = {name: value for name, value in given.items() if value is not None}
     kept_out = (0.1 if holdout is None else holdout) if with_truth else 0.0
-    data = read_fit_data(file, target, features, kept_out, seed, labels=task == "classification", reading=reading)
+    words = words_of(target, labels, lists)
+    is_label = task == "classification"
+    data = read_fit_data(file, target, features, kept_out, seed, labels=is_label, words=words, reading=reading)
+    numeric = [name for name in data.names if name not in words]
+    if bounds is None and feature_norm is None and numeric:
+        problem = f"must say what {', '.join(numeric[:3])} may be: it cannot be read from people's rows unpaid"
+        raise ParameterError("bounds", None, problem, "add --bounds 0:1, or a=0:9,b=-1:1 for each, or --feature-norm")
     model = model_class(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         solver=solver,
         visits=None if interactive else 1,
         max_rounds=rounds_allowed,
-        feature_bounds=None if bounds is None else parse_bounds(bounds, data.names, "bounds"),
+        feature_bounds=None if bounds is None else parse_bounds(bounds, numeric, "bounds"),
         feature_norm=feature_norm,
         honest_fraction=honest_fraction,
         random_state=seed,
@@ -132,13 +159,13 @@ def fit(
     )
     started = time.perf_counter()
     try:
-        with of_how_much("learning", shown=not as_json) as progress:
-            model.watched_by(progress).fit(*data.training)
+        with kept_warnings() as warned, of_how_much("learning", shown=not as_json) as progress:
+            _fit(model.watched_by(progress), data)
     except DataError as refused:
         name = {"y": "target"}.get(refused.parameter, refused.parameter)
         raise DataError(name, refused.value, refused.problem, refused.way_out) from None
     seconds = time.perf_counter() - started
-    document = _document(model, data, target, task, seconds, with_truth=with_truth)
+    document = _document(model, data, target, task, seconds, with_truth=with_truth) | {"warnings": warned}
     curves = {}
     if kept.picture is not None or report is not None:
         curves = {
@@ -174,6 +201,22 @@ def _class(asked: Estimator, task: Task) -> Any:
         raise ParameterError("estimator", name, "needs scikit-learn", way_out) from missing
 
 
+def _fit(model: Any, data: FitData) -> None:
+    """Learn from a file's rows; names of categories are those of its columns."""
+    import warnings
+
+    from shuffledp.learn.estimators.clipping import ClippedWarning
+
+    if model.categories is not None:
+        # An array has no names, and a data frame would need another package.
+        places = {name: place for place, name in enumerate(data.names)}
+        model.set_params(categories={places[name]: levels for name, levels in model.categories.items()})
+    with warnings.catch_warnings():
+        # It is among the facts that are shown.
+        warnings.simplefilter("ignore", ClippedWarning)
+        model.fit(*data.training)
+
+
 def _document(
     model: Any, data: FitData, target: str, task: Task, seconds: float, *, with_truth: bool
 ) -> dict[str, Any]:
@@ -184,10 +227,12 @@ def _document(
         "estimator": kept.estimator,
         "target": target,
         "features": list(kept.features),
+        "columns": list(kept.columns),
         "classes": None if kept.classes is None else list(kept.classes),
         "users": kept.users,
         "held_out": data.held_out,
         "solver": kept.solver,
+        "chosen_by": model.solver_.chosen.by,
         "bound": model.bound_,
         "model": guarantee.model,
         "epsilon": guarantee.privacy.epsilon,
@@ -195,7 +240,8 @@ def _document(
         "delta_proved": guarantee.delta,
         **{name: getattr(guarantee, name) for name in _ROUNDS},
         "coefficients": kept.coefficients.tolist(),
-        "intercept": kept.intercept,
+        "intercept": kept.intercept if isinstance(kept.intercept, float) else kept.intercept.tolist(),
+        "clipped_shares": list(kept.clipped),
         **(_measured(model, data, task) if with_truth else dict.fromkeys(UNPROTECTED)),
         "unprotected": [*(UNPROTECTED if with_truth else ()), *kept.unprotected],
         "simulated": model.simulated_,

@@ -1,6 +1,6 @@
 """What `shuffledp fit` learns from: a file's columns, rows to train on and rows to measure on."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,11 @@ from shuffledp.cli.output import is_same_file
 from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from shuffledp.tables.reading import Reading
 
-    Rows = tuple[NDArray[np.float64], NDArray[Any]]
+    Rows = tuple[NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,39 +35,87 @@ def read_fit_data(
     seed: int | None,
     *,
     labels: bool,
+    words: Collection[str] = (),
     reading: "Reading | None" = None,
 ) -> FitData:
-    """The file's rows, all finite; which are held out is drawn at random."""
+    """The file's rows, all finite; which are held out is drawn at random.
+
+    Args:
+        file: CSV, Parquet or .npy, a row a person.
+        target: the column to predict.
+        features: the columns to learn from, A,B; all others if None.
+        holdout: the part of rows that is kept out.
+        seed: for a repeatable draw; None draws securely.
+        labels: whether targets that are whole numbers are labels.
+        words: columns that are read as text; the target may be one.
+        reading: how the file is read.
+    """
     import numpy as np
 
     from shuffledp.sampling.permutation import uniform_permutation
-    from shuffledp.tables.matrices import read_matrix
     from shuffledp.tables.names import column_names
 
     if not 0 <= holdout < 1:
         raise ParameterError("holdout", holdout, "must be in [0, 1)", "0.1 keeps out one row in ten")
     there = column_names(file, reading=reading)
     names = _named(there, target, features, file)
-    wanted = [*names, target]
-    if file.name.lower().endswith(".npy"):
-        matrix = read_matrix(file, reading=reading)[:, [there.index(name) for name in wanted]]
-    else:
-        matrix = read_matrix(file, wanted, reading=reading)
-    bad = np.argwhere(~np.isfinite(matrix))
-    if bad.size:
-        row, place = bad[0].tolist()
-        got = f"{matrix[row, place]} in row {row + 1}"
-        raise DataError("column", got, f"{wanted[place]} of {file.name} must be finite", "leave that row out")
+    for name in words:
+        if name not in [*names, target]:
+            raise DataError("categories", name, "must be a column to learn from", f"there are {', '.join(names[:10])}")
+    matrix = read_rows(file, [*names, target], words, reading=reading, parameter="column")
     values: Any = matrix[:, -1]
-    if labels and (values == np.round(values)).all() and np.abs(values).max() < 1 << 53:
+    if target in words:
+        values = values.astype(str)
+    elif labels and (values == np.round(values.astype(np.float64))).all() and np.abs(values).max() < 1 << 53:
         values = values.astype(np.int64)
+    else:
+        values = values.astype(np.float64)
+    matrix = np.asarray(matrix[:, :-1], dtype=np.float64) if set(words) <= {target} else matrix[:, :-1]
     held = round(holdout * len(matrix))
     if held == len(matrix):
         raise ParameterError("holdout", holdout, f"must leave some of {held} rows to learn from", "keep out fewer")
     order = uniform_permutation(len(matrix), bits=bits_of(seed).spawn(1)[0]) if held else np.arange(len(matrix))
     last, first = np.sort(order[:held]), np.sort(order[held:])
-    training = (matrix[first, :-1], values[first])
-    return FitData(names, training, (matrix[last, :-1], values[last]) if held else training, held)
+    training = (matrix[first], values[first])
+    return FitData(names, training, (matrix[last], values[last]) if held else training, held)
+
+
+def read_rows(
+    file: Path, names: Sequence[str], words: Collection[str], *, reading: "Reading | None", parameter: str
+) -> "NDArray[Any]":
+    """Columns of a file by name, of a .npy by number: finite numbers, or text for those of `words`, then as objects.
+
+    Raises:
+        DataError: under the name `parameter`, a number is missing or not finite.
+    """
+    import numpy as np
+
+    from shuffledp.tables.matrices import read_matrix
+    from shuffledp.tables.names import column_names
+    from shuffledp.tables.texts import read_texts
+
+    numbers = [name for name in names if name not in words]
+    matrix = np.empty((0, 0))
+    if numbers and file.name.lower().endswith(".npy"):
+        there = column_names(file, reading=reading)
+        matrix = read_matrix(file, reading=reading)[:, [there.index(name) for name in numbers]]
+    elif numbers:
+        matrix = read_matrix(file, numbers, reading=reading)
+    bad = np.argwhere(~np.isfinite(matrix))
+    if bad.size:
+        row, place = bad[0].tolist()
+        got = f"{matrix[row, place]} in row {row + 1}"
+        raise DataError(parameter, got, f"{numbers[place]} of {file.name} must be finite", "leave that row out")
+    if len(numbers) == len(names):
+        return matrix
+    columns = []
+    for name in names:
+        if name in words:
+            texts = read_texts(file, name, reading=reading)
+            columns.append(np.asarray(texts.distinct, dtype=object)[texts.where])
+        else:
+            columns.append(matrix[:, numbers.index(name)].astype(object))
+    return np.column_stack(columns)
 
 
 def _named(there: Sequence[str], target: str, features: str | None, file: Path) -> list[str]:
@@ -112,18 +159,69 @@ def parse_bounds(text: str, names: Sequence[str], parameter: str) -> list[Any]:
     return [named[name] for name in names]
 
 
-def parse_classes(text: str) -> list[float] | list[int]:
-    """Two numbers, whole ones as such: labels of a file are numbers.
+def parse_classes(text: str) -> list[float] | list[int] | list[str]:
+    """Two labels or more: all numbers, whole ones as such, or all words.
 
-    >>> parse_classes("0,1"), parse_classes("0.5,1")
-    ([0, 1], [0.5, 1.0])
+    >>> parse_classes("0,1"), parse_classes("0.5,1"), parse_classes("no,maybe,yes")
+    ([0, 1], [0.5, 1.0], ['maybe', 'no', 'yes'])
     """
     from shuffledp.cli.domains import numbers_in
+    from shuffledp.protocols.domains.categories import split_names
+    from shuffledp.tables.spelling import is_number
 
-    labels = sorted(set(numbers_in(text)))
-    if len(labels) != 2 or not all(abs(label) < 1 << 53 for label in labels):
-        raise ParameterError("classes", text, "must be two different numbers A,B", "for instance 0,1")
+    names, labels = split_names(text, "classes"), sorted(set(numbers_in(text)))
+    different = len(labels or set(names))
+    is_mixed = not labels and any(is_number(name) for name in names)
+    if is_mixed or different < max(2, len(names)) or not all(abs(label) < 1 << 53 for label in labels):
+        wanted = "must be two or more different labels, all numbers or all words"
+        raise ParameterError("classes", text, wanted, "for instance 0,1 or no,yes")
+    if not labels:
+        return sorted(names)
     return [int(label) for label in labels] if all(label.is_integer() for label in labels) else labels
+
+
+def parse_categories(text: str) -> dict[str, list[str]]:
+    """Public lists of what columns may be: column=a,b,c, and further columns after another comma.
+
+    >>> parse_categories("city=Oslo,Rome,size=s,m,l")
+    {'city': ['Oslo', 'Rome'], 'size': ['s', 'm', 'l']}
+    """
+    from shuffledp.protocols.domains.categories import split_names
+
+    way_out = "write for instance city=Oslo,Rome,size=s,m,l"
+    found: dict[str, list[str]] = {}
+    for part in split_names(text, "categories"):
+        name, equals, level = part.partition("=")
+        if equals and name and level and name not in found:
+            found[name] = [level]
+        elif equals or not found:
+            raise ParameterError("categories", part, "must be COLUMN=A,B,C, each column once", way_out)
+        else:
+            found[next(reversed(found))].append(part)
+    return found
+
+
+def declared_targets(text: str | None, model_class: Any) -> dict[str, Any]:
+    """What an estimator of numbers is told about them: their bounds, or how large a count may be.
+
+    Raises:
+        ParameterError: nothing was said, or a count's range does not begin at 0.
+    """
+    if text is None:
+        problem = "must say what the target may be: it cannot be read from people's rows unpaid"
+        raise ParameterError("target_bounds", None, problem, "add --target-bounds -1:1, for instance")
+    low, high = parse_bounds(text, (), "target_bounds")
+    if not hasattr(model_class, "max_target"):
+        return {"target_bounds": [low, high]}
+    if low != 0:
+        raise ParameterError("target_bounds", text, "must begin at 0 for counts", "write 0:HIGH")
+    return {"max_target": high}
+
+
+def words_of(target: str, classes: Any, categories: Mapping[str, Any] | None) -> set[str]:
+    """Columns that are read as text: those of categories, and labels that are words."""
+    labels = {target} if classes and isinstance(classes[0], str) else set()
+    return {*labels, *(categories or {})}
 
 
 def check_files_differ(**files: Path | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.fit_data import check_target_path
+from shuffledp.cli.optimize import REHEARSED
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 UNPROTECTED = ("score", "baseline", "clipped", "curve")
 """Read from people's data without noise: for whoever holds the file, not for publication."""
 
+_TOO_MUCH = 0.1
+
 _LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
+
+# What a model of zeros loses: ln 2 of two classes, half a squared unit of numbers.
+_CONSTANT = 0.6931
 
 _SAY_ROWS, _SAY_TARGETS = "say with --bounds what features may be", "say with --target-bounds what they may be"
 
@@ -46,6 +52,9 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     return [
         ("learned", learned),
         *_measured(document),
+        *_counted(document),
+        *(("look at", words) for words in document["warnings"]),
+        ("solver", _CHOSEN[document["chosen_by"]]),
         (
             "privacy",
             f"epsilon {document['epsilon']:g}, delta {document['delta']:g} for every row, {document['model']} model: "
@@ -58,11 +67,29 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     ]
 
 
+_CHOSEN = {
+    "simulation": "the best in rehearsals on synthetic people of this shape, which spend nothing",
+    "bound": "the one with the least proved bound",
+    "name": None,
+}
+
 _FILES = (("model", "written"), ("picture", "picture"), ("report", "report"))
 
 
 def _text(path: Any) -> str | None:
     return None if path is None else str(path)
+
+
+def _counted(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """What a private count says of what was clipped, and what to do about too much of it."""
+    told: list[tuple[str, str | None]] = []
+    for each in document["clipped_shares"]:
+        share = f"{each['share']:.0%} of {each['what']}, {each['low']:.0%} to {each['high']:.0%}"
+        told.append(("cut or shortened", f"{share}: a private count of {each['users']:,} people"))
+        if each["low"] > _TOO_MUCH:
+            way_out = _SAY_ROWS if each["what"] == "rows" else _SAY_TARGETS
+            told.append(("look at", f"{each['what']} cannot have met what was declared: {way_out}"))
+    return told
 
 
 def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
@@ -73,6 +100,8 @@ def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         proved = "no bound is proved where gradients are clipped"
         if bound is not None:
             proved = f"at most {bound:.3g} above the least mean loss, in expectation"
+            if bound > _CONSTANT:
+                proved += ", which proves nothing at this size: a model that says nothing loses less"
         return [("how accurate", f"{proved}; --with-truth measures it on rows kept out, not for publication")]
     where = f"on {held:,} rows kept out" if held else "on the rows it learned from"
     if document["task"] == "classification":
@@ -92,12 +121,14 @@ def fit_next(document: Mapping[str, Any], said: "Said", file: Path, problem: "Pr
     spends = "" if document["simulated"] else f" (spends epsilon {document['epsilon']:g} again)"
     smooth = "" if problem.smoothness is None else f" --smooth {problem.smoothness!r}"
     strong = "" if problem.curvature == 0 else f" --strong {problem.curvature!r}"
+    name = str((problem.loss or {}).get("loss"))
     compared = (
         f"plan optimize --users {problem.users} --dimension {problem.dimension} --radius {problem.domain.reach!r} "
         f"--lipschitz {problem.lipschitz!r}{smooth}{strong} --linear {'' if problem.has_prox else '--no-proximal '}"
         f"{'' if problem.visits is None else f'--visits {problem.visits} '}--rounds-allowed {problem.rounds} "
         f"--honest-fraction {problem.honest_fraction} "
         f"--epsilon {document['epsilon']} --delta {document['delta']} --solver {document['solver']}"
+        f"{f' --loss {name}' if name in REHEARSED else ''}"
     )
     model = _text(document.get("written"))
     measured = document["clipped"] is not None
@@ -139,7 +170,7 @@ def writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequenc
     title = f"{document['estimator']} of {document['target']}: epsilon {document['epsilon']:g}"
     if path.suffix.lower() != ".html":
         return lambda: draw_learning_curve(path, rounds, curves, title)
-    named = zip([*document["features"], "intercept"], [*document["coefficients"], document["intercept"]], strict=True)
+    named = _coefficients(document)
     text = _PAGE.format(
         title=escape(title),
         rows=_rows(fit_facts(document)),
@@ -148,6 +179,18 @@ def writer(path: Path, document: Mapping[str, Any], curves: Mapping[str, Sequenc
         coefficients=_rows([(name, f"{number:.6g}") for name, number in named]),
     )
     return lambda: write_text_whole(path, text)
+
+
+def _coefficients(document: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Every coefficient by the name of its column, and of its class where there are more than two."""
+    columns, coefficients, intercept = document["columns"], document["coefficients"], document["intercept"]
+    if not isinstance(intercept, list):
+        return [*zip(columns, coefficients, strict=True), ("intercept", intercept)]
+    return [
+        (f"{label}: {name}", number)
+        for label, row, constant in zip(document["classes"], coefficients, intercept, strict=True)
+        for name, number in [*zip(columns, row, strict=True), ("intercept", constant)]
+    ]
 
 
 def _rows(rows: Iterable[tuple[str, str | None]]) -> str:

@@ -7,7 +7,7 @@ from shuffledp.cli.numbers import answer_numbers
 
 @options.takes_plan(
     *("mean", "weighted-mean"),
-    domain=("low", "high", "largest_weight", "groups", "other_group"),
+    domain=("low", "high", "largest_weight", "at_most", "groups", "other_group"),
     without=("users", "noise"),
 )
 def private_mean(

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from shuffledp.learn.optimize import PredictedBound, Problem, Solver
 
 Smooth = Annotated[float | None, typer.Option(help="How fast gradients change; none if they jump.", metavar="B")]
+REHEARSED = ("logistic", "hinge", "squared", "huber")
+"""Losses that solvers rehearse here: all that is known of them is their name."""
+
 RoundsAllowed = Annotated[int, typer.Option(help="Rounds at most.", metavar="R")]
-SolverName = Annotated[str, typer.Option(help="auto, or one of those compared.", metavar="NAME")]
+LossName = Annotated[
+    str | None, typer.Option(help="The loss, of rows no longer than 1: solvers then rehearse it.", metavar="NAME")
+]
+SolverName = Annotated[str, typer.Option(help="auto, least-bound, or one of those compared.", metavar="NAME")]
 
 
 def plan_optimize(
@@ -30,6 +36,7 @@ def plan_optimize(
     strong: Annotated[float, typer.Option(help="Strong convexity of the loss; 0 if it has none.", metavar="S")] = 0.0,
     proximal: Annotated[bool, typer.Option(help="Whether the loss has a proximal map.")] = True,
     linear: Annotated[bool, typer.Option("--linear", help="The loss is one of a linear model.")] = False,
+    loss: LossName = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rounds_allowed: RoundsAllowed = 1000,
@@ -41,6 +48,7 @@ def plan_optimize(
     """A convex loss, minimized by shuffled gradients: what every solver can promise, and which one to take."""
     from shuffledp.learn.estimators.declared import check_moderate
     from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
+    from shuffledp.learn.optimize.outlook import too_few
 
     people, privacy = target(users, epsilon, delta)
     if dimension is None:
@@ -63,19 +71,21 @@ def plan_optimize(
         honest_fraction=honest_fraction,
         rounds=rounds_allowed,
         visits=visits,
+        loss=None if loss is None else _loss_document(loss),
     )
     with working("asking every solver", shown=not as_json):
         rows = [_row(row) for row in predicted_bounds(problem)]
         chosen = plan(problem, solver=solver)
-    why = "asked for" if solver != "auto" else "it has the least predicted bound"
+        few = too_few(chosen)
     if as_json:
-        print_json(_document(problem, rows, chosen, why))
+        print_json(_document(problem, rows, chosen, [] if few is None else [few]))
         return
     guarantee = chosen.guarantee()
     most = guarantee.messages_per_user
     shown = [
         ("asked", f"{people:,} users, {dimension:,} numbers, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
-        ("solver", f"{chosen.name}: {why}"),
+        ("solver", f"{chosen.name}: {chosen.chosen}"),
+        ("look at", few),
         ("excess loss", f"at most {chosen.bound:.4g} in expectation, for users drawn independently"),
         ("rounds", f"{chosen.rounds:,}, of {guarantee.users_per_round:,} users or more"),
         ("each user", f"is in {guarantee.rounds_per_user:,} of them, sends {most:,} messages at most"),
@@ -90,13 +100,20 @@ def plan_optimize(
     )
 
 
+def _loss_document(name: str) -> dict[str, Any]:
+    """A loss of rows no longer than 1, by its name."""
+    if name not in REHEARSED:
+        raise ParameterError("loss", name, f"must be one of {', '.join(REHEARSED)}", "leave it out to rank by bounds")
+    return {"loss": name}
+
+
 def _row(row: "PredictedBound") -> dict[str, Any]:
     """What a solver promises, as JSON; an infinite bound is none."""
     endless = row.bound is not None and not math.isfinite(row.bound)
     return asdict(row) | ({"bound": None, "refusal": "needs more users"} if endless else {})
 
 
-def _document(problem: "Problem", rows: list[dict[str, Any]], chosen: "Solver", why: str) -> dict[str, Any]:
+def _document(problem: "Problem", rows: list[dict[str, Any]], chosen: "Solver", warned: list[str]) -> dict[str, Any]:
     guarantee = chosen.guarantee()
     asked = problem.document()
     return {
@@ -113,7 +130,10 @@ def _document(problem: "Problem", rows: list[dict[str, Any]], chosen: "Solver", 
         "rounds_allowed": problem.rounds,
         "smallest_batch": problem.smallest_batch,
         "solver": chosen.name,
-        "why": why,
+        "why": str(chosen.chosen),
+        "chosen_by": chosen.chosen.by,
+        "rehearsed": dict(chosen.chosen.losses) or None,
+        "warnings": warned,
         "bound": chosen.bound,
         "rounds": chosen.rounds,
         **{name: getattr(guarantee, name) for name in ("users_per_round", "rounds_per_user", "messages_per_user")},

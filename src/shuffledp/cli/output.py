@@ -163,11 +163,17 @@ def draw(presented: "Presentation", picture: Path, column: str | None = None) ->
     from shuffledp.pictures.bars import draw_bars
     from shuffledp.pictures.differences import draw_difference
     from shuffledp.pictures.distribution import draw_distribution
+    from shuffledp.pictures.evaluation import draw_evaluation
 
     if presented.chart is None:
         raise ParameterError("out", picture, "cannot be drawn: the answer is one number", "leave it out")
-    kinds = {"bars": draw_bars, "distribution": draw_distribution, "difference": draw_difference}
-    drawn: Any = kinds[presented.chart.kind]
+    kinds: dict[str, Any] = {
+        "bars": draw_bars,
+        "distribution": draw_distribution,
+        "difference": draw_difference,
+        "evaluation": draw_evaluation,
+    }
+    drawn = kinds[presented.chart.kind]
     drawn(picture, **presented.chart.data, column=column)
 
 

@@ -1,5 +1,6 @@
 """`shuffledp predict`: what a model that `fit -o` wrote says about the rows of a file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,16 +41,19 @@ def predict(
     if with_truth and target is None:
         raise ParameterError("target", None, "must be given beside --with-truth", "name the column of true values")
     model = load_model(model_file)
-    rows = _rows(file, model.features, reading)
+    rows = rows_of(file, model.features, [model.features[place] for place in model.preparation.columns.levels], reading)
     said = model.predict(rows)
     columns: dict[str, Any] = {"prediction": said}
     if model.has_probabilities:
-        columns["probability"] = model.probabilities(rows)
+        found = model.probabilities(rows)
+        several = zip(model.classes or (), found.T, strict=True) if found.ndim == 2 else ()
+        columns |= {f"probability_{label}": column for label, column in several} or {"probability": found}
     score = None
     if target is not None:
-        true = _rows(file, (target,), reading)[:, 0]
+        has_words = model.classes is not None and isinstance(model.classes[0], str)
+        true = rows_of(file, (target,), (target,) if has_words else (), reading)[:, 0]
         if model.classes is not None:
-            score = float(np.mean(np.asarray(said, dtype=np.float64) == true))
+            score = float(np.mean(said == true.astype(said.dtype if has_words else np.float64)))
         else:
             spread = float(np.square(true - true.mean()).sum())
             score = 1 - float(np.square(true - said).sum()) / spread if spread > 0 else None
@@ -85,11 +89,9 @@ def predict(
     show(facts("Predictions", told))
 
 
-def _rows(file: Path, names: tuple[str, ...], reading: Any) -> Any:
-    """A file's columns of these names, all finite; of a .npy by their numbers."""
-    import numpy as np
-
-    from shuffledp.tables.matrices import read_matrix
+def rows_of(file: Path, names: Sequence[str], words: Sequence[str], reading: Any) -> Any:
+    """A file's columns of these names, all finite numbers but for words; of a .npy by their numbers."""
+    from shuffledp.cli.fit_data import read_rows
     from shuffledp.tables.names import column_names
 
     there = column_names(file, reading=reading)
@@ -97,13 +99,4 @@ def _rows(file: Path, names: tuple[str, ...], reading: Any) -> Any:
     if missing:
         listed = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
         raise DataError("file", missing[0], f"must be a column of {file.name}", f"it has {listed}")
-    if file.name.lower().endswith(".npy"):
-        matrix = read_matrix(file, reading=reading)[:, [there.index(name) for name in names]]
-    else:
-        matrix = read_matrix(file, list(names), reading=reading)
-    bad = np.argwhere(~np.isfinite(matrix))
-    if bad.size:
-        row, place = bad[0].tolist()
-        got = f"{matrix[row, place]} in row {row + 1}"
-        raise DataError("file", got, f"{names[place]} of {file.name} must be finite", "mend that row, or leave it out")
-    return matrix
+    return read_rows(file, names, words, reading=reading, parameter="file")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.continual.block_tails import BlockTails
 from shuffledp.errors import InfeasibleError
 
 Floats = NDArray[np.float64]
@@ -70,23 +71,27 @@ def sum_tails(noise: IntegerLaw, most: int, growth: float = FINE) -> SumTails:
     # Beyond a few deviations a single discrete Laplace noise falls like e^(-sqrt(2) |x| / deviation).
     width = max(1, int(_WIDTH * deviation / math.sqrt(most)))
     reach = math.ceil((_DEVIATIONS * deviation * math.sqrt(most) + _SINGLE * deviation) / width) + 2
-    size = fft.next_fast_len(2 * reach + 1, real=True)
+    stride = -(-reach // _MOST_ROWS)
+    size = stride * fft.next_fast_len(-(-(2 * reach + 1) // stride), real=True)
     if size > _LARGEST_TRANSFORM:
         raise InfeasibleError("users", most, "make sums of too many noises to bound", "use more shufflers")
     masses = _masses(noise, size, width)
     # Real, as the noise is symmetric about its mean.
     spectrum = fft.rfft(masses / masses.sum()).real
-    stride = -(-reach // _MOST_ROWS)
-    tails = np.empty((reach // stride + 2, counts.size))
-    for column, count in enumerate(counts):
-        # A single noise needs no transform.
-        power = _power(spectrum, int(count))
-        law = masses / masses.sum() if count == 1 else np.maximum(fft.irfft(power, size), 0.0)
-        two_sided = law[1 : reach + 1] + law[-1 : -reach - 1 : -1]
-        beyond = np.append(np.cumsum(two_sided[::-1])[::-1], 0.0)[::stride]
+    in_blocks = BlockTails.of(spectrum, size, stride, _rounding(size)) if stride > 1 else None
+    if in_blocks is not None and most >= in_blocks.least_count:
+        # The few prefixes of fewer batches are bounded with those: it moves no bound that can be seen.
+        counts = counts[counts >= in_blocks.least_count]
+    else:
+        in_blocks = None
+    tails, errors = np.zeros((reach // stride + 2, counts.size)), np.empty(counts.size)
+    for column, count in enumerate(map(int, counts)):
+        if in_blocks is not None:
+            beyond, error = in_blocks.tails(count, reach)
+        else:
+            beyond, error = _value_tails(masses, spectrum, count, reach, stride), _error(spectrum, count, size)
         tails[: beyond.size, column] = beyond
-        tails[beyond.size :, column] = 0.0
-    errors = np.array([_error(spectrum, int(count), size) + count * noise.numerical_error for count in counts])
+        errors[column] = error + count * noise.numerical_error
     tails = tails * (1 + 2 * _RELATIVE * counts) + np.maximum(errors, _LEAST_ERROR)
     return SumTails(counts, tails, stride * width, width)
 
@@ -96,11 +101,22 @@ def _masses(noise: IntegerLaw, size: int, width: int) -> Floats:
     if width == 1:
         return np.asarray(np.exp(noise.log_pmf(fft.fftfreq(size, 1 / size) + noise.mean)))
     half = min(size // 2 - 1, math.ceil(_SINGLE * noise.standard_deviation / width)) * width
-    offsets = np.arange(-half, half + 1, dtype=np.float64)
-    nearest = np.rint(offsets / width).astype(np.int64) % size
-    return np.asarray(
-        np.bincount(nearest, np.exp(noise.log_pmf(offsets + noise.mean)), minlength=size), dtype=np.float64
-    )
+    offsets = np.arange(-half, half + 1, dtype=np.int64)
+    masses = np.exp(noise.log_pmf(offsets.astype(np.float64) + noise.mean))
+    # Halves go both ways: all one way, every other multiple would get more, and the spectrum would be wide.
+    ways = (-((width - 2 * offsets) // (2 * width)), (2 * offsets + width) // (2 * width))
+    found = sum(np.bincount(way % size, masses, minlength=size) for way in ways)
+    return np.asarray(found / 2, dtype=np.float64)
+
+
+def _value_tails(masses: Floats, spectrum: Floats, count: int, reach: int, stride: int) -> Floats:
+    """P[|S| > a] of the sum of so many noises, for the multiples a of the stride, from the law of each value."""
+    size = masses.size
+    # A single noise needs no transform.
+    power = _power(spectrum, count)
+    law = masses / masses.sum() if count == 1 else np.maximum(fft.irfft(power, size), 0.0)
+    two_sided = law[1 : reach + 1] + law[-1 : -reach - 1 : -1]
+    return np.asarray(np.append(np.cumsum(two_sided[::-1])[::-1], 0.0)[::stride])
 
 
 def _power(spectrum: Floats, count: int) -> Floats:
@@ -108,11 +124,16 @@ def _power(spectrum: Floats, count: int) -> Floats:
     return np.asarray(signs * np.abs(spectrum) ** count)
 
 
+def _rounding(size: int) -> float:
+    """What each number of a transform of so many may be off by, as a part of what they add up to."""
+    return _STAGE * (math.log2(size) + 2)
+
+
 def _error(spectrum: Floats, count: int, size: int) -> float:
     """What a tail of the sum of so many noises may be off by rounding, in all (docs/theory/running-sums.md)."""
     if count == 1:
         return 0.0
-    each = _STAGE * (math.log2(size) + 2)
+    each = _rounding(size)
     others = math.sqrt(2 * float(np.sum((np.abs(spectrum) + each) ** (2 * (count - 1)))))
     return (count + 2) * each * others
 
@@ -122,6 +143,27 @@ def _counts(most: int, growth: float) -> NDArray[np.int64]:
     while counts[-1] < most:
         counts.append(min(most, max(counts[-1] + 1, int(counts[-1] * growth))))
     return np.array(counts, dtype=np.int64)
+
+
+def too_many_releases(doubt: float, failure: float) -> InfeasibleError:
+    """The refusal of a bound over so many releases that what arithmetic rounds of their tails is more than is left.
+
+    Args:
+        doubt: what the roundings of all releases' tails add up to.
+        failure: the probability that the bound may fail with.
+
+    >>> print(too_many_releases(0.5, 0.05))
+    confidence cannot be proved for so many releases at once: what floats round of all their tails adds up to 0.5,
+    and only 0.05 is left, got 0.95: count a tenth of the people with one counter, and the others with further ones.
+    """
+    parts = 10 ** max(1, math.ceil(math.log10(doubt / failure)))
+    share = {10: "a tenth", 100: "a hundredth", 1000: "a thousandth"}.get(parts, f"one part in {parts:,}")
+    problem = (
+        f"cannot be proved for so many releases at once: what floats round of all their tails adds up to {doubt:.2g}, "
+        f"and only {failure:.3g} is left"
+    )
+    way_out = f"count {share} of the people with one counter, and the others with further ones"
+    return InfeasibleError("confidence", 1 - failure, problem, way_out)
 
 
 def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failure: float) -> int:
@@ -140,6 +182,6 @@ def horizon_bound(tails: SumTails, most: int, up_to: Callable[[int], int], failu
     columns = tails.tails[:, :groups]
     last = len(columns) - 1
     if float(columns[last] @ weights) > failure:
-        raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")
+        raise too_many_releases(float(columns[last] @ weights), failure)
     row = bisect_left(range(last), True, key=lambda row: bool(columns[row] @ weights <= failure))
     return tails.bound(row, most)

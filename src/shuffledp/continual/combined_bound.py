@@ -22,6 +22,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.continual.bounds import too_many_releases
 from shuffledp.continual.second_opinions import combine, divisors
 from shuffledp.errors import InfeasibleError
 from shuffledp.schedules.combinatorial import slots
@@ -83,7 +84,7 @@ class CombinedLaws:
         # outside[a] is what lies beyond a.
         enough = np.flatnonzero(outside <= failure)
         if enough.size == 0:
-            raise InfeasibleError("confidence", 1 - failure, "must be further from 1", "choose a smaller one")
+            raise too_many_releases(float(outside[-1]), failure)
         return int(enough[0])
 
     def prefix_quantile(self, budget: int, before: int, failure: float) -> int:

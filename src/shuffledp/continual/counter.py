@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shuffledp.continual.estimates import RunningEstimates, estimate_of
+from shuffledp.continual.estimates import estimate_of
 from shuffledp.continual.guarantee import PrivateCount
+from shuffledp.continual.learner import RunningLearner
 from shuffledp.continual.second_opinions import combine
 from shuffledp.continual.shape import batch_noises
 from shuffledp.continual.slot_sums import slot_sums
@@ -20,8 +21,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
-from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
-from shuffledp.protocols.runner import Progress, ask_and_tell
+from shuffledp.protocols.learner import BatchMechanism, Cohort
 from shuffledp.protocols.states import State, is_whole, kept, whole
 from shuffledp.protocols.sums.batches import Total
 from shuffledp.randomness import RandomBits
@@ -50,7 +50,7 @@ class CounterState(State):
 
 
 @dataclass(frozen=True, slots=True)
-class Counter(PlanLearner[CounterState]):
+class Counter(RunningLearner[CounterState]):
     """A running sum by a plan: of bits unless the plan has another domain.
 
     >>> counter = Counter.of(users=10_000, shufflers=2, privacy=Privacy(1, 1e-6))
@@ -91,26 +91,13 @@ class Counter(PlanLearner[CounterState]):
 
     def ask(self, state: CounterState) -> Cohort:
         """The users until something closes, at most, and the batches that they join."""
-        plan, schedule = self.plan, self.plan.schedule
         slot, joined = self._checked(state)
-        users = min(int(schedule.users_by(slot + 1)), plan.users) - state.users
-        batches = []
-        for level, first, end in joined:
-            mechanism = plan.mechanism(schedule.batch_users(first, end))
-            batches.append(OpenBatch(level, first, mechanism, state.users - int(schedule.users_by(first))))
-        return Cohort(users, tuple(batches))
+        return self._cohort(state.users, slot, joined)
 
     def tell(self, state: CounterState, users: int, closed: Mapping[int, Total]) -> CounterState:
         """So many users of the cohort came, and these levels' batches closed with these noisy sums in steps."""
-        cohort = self.ask(state)
-        if not is_whole(users) or not 1 <= users <= cohort.users:
-            raise ParameterError("users", users, f"must lie in 1..{cohort.users}", "ask again after each cohort")
+        due = self._closing(self.ask(state), users, closed)
         time = state.users + users
-        due = cohort.closing(users)
-        if set(closed) != set(due):
-            raise ParameterError(
-                "closed", sorted(closed), f"must be the levels {sorted(due)}", "tell every batch that closed"
-            )
         if not all(map(self._fits, closed.values())):
             raise ParameterError("closed", dict(closed), "must be whole sums", "tell what the mechanism analyzed")
         prefixes = dict(state.prefixes)
@@ -162,8 +149,7 @@ class Counter(PlanLearner[CounterState]):
     def _checked(self, state: CounterState) -> tuple[int, Joined]:
         """The slot in which a state stands and what its users join; refuses what this counter cannot come to."""
         state.belongs_to(self.fingerprint, "plan")
-        if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
-            raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
+        self._check_users(state.users)
         slot, _ = self.plan.schedule.place_of(state.users)
         joined = self._joined(slot)
         needed = _needed(slot, joined)
@@ -182,46 +168,12 @@ class Counter(PlanLearner[CounterState]):
 
     # --- whole streams -----------------------------------------------------------------------
 
-    def check_values(self, values: ArrayLike) -> NDArray[Any]:
-        """The values as the domain has them, at most as many as the plan has users."""
-        array: NDArray[Any] = self.plan.check_values(values)
-        self.plan.check_reports(len(array))
-        return array
-
-    def run(
-        self, values: ArrayLike, *, bits: RandomBits, fast: bool = True, progress: Progress | None = None
-    ) -> RunningEstimates:
-        """Estimates after every user: by the noise's own law, or with every message made, shuffled and read."""
-        array = self.check_values(values)
-        plan = self.plan
-        closed, _ = plan.schedule.place_of(len(array))
-        if fast:
-            prefixes = self._noisy_prefixes(slot_sums(plan, array, closed, bits), bits)
-        else:
-            prefixes = self._by_messages(array, bits, progress)
-        return RunningEstimates(plan, len(array), prefixes[: closed + 1], simulated=not bits.is_secure)
-
-    def _noisy_prefixes(self, slot_sums: NDArray[np.int64], bits: RandomBits) -> NDArray[np.int64]:
+    def _by_law(self, array: NDArray[Any], closed: int, bits: RandomBits) -> NDArray[np.int64]:
         """True prefix sums plus the noise of the batches that make them."""
-        schedule = self.plan.schedule
-        closed = min(len(slot_sums), schedule.batches)
-        noise = batch_noises(self.plan, closed, slot_sums.shape[1:], bits=bits)
+        schedule, sums = self.plan.schedule, slot_sums(self.plan, array, closed, bits)
+        noise = batch_noises(self.plan, closed, sums.shape[1:], bits=bits)
         prefixes: NDArray[np.int64] = schedule.prefix_sums(noise)[: closed + 1]
-        prefixes[1:] += np.cumsum(slot_sums[:closed], axis=0)
-        return prefixes
-
-    def _by_messages(self, array: NDArray[Any], bits: RandomBits, progress: Progress | None) -> NDArray[np.int64]:
-        def steps(cohort: Cohort, first: int, users: int, clients: RandomBits) -> Any:
-            # Rounded once: all of a user's batches get the same steps.
-            positions = np.arange(first, first + users)
-            return self.plan.prepare(array[first : first + users], bits=clients, positions=positions)
-
-        schedule, shufflers = self.plan.schedule, self.plan.shufflers_used
-        prefixes = np.zeros((schedule.place_of(len(array))[0] + 1, *np.shape(self._nothing)), dtype=np.int64)
-        for state in ask_and_tell(self, shufflers, steps, len(array), bits=bits, progress=progress):
-            slot, since = schedule.place_of(state.users)
-            if since == 0:
-                prefixes[slot] = state.prefixes[slot]
+        prefixes[1:] += np.cumsum(sums, axis=0)
         return prefixes
 
 

@@ -14,22 +14,14 @@ from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.planner import Layout, best_layout, with_grid
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import CountRequest, Estimator
-from shuffledp.continual.running import RunningPlan
+from shuffledp.continual.running import FIRST_SAVED, RunningPlan
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.kinds import domain_from
 from shuffledp.protocols.domains.summed import BITS, Reals, SummedDomain, Vectors
-from shuffledp.protocols.fields import Constants, alike
-from shuffledp.protocols.plan import SCHEMA
+from shuffledp.protocols.fields import Constants
 from shuffledp.protocols.sums.noise import FAMILIES
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
-
-# Fields that a document holds under their own names.
-_AS_THEY_ARE = (
-    *("users", "shufflers", "honest_fraction", "confidence", "shufflers_used", "budget"),
-    *("certified_noise_bound", "estimator"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +37,10 @@ class CounterPlan(PrivateCount):
     """
 
     later_numbers: ClassVar[tuple[str, ...]] = ("uncounted",)
+    saved: ClassVar[tuple[str, ...]] = (
+        *FIRST_SAVED,
+        *("budget", "noise", "certified_noise_bound", "domain", "estimator"),
+    )
 
     def _check_noise(self) -> None:
         self._check_shape()
@@ -262,69 +258,24 @@ class CounterPlan(PrivateCount):
 
     def _decides(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "protocol": self.protocol,
-            "users": self.users,
-            "shufflers": self.shufflers,
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            "honest_fraction": self.honest_fraction,
-            "confidence": self.confidence,
-            "shufflers_used": self.shufflers_used,
-            "budget": self.budget,
-            "noise": self.noise,
-            "certified_noise_bound": self.certified_noise_bound,
-            "domain": self.domain.document(),
-            "estimator": self.estimator,
+            **RunningPlan._decides(self),
             # Plans of version 0.1.0 left the last slot open, and do not say so.
             **({"counts_everybody": True} if self.counts_everybody else {}),
             # And added up what the shares of a user's batches show.
             **({"mixed_together": True} if self.mixed_together else {}),
         }
 
-    def document(self) -> dict[str, Any]:
-        """The plan as JSON: every derived number, a version and a fingerprint."""
-        return {
-            **self._decides(),
-            "error_bound": self.error_bound,
-            "bound": "proved" if self.certified_noise_bound is None else "certified",
-            "standard_error_max": self.standard_error_max,
-            "smallest_batch": self.smallest_batch,
-            "largest_batch": self.largest_batch,
-            "messages_per_user_mean": self.messages_per_user_mean,
-            "messages_per_user_max": self.messages_per_user_max,
-            "bits_per_message": self.bits_per_message,
-            "uncounted": self.uncounted,
-            "fingerprint": self.fingerprint,
-        }
+    def _further_sizes(self) -> dict[str, Any]:
+        return {"smallest_batch": self.smallest_batch, "largest_batch": self.largest_batch}
 
     @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The plan that a JSON document describes; refused where any number was changed."""
-        again = "make it again with `shuffledp plan counter ... -o FILE`"
-        if not isinstance(document, Mapping) or document.get("protocol") != cls.protocol:
-            raise DataError("plan.protocol", "another", f"must be {cls.protocol}", again)
-        noise = document.get("noise")
+    def _noise_from(cls, noise: Any, document: Mapping[str, Any]) -> dict[str, Any]:
         kind = FAMILIES.get(str(noise.get("family"))) if isinstance(noise, Mapping) else None
-        if kind is None or not isinstance(noise, Mapping):
-            raise DataError("plan.batch_noise", noise, f"must have a family, one of {', '.join(FAMILIES)}", again)
-        parameters = {name: value for name, value in noise.items() if name != "family"}
-        try:
-            plan = cls(
-                **{name: document[name] for name in _AS_THEY_ARE},
-                privacy=Privacy(document["epsilon"], document["delta"]),
-                batch_noise=kind(**parameters),
-                domain=domain_from(document["domain"]),
-                counts_everybody=document.get("counts_everybody", False),
-                mixed_together=document.get("mixed_together", False),
-            )
-        except (KeyError, TypeError) as missing:
-            raise DataError("plan", str(missing), "must have all its fields", again) from None
-        decides = plan._decides()
-        for key, value in plan.document().items():
-            found = document.get(key)
-            if key in cls.later_numbers and key not in document:
-                continue
-            if found != value if key in decides else not alike(found, value):
-                raise DataError(f"plan.{key}", found, f"must be {value} in this plan", again)
-        return plan
+        if kind is None:
+            known = f"must have a family, one of {', '.join(FAMILIES)}"
+            raise DataError("plan.batch_noise", noise, known, "make the plan again")
+        return {
+            "batch_noise": kind(**{name: value for name, value in noise.items() if name != "family"}),
+            "counts_everybody": document.get("counts_everybody", False),
+            "mixed_together": document.get("mixed_together", False),
+        }

@@ -1,23 +1,30 @@
 """What every running sum says of itself, however its noise is made: values, slots, estimates, and words."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.continual.request import ROUNDING_FAILURE
-from shuffledp.errors import ParameterError
+from shuffledp.errors import DataError, ParameterError, ShuffleDPError
 from shuffledp.estimates import AnyEstimate
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.domains.kinds import domain_from
 from shuffledp.protocols.domains.summed import BITS, SummedDomain
 from shuffledp.protocols.fields import forwarded
-from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.plan import SCHEMA, Plan
 from shuffledp.protocols.presentation import Listing, listed, numbered
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.batches import BatchSchedule
+
+FIRST_SAVED = ("users", "shufflers", "epsilon", "delta", "honest_fraction", "confidence", "shufflers_used")
+"""What the document of every running sum says first."""
+# Keys of a document that are no field under their own names.
+_READ_APART = ("method", "epsilon", "delta", "noise", "domain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +39,15 @@ class RunningPlan(Plan):
     is_independent: ClassVar[bool] = True
     """Whether every batch has noise of its own."""
     file_command: ClassVar[str] = "count"
+    saved: ClassVar[tuple[str, ...]]
+    """What decides it, by the keys of its document and in their order."""
 
     shufflers: int
     shufflers_used: int
     confidence: float = 0.95
     domain: SummedDomain = BITS
+    certified_noise_bound: float | None = None
+    """A bound on all noise, in steps, that runs of the noise certify; None where the proved one counts."""
 
     # --- values ------------------------------------------------------------------------------
 
@@ -103,6 +114,26 @@ class RunningPlan(Plan):
     @abstractmethod
     def proved_noise_bound(self) -> float:
         """No prefix's noise is larger, in steps, with probability `confidence`, over the whole horizon."""
+
+    @property
+    def noise_bound(self) -> float:
+        """The bound on every prefix's noise, in steps, that estimates are given: the certified one where there is."""
+        return self.proved_noise_bound if self.certified_noise_bound is None else self.certified_noise_bound
+
+    @property
+    def error_bound(self) -> float:
+        """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data.
+
+        Where there are several coordinates it holds for all of them at once.
+        """
+        return self.domain.step * self.noise_bound + (self.slot_users - 1) * self.domain.reach + self.rounding_bound
+
+    @property
+    @abstractmethod
+    def standard_error_max(self) -> float:
+        """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
+
+    standard_error = forwarded("standard_error_max")
 
     @property
     @abstractmethod
@@ -222,3 +253,53 @@ class RunningPlan(Plan):
     def standard_errors(self) -> NDArray[np.float64]:
         """`standard_error_of` the first 0, 1, 2, ... slots."""
         return np.array([self.standard_error_of(slot) for slot in range(self.schedule.slots)])
+
+    # --- the file ----------------------------------------------------------------------------
+
+    def _decides(self) -> dict[str, Any]:
+        privacy, domain = self.privacy, self.domain.document()
+        apart = {"epsilon": privacy.epsilon, "delta": privacy.delta, "domain": domain}
+        said = {key: apart[key] if key in apart else getattr(self, key) for key in self.saved}
+        return {"schema": SCHEMA, "protocol": self.protocol, **said}
+
+    @property
+    def decisive_keys(self) -> frozenset[str]:
+        return frozenset(self._decides())
+
+    @abstractmethod
+    def _further_sizes(self) -> dict[str, Any]:
+        """What the document says of its batches, beside what that of every running sum does."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            **self._decides(),
+            "error_bound": self.error_bound,
+            "bound": "proved" if self.certified_noise_bound is None else "certified",
+            "standard_error_max": self.standard_error_max,
+            **self._further_sizes(),
+            "messages_per_user_mean": self.messages_per_user_mean,
+            "messages_per_user_max": self.messages_per_user_max,
+            "bits_per_message": self.bits_per_message,
+            "uncounted": self.uncounted,
+            "fingerprint": self.fingerprint,
+        }
+
+    @classmethod
+    @abstractmethod
+    def _noise_from(cls, noise: Any, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that a document's noise, and what it says beside it, stand for."""
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        again = "make it again with `shuffledp plan counter ... -o FILE`"
+        try:
+            return cls(
+                **{key: document[key] for key in cls.saved if key not in _READ_APART},
+                privacy=Privacy(document["epsilon"], document["delta"]),
+                domain=domain_from(document["domain"]),
+                **cls._noise_from(document["noise"], document),
+            )
+        except ShuffleDPError:
+            raise
+        except (KeyError, TypeError, ValueError) as missing:
+            raise DataError("plan", str(missing), "must have all its fields", again) from None

@@ -190,11 +190,6 @@ class CountShape(RunningPlan):
         return largest_surplus(self.batch_noise, self.all_sizes, self.honest_fraction)
 
     @property
-    def noise_bound(self) -> int:
-        """No prefix's noise is larger, in steps, with probability `confidence`, over the whole horizon."""
-        return self.proved_noise_bound if self.certified_noise_bound is None else self.certified_noise_bound
-
-    @property
     def proved_noise_bound(self) -> int:
         """By exact tails and a union over all prefixes."""
         failure = noise_failure(self.domain, self.confidence)
@@ -259,19 +254,8 @@ class CountShape(RunningPlan):
         )
 
     @property
-    def error_bound(self) -> float:
-        """Every estimate of the horizon is off by at most this with probability `confidence`, whatever the data.
-
-        Where there are several coordinates it holds for all of them at once.
-        """
-        domain = self.domain
-        return domain.step * self.noise_bound + (self.slot_users - 1) * domain.reach + self.rounding_bound
-
-    @property
     def _combined_laws(self) -> CombinedLaws:
         return combined_laws(self.batch_noise.law(), self.budget, self.shufflers_used)
-
-    standard_error = forwarded("standard_error_max")
 
     @property
     def standard_error_max(self) -> float:

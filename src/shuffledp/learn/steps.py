@@ -23,8 +23,8 @@ from shuffledp.learn.bandits.linear.models import linear_model_from
 from shuffledp.learn.bandits.linear.observations import Floats, JointVectors
 from shuffledp.learn.bandits.linear.posterior import standard_normals
 from shuffledp.learn.bandits.rewards import reward_bits
-from shuffledp.learn.optimize.linear_losses import loss_from
 from shuffledp.learn.optimize.losses import gradient_of
+from shuffledp.learn.optimize.named_losses import loss_from
 from shuffledp.protocols.learner import DeviceStep
 from shuffledp.randomness import RandomBits
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.pictures.curves import add_notes, check_drawing, new_figure, save_figure, thinned, tidy
 from shuffledp.pictures.lettering import Letters, lettering
@@ -20,7 +20,7 @@ def draw_distribution(
     confidence: float,
     title: str,
     truth: ArrayLike | None = None,
-    quantiles: Sequence[tuple[float, float, float, float]] = (),
+    quantiles: Sequence[tuple[float, Any, Any, Any]] = (),
     column: str | None = None,
 ) -> None:
     """Draw a distribution function with its band.
@@ -29,7 +29,7 @@ def draw_distribution(
 
     Args:
         path: where to: .png, .svg or .pdf.
-        values: rising.
+        values: rising; numbers, or days in ISO form.
         shares: the share of users at or below each value.
         bound: how far all shares at once may be off.
         confidence: with which the bound holds.
@@ -51,14 +51,14 @@ def _draw(
     confidence: float,
     title: str,
     truth: ArrayLike | None,
-    quantiles: Sequence[tuple[float, float, float, float]],
+    quantiles: Sequence[tuple[float, Any, Any, Any]],
     column: str | None,
     letters: Letters,
 ) -> None:
     figure = new_figure(path, width=9, height=6.4 if truth is not None else 4.6)
     panels: Any = figure.subplots(2 if truth is not None else 1, 1, squeeze=False, sharex=True)
     axes, below = panels[0, 0], panels[-1, 0]
-    where, height = np.asarray(values, dtype=np.float64), np.asarray(shares, dtype=np.float64)
+    where, height = _places(values), np.asarray(shares, dtype=np.float64)
     shown = thinned(where.size)
     low, high = np.clip(height - bound, 0, 1)[shown], np.clip(height + bound, 0, 1)[shown]
     axes.fill_between(where[shown], low, high, alpha=0.25, linewidth=0, step="post", label=f"{confidence:.0%} band")
@@ -72,12 +72,20 @@ def _draw(
         tidy(below, grid=False)
     for place, (q, value, lower, upper) in enumerate(quantiles):
         look = {"color": "0.35", "linewidth": 3, "solid_capstyle": "butt", "alpha": 0.6}
-        axes.plot([lower, upper], [q, q], label=None if place else "quantile and its interval", **look)
-        axes.plot([value], [q], marker="o", markersize=4, color="0.2")
-        axes.annotate(f" {q:g}: {value:,.6g}", (max(value, upper), q), fontsize=8, va="top")
+        ends, (at,) = _places([lower, upper]), _places([value])
+        axes.plot(ends, [q, q], label=None if place else "quantile and its interval", **look)
+        axes.plot([at], [q], marker="o", markersize=4, color="0.2")
+        told = value if isinstance(value, str) else f"{value:,.6g}"
+        axes.annotate(f" {q:g}: {told}", (max(at, ends[1]), q), fontsize=8, va="top")
     axes.set(ylabel="share of users at or below", title=letters.written(title), ylim=(-0.02, 1.02))
     below.set(xlabel=letters.word(column, "value"))
     add_notes(figure, [letters.note()])
     tidy(axes, grid=False)
     axes.legend(frameon=False, loc="lower right")
     save_figure(figure, path)
+
+
+def _places(values: ArrayLike) -> NDArray[Any]:
+    """Where values lie along the picture: numbers, or days."""
+    array = np.asarray(values)
+    return array.astype("datetime64[D]" if array.dtype.kind == "U" else np.float64)

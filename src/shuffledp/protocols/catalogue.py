@@ -45,22 +45,14 @@ _BUILT_IN = {
     "grouped-histogram": "shuffledp.protocols.grouped.families:GroupedHistogramFamily",
     "grouped-rows-count": "shuffledp.protocols.grouped.rows:GroupedRowsCountFamily",
     "grouped-rows-sum": "shuffledp.protocols.grouped.rows:GroupedRowsSumFamily",
+    "grouped-moments": "shuffledp.protocols.grouped.moments:GroupedMomentsFamily",
+    "grouped-rows-rate": "shuffledp.protocols.grouped.moments:GroupedRowsRateFamily",
+    "grouped-rows-mean": "shuffledp.protocols.grouped.moments:GroupedRowsMeanFamily",
+    "grouped-rows-moments": "shuffledp.protocols.grouped.moments:GroupedRowsMomentsFamily",
+    "repeated-mean": "shuffledp.protocols.people.mean:RepeatedMeanFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 
-# Keys of a document that decide the plan; the others follow from them.
-_DECIDES = (
-    "schema",
-    "protocol",
-    "method",
-    "users",
-    "epsilon",
-    "delta",
-    "honest_fraction",
-    "constants",
-    "noise",
-    "fingerprint",
-)
 _AGAIN = "make it again with `shuffledp plan ... -o FILE`"
 
 
@@ -196,7 +188,7 @@ def live_method(plan: Plan) -> str | None:
         return None
 
 
-def plan_from_document(document: Any) -> Plan:
+def plan_from_document(document: Any, *, whole: bool = False) -> Plan:
     """The plan that a JSON document describes; refused where any number was changed.
 
     What decides the plan must be the same to the last bit. Numbers that follow from it may differ by the last bits of
@@ -204,12 +196,13 @@ def plan_from_document(document: Any) -> Plan:
 
     Args:
         document: what `Plan.document` wrote.
+        whole: whether keys that the plan does not write are refused, and not passed over.
 
     Raises:
         DataError: it is no plan's document, or one of another version, or a number in it was changed.
     """
     try:
-        return _read_plan(document)
+        return _read_plan(document, whole)
     except ShuffleDPError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:
@@ -218,7 +211,7 @@ def plan_from_document(document: Any) -> Plan:
         raise DataError("plan", said, "must be what Plan.document wrote", _AGAIN) from None
 
 
-def _read_plan(document: Any) -> Plan:
+def _read_plan(document: Any, whole: bool) -> Plan:
     if not isinstance(document, dict):
         raise DataError("plan", type(document).__name__, "must be a JSON object", _AGAIN)
     if document.get("schema") != SCHEMA:
@@ -227,11 +220,15 @@ def _read_plan(document: Any) -> Plan:
     if family is None:
         raise DataError("plan.protocol", document.get("protocol"), f"must be one of {', '.join(PROTOCOLS)}", _AGAIN)
     plan: Plan = family.method_of(document).from_document(document)
-    for key, expected in plan.document().items():
+    known, decisive = plan.document(), plan.decisive_keys
+    missing = set(known) - set(document) - set(plan.later_numbers)
+    if whole and (other := sorted(missing | (set(document) - set(known)))):
+        raise DataError(f"plan.{other[0]}", "another", "must be there in this plan, and no other", _AGAIN)
+    for key, expected in known.items():
         found = document.get(key)
         if found == expected or (key in plan.later_numbers and key not in document):
             continue
-        if key in _DECIDES or key in plan.domain_document or not alike(found, expected):
+        if key in decisive or not alike(found, expected):
             raise DataError(f"plan.{key}", found, f"must be {expected} in this plan", f"it was changed; {_AGAIN}")
     return plan
 

@@ -1,6 +1,7 @@
 """Counts that are answered with 0 unless the messages prove that they are not: how far off, whatever they are."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -75,6 +76,14 @@ def mean_squares_when_cut(masses: Floats, squares: Floats) -> Floats:
     below = np.concatenate(([0.0], np.cumsum(squares * masses)))
     at_least = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
     return np.asarray(below + np.arange(masses.size + 1, dtype=np.float64) ** 2 * at_least)
+
+
+@lru_cache(maxsize=256)
+def mean_squares_by_silence(users: int, silence: float) -> Floats:
+    """`mean_squares_when_cut` where each of so many users stays silent with this probability, whose mean is added."""
+    law = Binomial(users, silence)
+    masses = table_of(law)
+    return mean_squares_when_cut(masses, (law.mean - np.arange(masses.size, dtype=np.float64)) ** 2)
 
 
 def worst_mean_square(law: Binomial, mean_squares: Callable[[], Floats]) -> float:

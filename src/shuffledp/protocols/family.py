@@ -58,6 +58,18 @@ CATEGORIES = DomainParameter(
     "must say which categories there are",
     "all that a user may have: names, a range, or how many codes 0, 1, ... there are. Public, not read from the data.",
 )
+RANGE = (
+    DomainParameter(
+        "low",
+        way_out="add --low, the lowest value there is",
+        meaning="the lowest value that a user may have; known beforehand, not read from the data.",
+    ),
+    DomainParameter(
+        "high",
+        way_out="add --high, the highest value there is",
+        meaning="the highest value that a user may have; the noise grows with the range.",
+    ),
+)
 AT_MOST = DomainParameter(
     "at_most",
     way_out="add --at-most, how many rows of one person may count",

@@ -1,9 +1,12 @@
 """From a plan to an entry of the ledger."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.ledger import Entry
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.recorded import pair_document
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import ParameterError
@@ -35,15 +38,26 @@ def entry_of(plan: Plan, time: datetime) -> Entry:
         description=f"{plan.protocol} by {plan.method}",
         claim=plan.privacy,
     )
-    names, pair = {term.name for term in guarantee.terms}, plan.charged_pair
+    return with_pair(claim_only, plan.charged_pair, guarantee.terms)
+
+
+def with_pair(claim_only: Entry, pair: DominatingPair, terms: Sequence[DeltaTerm]) -> Entry:
+    """The entry with its pair, if that can be written down and all of delta beyond it is distance or failure.
+
+    Args:
+        claim_only: the entry of the bare claim, which is kept otherwise.
+        pair: what dominates all that is seen of one user.
+        terms: every summand of delta at the claim's epsilon.
+    """
+    privacy, names = claim_only.claim, {term.name for term in terms}
     is_claim = type(pair) is ClaimPair or pair_document(pair) is None
     if is_claim or not {"noise"} <= names <= {"noise"} | _DISTANCES:
         return claim_only
-    beyond = any(term.value > 0 for term in guarantee.terms if term.name in _DISTANCES)
+    beyond = any(term.value > 0 for term in terms if term.name in _DISTANCES)
     # A distance from a pair that is not pure costs the pair's own delta once more: see accounting.spending; so
     # does what the pair dominates up to.
-    again = sum(term.value for term in guarantee.terms if term.name == "cut-off")
-    extra = guarantee.delta + again if beyond else 0.0
+    again = sum(term.value for term in terms if term.name == "cut-off")
+    extra = sum(term.value for term in terms) + again if beyond else 0.0
     # What the pair's own composition loses to its grid may be more than a very small delta.
-    covered = max(extra, pair.delta(plan.privacy.epsilon)) <= plan.privacy.delta
+    covered = max(extra, pair.delta(privacy.epsilon)) <= privacy.delta
     return claim_only if not covered else replace(claim_only, pair=pair, extra_delta=extra)

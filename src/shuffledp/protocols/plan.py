@@ -29,6 +29,11 @@ from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
 SCHEMA = 1
+# Keys of a document that decide a plan, with those of its domain; the others follow from them.
+_DECIDES = (
+    *("schema", "protocol", "method", "users", "epsilon", "delta", "honest_fraction", "constants", "noise"),
+    "fingerprint",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +269,11 @@ class Plan(DescribedPlan):
     def domain_document(self) -> dict[str, Any]:
         """The fields that say which values there are, as JSON."""
         return written(self, "domain")
+
+    @property
+    def decisive_keys(self) -> frozenset[str]:
+        """The keys of its document that decide the plan: what they say must be the same to the last bit."""
+        return frozenset(_DECIDES).union(self.domain_document)
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON: every derived number, a version and a fingerprint."""

@@ -65,12 +65,12 @@ class Chart:
 
     Attributes:
         kind: what is drawn: "bars", a bar a category; "distribution", shares of users at most as large as a value;
-            "difference", two groups' numbers and how far apart they are.
-        data: the arguments of `pictures.bars.draw_bars` , `pictures.distribution.draw_distribution` or
-            `pictures.differences.draw_difference`, by name.
+            "difference", two groups' numbers and how far apart they are; "evaluation", how well a model does.
+        data: the arguments of `pictures.bars.draw_bars` , `pictures.distribution.draw_distribution`,
+            `pictures.differences.draw_difference` or `pictures.evaluation.draw_evaluation`, by name.
     """
 
-    kind: Literal["bars", "distribution", "difference"]
+    kind: Literal["bars", "distribution", "difference", "evaluation"]
     data: Mapping[str, Any]
 
 
@@ -240,6 +240,15 @@ def _largest(columns: Mapping[str, NDArray[Any]], bound: float, top: int, title:
     return Listing(title, shown, tuple(rows))
 
 
+def shown_value(value: Any) -> str:
+    """A value of an axis as it is shown: a number in six digits, a day as it is.
+
+    >>> shown_value(1234567.0), shown_value("2024-02-01")
+    ('1.23457e+06', '2024-02-01')
+    """
+    return value if isinstance(value, str) else f"{value:,.6g}"
+
+
 def present_quantiles(rows: Sequence[Mapping[str, Any]]) -> Listing:
     """Quantiles with their intervals, and the truth where it is given.
 
@@ -251,9 +260,9 @@ def present_quantiles(rows: Sequence[Mapping[str, Any]]) -> Listing:
     cells = [
         (
             f"{row['q']:g}",
-            f"{row['value']:,.6g}",
-            f"{row['lower']:,.6g} .. {row['upper']:,.6g}",
-            *((f"{row['truth']:,.6g}", f"{row['rank_error']:.4%}") if shows_truth else ()),
+            shown_value(row["value"]),
+            f"{shown_value(row['lower'])} .. {shown_value(row['upper'])}",
+            *((shown_value(row["truth"]), f"{row['rank_error']:.4%}") if shows_truth else ()),
         )
         for row in rows
     ]

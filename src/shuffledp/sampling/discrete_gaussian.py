@@ -31,7 +31,20 @@ _MARGIN = 2.0**-32
 # e^o must be at most 2: ln 2 = 0.693.
 _LARGEST_OFFSET = 11 / 16
 # Proposals at a time: enough to be fast, few enough to stay in the cache.
-_BLOCK = 1 << 14
+_BLOCK = 1 << 15
+
+
+def _tables() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The c that each 13 bits stand for, and 2^(c-1) 2^32.
+
+    Where they are all 0, c goes on in further words; p is below 2^-47 then, and 0 is near enough to it.
+    """
+    bits = np.arange(1 << _ZEROS)
+    lowest = bits & -bits
+    return np.bitwise_count(np.maximum(lowest, 1) - 1).astype(np.int64), lowest.astype(np.float64) * (_WHOLE / 2)
+
+
+_COUNTS, _SCALES = _tables()
 
 
 def sample_discrete_gaussian(
@@ -80,37 +93,46 @@ def _fill(
     drawn: NDArray[np.int64], variances: NDArray[np.float64], *, margin: float, block: int, bits: RandomBits
 ) -> None:
     """Fill an array: every draw takes the first of its proposals that is accepted, at most `block` at a time."""
+    # Whose proposals were refused so far: blocks of them are proposed again as soon as one is full.
     pending, begun = np.empty(0, dtype=np.int64), 0
     while begun < drawn.size or pending.size:
-        more = min(block - pending.size, drawn.size - begun)
-        pending = np.concatenate((pending, np.arange(begun, begun + more)))
-        begun += more
-        of_each = variances[pending] if variances.ndim else variances
-        values, accepted = _propose(of_each, pending.size, margin=margin, bits=bits)
-        drawn[pending[accepted]] = values[accepted]
-        pending = pending[~accepted]
+        if pending.size < block and begun < drawn.size:
+            ended = min(begun + block, drawn.size)
+            of_each = variances[begun:ended] if variances.ndim else variances
+            drawn[begun:ended], accepted = _propose(of_each, ended - begun, margin=margin, bits=bits)
+            again = np.flatnonzero(~accepted)
+            again += begun
+            begun = ended
+        else:
+            tried, pending = pending[:block], pending[block:]
+            of_each = variances[tried] if variances.ndim else variances
+            drawn[tried], accepted = _propose(of_each, tried.size, margin=margin, bits=bits)
+            again = tried[~accepted]
+        pending = np.concatenate((pending, again))
 
 
 def _propose(
     variances: NDArray[np.float64], count: int, *, margin: float, bits: RandomBits
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """One proposal for each of `count` draws, and whether it is accepted."""
-    words = bits.words(count).view(np.int64)
+    """One proposal for each of `count` draws, and whether it is accepted: what stands for a refused one is no draw."""
+    words = bits.words(count)
     digits = bits.unsigned(count, _DIGITS)
     shift = _log2_width(variances)
-    zeros = words >> _ZEROS_AT & (1 << _ZEROS) - 1
-    power = zeros & -zeros  # 2^c, or 0 where c is longer than the word
-    sizes = np.bitwise_count(power - 1).astype(np.int64) << shift
-    sizes |= words & (np.int64(1) << shift) - 1
-    gap = _computed_acceptance(power, sizes, shift, variances)
-    gap *= _WHOLE
+    zeros = (words >> np.uint64(_ZEROS_AT)).view(np.int64)
+    words = words.view(np.int64)
+    values = _COUNTS.take(zeros)
+    values <<= shift
+    values |= words & (np.int64(1) << shift) - 1
+    gap = _scaled_acceptance(_SCALES.take(zeros), values, shift, variances)
     gap -= digits
     # U has these digits and more: it is below p for certain, or at least p for certain, or neither.
     accepted = gap >= 1 + margin * _WHOLE
-    negative = words >> _SIGN_AT & 1
-    undecided = np.flatnonzero((gap > -margin * _WHOLE) & ~accepted | (power == 0))
-    accepted &= (sizes | 1 - negative) != 0
-    values = (sizes ^ -negative) + negative
+    undecided = np.flatnonzero(~(accepted | (gap <= -margin * _WHOLE)))
+    # All bits set where the sign is minus.
+    negative = -(words >> _SIGN_AT & 1)
+    accepted &= (values | ~negative) != 0
+    values ^= negative
+    values -= negative
     of_each = np.broadcast_to(variances, count)
     for place in undecided:
         value = _decide(int(words[place]), int(digits[place]), float(of_each[place]), bits=bits)
@@ -124,19 +146,18 @@ def _log2_width(variances: NDArray[np.float64] | float) -> NDArray[np.int64]:
     return np.asarray(np.frexp(variances)[1] >> 1, dtype=np.int64)
 
 
-def _computed_acceptance(
-    power: NDArray[np.int64], sizes: NDArray[np.int64], shift: NDArray[np.int64], variances: NDArray[np.float64]
+def _scaled_acceptance(
+    scales: NDArray[np.float64], sizes: NDArray[np.int64], shift: NDArray[np.int64], variances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The probabilities with which proposals are accepted, in floating point: 2^c, x, j and v, for c <= 12."""
+    """2^32 times the probabilities with which proposals are accepted, in floating point: of c's scale, x, j and v."""
     rate = 0.5 / variances
     exponents = sizes.astype(np.float64)
     exponents *= exponents
     exponents *= -rate
     exponents += np.minimum(np.ldexp(rate, 2 * shift), _LARGEST_OFFSET)
-    computed = np.exp(exponents, out=exponents)
-    computed *= power
-    computed *= 0.5
-    return computed
+    scaled = np.exp(exponents, out=exponents)
+    scaled *= scales
+    return scaled
 
 
 def _decide(word: int, digits: int, variance: float, *, bits: RandomBits) -> int | None:
@@ -144,6 +165,9 @@ def _decide(word: int, digits: int, variance: float, *, bits: RandomBits) -> int
     width = 1 << int(_log2_width(variance))
     word &= (1 << 64) - 1
     count, zeros, length = 0, word >> _ZEROS_AT, _ZEROS
+    if not zeros and digits:
+        # U is at least 2^-32, and p below 2^-47: the run need not be followed to its end.
+        return None
     while not zeros:
         count += length
         zeros, length = int(bits.words(1)[0]), 64

@@ -1,5 +1,7 @@
 """Rounding real numbers to whole ones at random, without bias."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,11 +18,19 @@ _WHOLE = 1.5 * 2.0**52
 _WHOLE_BITS = int(np.float64(_WHOLE).view(np.int64))
 
 
-def round_randomly(values: NDArray[np.float64], *, bits: RandomBits) -> NDArray[np.int64]:
+def round_randomly(values: NDArray[np.float64], *, bits: RandomBits, together: bool = False) -> NDArray[np.int64]:
     """Each value's floor or ceiling, with the value as its mean: floor(value + u), u uniform on [0, 1).
+
+    Args:
+        values: numbers, or rows of numbers.
+        bits: the randomness.
+        together: whether all numbers of a row are rounded with one u: what is in order stays so.
 
     >>> round_randomly(np.array([2.25] * 40_000), bits=RandomBits.seeded(0)).mean().round(2)
     np.float64(2.25)
+    >>> rows = round_randomly(np.array([[1.5, 1.7]] * 1000), bits=RandomBits.seeded(0), together=True)
+    >>> bool((rows[:, 0] <= rows[:, 1]).all())
+    True
     """
     fixed = np.multiply(values, float(1 << FRACTION_BITS))
     largest = max(float(fixed.max(initial=0.0)), -float(fixed.min(initial=0.0)))
@@ -32,7 +42,8 @@ def round_randomly(values: NDArray[np.float64], *, bits: RandomBits) -> NDArray[
         whole -= _WHOLE_BITS
     else:
         whole = np.rint(fixed, out=fixed).astype(np.int64)
-    whole += bits.unsigned(values.size, FRACTION_BITS).reshape(values.shape)
+    drawn = (len(values), 1) if together else values.shape
+    whole += bits.unsigned(math.prod(drawn), FRACTION_BITS).reshape(drawn)
     whole >>= FRACTION_BITS
     return whole
 

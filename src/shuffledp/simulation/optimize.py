@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows
-from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
-from shuffledp.learn.optimize.solver import OptimizerState, Solver
+from shuffledp.learn.optimize.running import AsksForGradients, CohortSums, OptimizerRun, S, run_solver
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
@@ -20,20 +19,20 @@ Fidelity = Literal["fast", "messages", "exact"]
 
 
 def optimize(
-    solver: Solver,
+    solver: AsksForGradients[S],
     loss: Loss,
     *data: ArrayLike,
     bits: RandomBits,
     fidelity: Fidelity = "fast",
     order: NDArray[np.intp] | None = None,
-    state: OptimizerState | None = None,
+    state: S | None = None,
     rounds: int | None = None,
-    watch: Callable[[OptimizerState], None] | None = None,
+    watch: Callable[[S], None] | None = None,
 ) -> OptimizerRun:
     """Run a solver on data in memory: ask and tell until all rounds are done, or so many of them.
 
     Args:
-        solver: what `shuffledp.learn.optimize.plan` made for the loss's problem.
+        solver: what `shuffledp.learn.optimize.plan` made for the loss's problem, or `GradientRounds.plan` for any.
         loss: the loss whose gradients users send.
         *data: arrays with an entry or a row a user, as the loss takes them.
         bits: where all randomness comes from; seeded bits label the run a simulation.
@@ -63,7 +62,7 @@ def optimize(
     """
     if fidelity not in ("fast", "messages", "exact"):
         raise ParameterError("fidelity", fidelity, "must be fast, messages or exact", "fast has the same law")
-    rows = loss.check_rows(solver.problem.dimension, *data)
+    rows = loss.check_rows(solver.dimension, *data)
     sums = cohort_sums(loss, rows, order, fidelity, bits)
     return run_solver(solver, sums, state=state, rounds=rounds, watch=watch)
 

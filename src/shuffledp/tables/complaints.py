@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import DataError
 
 _LONGEST_SHOWN = 40
+_DAY = re.compile(r"\s*\d{4}-\d{2}-\d{2}", re.ASCII)
 _WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*", re.ASCII)
 
 
@@ -22,12 +23,16 @@ def wrong_kind(
     column length of people.parquet must hold names, whole numbers or dates, got double: choose another column.
     >>> wrong_kind("minutes", "people.csv", "string", "62,61", 1).way_out
     'add --decimal , if the comma stands before decimals, or choose another column'
+    >>> wrong_kind("day", "orders.csv", "string", "2024-05-14", 1).way_out
+    'say which days there may be (quantile: --domain 2024-01-01:2024-12-31), or choose another column'
     """
     held = "names, whole numbers or dates" if names else "integers, floats or booleans"
     value = f"{shown(kind)}, first {quoted(text)} in row {row}" if row else shown(kind)
     way_out = "choose another column" if names else "choose another column or convert this one to numbers"
     if row and not names and _WITH_COMMA.fullmatch(text):
         way_out = "add --decimal , if the comma stands before decimals, or choose another column"
+    if row and not names and _DAY.match(text):
+        way_out = "say which days there may be (quantile: --domain 2024-01-01:2024-12-31), or choose another column"
     return DataError("column", value, f"{named(column, where)} must hold {held}", way_out)
 
 

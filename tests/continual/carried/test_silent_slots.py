@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness import carried
-from shuffledp.continual.carried import shape
+from shuffledp.continual.carried import messages
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.planner import plan_of
 from shuffledp.continual.request import CountRequest
@@ -21,7 +21,7 @@ def drawn_by_slot(plan: CarriedPlan, monkeypatch) -> np.ndarray:
         asked.append(np.array(variances))
         return np.zeros(np.shape(variances), dtype=np.int64)
 
-    monkeypatch.setattr(shape, "sample_discrete_gaussian", sampler)
+    monkeypatch.setattr(messages, "sample_discrete_gaussian", sampler)
     plan._contributions(np.zeros(slots, dtype=np.int64), np.arange(slots), RandomBits.seeded(1))
     people = np.diff(plan.schedule.users_by(np.arange(slots + 1)))
     found = np.zeros((noises, slots, slots))

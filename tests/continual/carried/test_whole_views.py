@@ -15,7 +15,7 @@ from harness import carried
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.smoothing import smoothing_error
 from shuffledp.continual.carried.planner import _begun
-from shuffledp.continual.carried.shape import smoothing_delta
+from shuffledp.continual.carried.smoothing import smoothing_delta
 from shuffledp.continual.carried.weights import CarriedWeights
 
 EPSILONS = (0.0, 0.5, 1.0, 2.0)

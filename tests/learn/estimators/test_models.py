@@ -22,7 +22,8 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def test_a_file_predicts_as_the_estimator_does(data, tmp_path, estimator) -> None:
     features, y = data
     y = np.where(y > 0, "up", "down") if estimator in (ShuffleLogisticRegression, ShuffleLinearSVC) else y
-    model = estimator(feature_bounds=(-1, 1), random_state=1).fit(features, y)
+    numbers = {"target_bounds": (-1, 1)} if y.dtype.kind == "f" else {}
+    model = estimator(feature_bounds=(-1, 1), random_state=1, **numbers).fit(features, y)
     model.model(["a", "b"]).save(tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
     assert loaded.document() == model.model(["a", "b"]).document()
@@ -37,11 +38,11 @@ def test_a_file_predicts_as_the_estimator_does(data, tmp_path, estimator) -> Non
 
 def test_nothing_that_was_read_without_noise_is_in_a_file(data) -> None:
     features, y = data
-    model = ShuffleRidge(feature_bounds=(-0.5, 0.5), random_state=1).fit(features, y)
+    model = ShuffleRidge(feature_bounds=(-0.5, 0.5), target_bounds=(-1, 1), random_state=1).fit(features, y)
     assert model.clipped_["rows"] > 0
     assert model.model().document().keys() == {
         "schema", "kind", "estimator", "features", "classes", "coefficients", "intercept", "solver", "users",
-        "simulated", "unprotected", "declared", "guarantee", "fingerprint",
+        "simulated", "unprotected", "declared", "guarantee", "fingerprint", "preparation", "clipped",
     }  # fmt: skip
     assert model.model().features == ("x0", "x1")
 
@@ -52,7 +53,9 @@ def test_classes_that_were_read_from_labels_are_marked_and_declared_ones_are_the
     found = []
     for label, declared in ((1, None), (7, None), (1, [0, 7]), (7, [0, 7])):
         labels[5] = label if declared is None or label in declared else 0
-        found.append(ShuffleLogisticRegression(classes=declared, max_rounds=3).fit(features, labels).model())
+        found.append(
+            ShuffleLogisticRegression(classes=declared, feature_norm=2.0, max_rounds=3).fit(features, labels).model()
+        )
     first, second, third, fourth = found
     assert first.classes != second.classes and first.unprotected == second.unprotected == ("classes",)
     assert "read from people's labels and is not covered" in first.guarantee["because"]
@@ -63,13 +66,15 @@ def test_classes_that_were_read_from_labels_are_marked_and_declared_ones_are_the
 @pytest.fixture
 def document(data) -> dict:
     features, y = data
-    return ShuffleRidge(feature_bounds=(-1, 1), random_state=1).fit(features, y).model().document()
+    return (
+        ShuffleRidge(feature_bounds=(-1, 1), target_bounds=(-1, 1), random_state=1).fit(features, y).model().document()
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": 2}, "must have schema 1, got 2"),
+        ({"schema": 3}, "must have schema 2, got 3"),
         ({"kind": "plan"}, "of the kind shuffledp-linear-model"),
         ({"intercept": 7.0}, "must have its own fingerprint"),
         ({"coefficients": [0.0, 1.0]}, "must have its own fingerprint"),
@@ -100,6 +105,12 @@ def test_another_version_and_what_was_altered_are_refused(document, tmp_path, ch
         {"classes": [[1], [2]]},
         {"classes": "ab"},
         {"unprotected": "ab"},
+        {"preparation": None},
+        {"preparation": {"width": 2}},
+        {"preparation": {"width": 3, "categories": [], "other": None, "bounds": None, "norm": None}},
+        {"preparation": {"width": 2, "categories": [], "other": None, "bounds": [[0, 0], [0, 1]], "norm": None}},
+        {"intercept": [0.0, 1.0]},
+        {"clipped": "few"},
     ],
 )
 def test_a_file_with_the_right_fingerprint_and_broken_fields_is_refused(document, change: dict) -> None:

@@ -4,17 +4,19 @@ from scipy import optimize
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.optimize import (
-    LOSSES,
     CustomLoss,
     HingeLoss,
     HuberLoss,
     L2Ball,
     LinearLoss,
     LogisticLoss,
+    PoissonLoss,
     SquaredLoss,
 )
 
 BALL = L2Ball(dimension=3, radius=2)
+LINEAR = {loss.name: loss for loss in (LogisticLoss(), HingeLoss(), SquaredLoss(), HuberLoss())}
+LINEAR["poisson"] = PoissonLoss(target_bound=3.0)
 
 
 def _rows(loss: LinearLoss, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -22,12 +24,14 @@ def _rows(loss: LinearLoss, count: int, seed: int) -> tuple[np.ndarray, np.ndarr
     features = rng.normal(size=(count, 3))
     features *= (rng.random(count) / np.linalg.norm(features, axis=1))[:, None]
     labels = rng.choice([-1.0, 1.0], count)
+    if loss.name == "poisson":
+        return features, rng.integers(0, 4, count).astype(float)
     return features, labels if loss.name in ("logistic", "hinge") else labels * rng.random(count)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", LINEAR)
 def test_gradients_are_the_values_derivatives(name: str) -> None:
-    loss = LOSSES[name]()
+    loss = LINEAR[name]
     rows, theta, step = _rows(loss, 200, 1), np.array([0.3, -0.8, 0.5]), 1e-6
     for axis in range(3):
         move = np.eye(3)[axis] * step
@@ -35,16 +39,16 @@ def test_gradients_are_the_values_derivatives(name: str) -> None:
         assert np.allclose(slopes, loss.gradients(theta, *rows)[:, axis], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", LINEAR)
 def test_constants_hold_and_are_nearly_reached(name: str) -> None:
-    loss = LOSSES[name]()
+    loss = LINEAR[name]
     rng, longest, steepest = np.random.default_rng(2), 0.0, 0.0
     for _ in range(300):
         features = rng.normal(size=(1, 3))
         features /= np.linalg.norm(features)
         theta = rng.choice([-1, 1]) * 2 * features[0] if rng.random() < 0.5 else BALL.project(rng.normal(size=3))
         near = theta + 1e-4 * features[0]
-        rows = features, rng.choice([-1.0, 1.0], 1)
+        rows = features, rng.choice([0.0, 3.0] if name == "poisson" else [-1.0, 1.0], 1)
         gradient = loss.gradients(theta, *rows)
         longest = max(longest, float(np.linalg.norm(gradient)))
         if loss.smoothness is not None:
@@ -80,9 +84,9 @@ def test_envelopes_of_lipschitz_losses_are_no_steeper_than_the_loss() -> None:
         assert np.linalg.norm(sent, axis=1).max() <= 1
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", LINEAR)
 def test_long_gradients_are_clipped_and_counted(name: str) -> None:
-    loss, theta = LOSSES[name](), np.array([0.3, -0.8, 0.5])
+    loss, theta = LINEAR[name], np.array([0.3, -0.8, 0.5])
     features, targets = _rows(loss, 500, 4)
     sent, clipped = loss.sent(theta, 0.1, None, features, targets)
     exact = loss.gradients(theta, features, targets)

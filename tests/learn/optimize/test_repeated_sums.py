@@ -13,6 +13,7 @@ from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum, plan_sum
+from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.shares import VectorShares
 
 
@@ -45,6 +46,15 @@ def test_what_is_not_noise_adds_up_over_rounds() -> None:
     assert set(once) == set(often) and once["transport"] > 0 and once["cut-off"] > 0
     for name in set(once) - {"noise"}:
         assert often[name] == pytest.approx(7 * once[name], abs=0)
+
+
+def test_rounds_of_single_numbers_by_bits_are_all_charged() -> None:
+    """One round has an exact pair, which is no Gaussian one; several are composed by the Gaussian pair all the same."""
+    line = VectorSum.plan(users=100, privacy=Privacy(1, 1e-6), dimension=1, radius=1, method="bits")
+    whole = RepeatedSum(line, 5)
+    exact = Composition([(line.pair(100), 5)]).delta(1.0)
+    assert 100 * line.privacy.delta < exact <= whole.delta(1.0, 100) <= 1.2 * exact
+    assert {"noise", "cut-off"} <= {term.name for term in whole.delta_terms(1.0, 100)}
 
 
 def test_exact_noise_in_one_dimension_and_a_twin_with_less() -> None:

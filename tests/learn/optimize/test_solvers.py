@@ -177,13 +177,13 @@ def test_a_void_batch_loses_its_round_and_is_not_asked_again() -> None:
     assert second.first == first.first + first.users
 
 
-def test_auto_takes_the_least_bound() -> None:
+def test_solvers_are_ranked_by_their_bounds() -> None:
     smooth = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=3), users=100_000, privacy=PRIVACY, rounds=60)
     rows = predicted_bounds(smooth)
     bounds = [row.bound for row in rows if row.bound is not None]
     assert bounds == sorted(bounds)
     assert {row.solver for row in rows if row.bound is not None} == {"gd", "full-agd", "agd", "sgd"}
-    assert plan(replace(smooth, visits=1)).name == "agd"
+    assert plan(replace(smooth, visits=1), solver="least-bound").name == "agd"
     for row in rows:
         if row.bound is not None:
             assert plan(smooth, solver=row.solver).bound == pytest.approx(row.bound, rel=0.02)
@@ -192,7 +192,7 @@ def test_auto_takes_the_least_bound() -> None:
     pan = predicted_bounds(smooth, "pan-private")
     assert pan[0].solver == "pan-private-agd"
     sharp = Problem.of(HingeLoss(), L2Ball(dimension=5, radius=3), users=100_000, privacy=PRIVACY, visits=1)
-    assert plan(sharp).name == "smoothed-agd"
+    assert plan(sharp, solver="least-bound").name == "smoothed-agd"
 
 
 def test_more_users_and_more_epsilon_lower_every_bound() -> None:
@@ -219,7 +219,7 @@ def test_what_cannot_be_done_is_refused_in_words() -> None:
     ):
         with pytest.raises(InfeasibleError, match=words):
             plan(problem, solver=name)
-    with pytest.raises(ParameterError, match="must be auto or one of"):
+    with pytest.raises(ParameterError, match="must be auto, least-bound or one of"):
         plan(smooth, solver="newton")
     with pytest.raises(ParameterError, match="model"):
         predicted_bounds(smooth, "trusting")

@@ -16,7 +16,7 @@ from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.grouped import GroupedReals
 from shuffledp.protocols.grouped.ends import EndsShares
-from shuffledp.protocols.grouped.estimates import parts_at_the_high_end
+from shuffledp.protocols.grouped.estimates import means_in_range
 from shuffledp.protocols.grouped.families import (
     GroupedCountFamily,
     GroupedHistogramFamily,
@@ -90,7 +90,7 @@ def test_the_part_at_the_high_end_covers_its_whole_box() -> None:
     """Against brute force: no pair within the bound, and not below 0, has a part outside."""
     generator = np.random.default_rng(1)
     for low, high, bound in generator.uniform([-5, -5, 0], [30, 30, 20], (200, 3)).tolist():
-        _, least, most = parts_at_the_high_end(np.array([low]), np.array([high]), bound)
+        _, least, most = means_in_range(np.array([[low, high]]), bound)
         sides = [np.maximum(np.linspace(end - bound, end + bound, 21), 0.0) for end in (low, high)]
         for l, h in itertools.product(*sides):  # noqa: E741
             if l + h > 0:

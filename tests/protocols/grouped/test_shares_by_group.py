@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shuffledp import BinarySum, BoundedSum, Privacy, RandomBits, simulate
+from shuffledp import BinarySum, BoundedSum, Histogram, Privacy, RandomBits, simulate
 from shuffledp.accounting.laws import DiscreteLaplace
 from shuffledp.accounting.mixing import mixing_distance, mixing_distance_of
 from shuffledp.audit.trials import audit_plan
@@ -18,6 +18,12 @@ from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.grouped import GroupedBits
 from shuffledp.protocols.domains.grouped_rows import GroupedRowBits, GroupedRows
 from shuffledp.protocols.grouped.families import GroupedCountFamily, GroupedRateFamily, GroupedSumFamily
+from shuffledp.protocols.grouped.moments import (
+    GroupedMomentsFamily,
+    GroupedRowsMeanFamily,
+    GroupedRowsMomentsFamily,
+    GroupedRowsRateFamily,
+)
 from shuffledp.protocols.grouped.rows import GroupedRowsCountFamily, GroupedRowsSumFamily
 from shuffledp.protocols.plan import changed
 from shuffledp.testing.protocols import check_protocol
@@ -33,7 +39,19 @@ METHODS: list[tuple[Any, dict[str, Any]]] = [
     (GroupedSumFamily, {"method": "totals", **RANGE}),
     (GroupedRowsCountFamily, {"at_most": 3}),
     (GroupedRowsSumFamily, {"at_most": 3, **RANGE}),
+    (GroupedMomentsFamily, RANGE),
+    (GroupedRowsRateFamily, {"at_most": 3}),
+    (GroupedRowsMeanFamily, {"at_most": 3, **RANGE}),
+    (GroupedRowsMomentsFamily, {"at_most": 3, **RANGE}),
 ]
+# How many numbers a group has, where it is not one.
+PARTS = {
+    "grouped-rate": 2,
+    "grouped-moments": 3,
+    "grouped-rows-rate": 2,
+    "grouped-rows-mean": 2,
+    "grouped-rows-moments": 3,
+}
 NAMED = [family.name for family, _ in METHODS]
 
 
@@ -177,7 +195,7 @@ def test_no_two_people_are_further_apart_than_the_noise_hides() -> None:
 @pytest.mark.parametrize(("family", "told"), METHODS, ids=NAMED)
 def test_every_number_is_paid_for_in_the_transport(family: Any, told: dict[str, Any]) -> None:
     sums = family.plan(users=300, privacy=PRIVACY, groups=[f"g{k}" for k in range(300)], **told).sum_plan
-    assert sums.coordinates == (600 if family is GroupedRateFamily else 300)
+    assert sums.coordinates == 300 * PARTS.get(family.name, 1)
     every = mixing_distance_of([(300, sums.shares, 1 << sums.modulus_bits, sums.coordinates)])
     assert every > 0.9 * math.sqrt(sums.coordinates) * mixing_distance(300, sums.shares, 1 << sums.modulus_bits)
     transport = {term.name: term.value for term in sums.delta_terms(1.0, 300)}["transport"]
@@ -220,11 +238,7 @@ def test_rows_by_group_refuse_what_nobody_can_contribute() -> None:
 
 def test_where_rows_of_groups_cannot_be_asked_for_the_way_out_is_no_danger() -> None:
     """Leaving out whose a row is would make a person of every row."""
-    from shuffledp import Histogram
-    from shuffledp.protocols.statistics import MeanFamily
-
     asked: dict[str, Any] = {"users": 400, "privacy": PRIVACY, "groups": Names(("A", "B")), "at_most": 3}
-    for family, more in ((Histogram, {"categories": 3}), (MeanFamily, RANGE)):
-        with pytest.raises(ParameterError, match="make one row a person first") as refused:
-            family.plan(**asked, **more)
-        assert "leave" not in str(refused.value) and "Names" not in str(refused.value)
+    with pytest.raises(ParameterError, match="make one row a person first") as refused:
+        Histogram.plan(**asked, categories=3)
+    assert "leave" not in str(refused.value) and "Names" not in str(refused.value)

@@ -5,20 +5,20 @@ is weighed into later windows cannot be told from the noise any more, so that ev
 by the rate before, and the bound says so.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.continual.carried.guarantee import PrivateCarried
-from shuffledp.continual.estimates import RunningEstimates, estimate_of
+from shuffledp.continual.estimates import estimate_of
+from shuffledp.continual.learner import RunningLearner
 from shuffledp.continual.slot_sums import slot_sums
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
-from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, PlanLearner
-from shuffledp.protocols.runner import Progress, ask_and_tell
+from shuffledp.protocols.learner import BatchMechanism, Cohort
 from shuffledp.protocols.states import State, is_whole, kept, numbers, whole
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.joined import joined_batches
@@ -60,7 +60,7 @@ def _count(value: Any) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedCounter(PlanLearner[CarriedState]):
+class CarriedCounter(RunningLearner[CarriedState]):
     """A running sum by a plan with carried noise.
 
     >>> from shuffledp.continual.carried.planner import plan_carried
@@ -85,27 +85,15 @@ class CarriedCounter(PlanLearner[CarriedState]):
     def ask(self, state: CarriedState) -> Cohort | None:
         """The users until a window closes, at most, and the windows that they join; None when all have come."""
         self._check_state(state)
-        plan, schedule = self.plan, self.plan.schedule
-        if state.users == plan.users:
+        if state.users == self.plan.users:
             return None
+        schedule = self.plan.schedule
         slot, _ = schedule.place_of(state.users)
-        batches = []
-        for level, first, end in joined_batches(schedule, slot):
-            mechanism = plan.mechanism(schedule.batch_users(first, end))
-            batches.append(OpenBatch(level, first, mechanism, state.users - int(schedule.users_by(first))))
-        return Cohort(int(schedule.users_by(slot + 1)) - state.users, tuple(batches))
+        return self._cohort(state.users, slot, joined_batches(schedule, slot))
 
     def tell(self, state: CarriedState, users: int, closed: Mapping[int, Any]) -> CarriedState:
         """So many users of the cohort came, and this level's window closed with this sum; VOID if it was spoiled."""
-        cohort = self.ask(state)
-        most = 0 if cohort is None else cohort.users
-        if cohort is None or not is_whole(users) or not 1 <= users <= most:
-            raise ParameterError("users", users, f"must lie in 1..{most}", "ask again after each cohort")
-        due = cohort.closing(users)
-        if set(closed) != set(due):
-            raise ParameterError(
-                "closed", sorted(closed), f"must be the levels {sorted(due)}", "tell every window that closed"
-            )
+        self._closing(self.ask(state), users, closed)
         later = replace(state, users=state.users + int(users))
         for told in closed.values():
             later = self._after(later, state, told)
@@ -159,8 +147,7 @@ class CarriedCounter(PlanLearner[CarriedState]):
 
     def _check_state(self, state: CarriedState) -> None:
         state.belongs_to(self.fingerprint, "plan")
-        if not is_whole(state.users) or not 0 <= state.users <= self.plan.users:
-            raise ParameterError("users", state.users, f"must lie in 0..{self.plan.users}", "plan for more users")
+        self._check_users(state.users)
         rows, size = len(self.plan.weights.gains), self.plan.domain.coordinates
         shape = [len(state.total), len(state.memory), *(len(row) for row in state.memory)]
         broken = state.broken
@@ -169,43 +156,10 @@ class CarriedCounter(PlanLearner[CarriedState]):
 
     # --- whole streams -----------------------------------------------------------------------
 
-    def check_values(self, values: ArrayLike) -> NDArray[Any]:
-        """The values as the domain has them, at most as many as the plan has users."""
-        array: NDArray[Any] = self.plan.check_values(values)
-        self.plan.check_reports(len(array))
-        return array
-
-    def run(
-        self, values: ArrayLike, *, bits: RandomBits, fast: bool = True, progress: Progress | None = None
-    ) -> RunningEstimates:
-        """Estimates after every user: by the noise's own law, or with every message made, shuffled and read."""
-        array = self.check_values(values)
-        prefixes = self._by_law(array, bits) if fast else self._by_messages(array, bits, progress)
-        return RunningEstimates(self.plan, len(array), prefixes, simulated=not bits.is_secure)
-
-    def _by_law(self, array: NDArray[Any], bits: RandomBits) -> Floats:
-        """Prefixes in steps, as windows of whole noise would show them, a slot's users drawing theirs together."""
-        closed, _ = self.plan.schedule.place_of(len(array))
+    def _by_law(self, array: NDArray[Any], closed: int, bits: RandomBits) -> Floats:
+        """As windows of whole noise would show them, a slot's users drawing theirs together."""
         sums = slot_sums(self.plan, array, closed, bits)
         errors = self.plan.sample_errors(sums.shape[1:], bits=bits, slots=closed)
         prefixes = np.zeros((closed + 1, *sums.shape[1:]))
         prefixes[1:] = np.cumsum(sums, axis=0) + errors
         return prefixes
-
-    def _by_messages(self, array: NDArray[Any], bits: RandomBits, progress: Progress | None) -> Floats:
-        def prepared(cohort: Cohort, first: int, users: int, clients: RandomBits) -> NDArray[np.int64]:
-            positions = np.arange(first, first + users)
-            return self.plan.prepare(array[first : first + users], bits=clients, positions=positions)
-
-        schedule = self.plan.schedule
-        closed, _ = schedule.place_of(len(array))
-        coordinates = self.plan.domain.coordinates
-        prefixes = np.zeros((closed + 1, coordinates))
-        for state in self._states(prepared, len(array), bits, progress):
-            slot, since = schedule.place_of(state.users)
-            if since == 0:
-                prefixes[slot] = state.total
-        return prefixes[:, 0] if coordinates == 1 else prefixes
-
-    def _states(self, prepared: Any, users: int, bits: RandomBits, progress: Progress | None) -> Iterator[CarriedState]:
-        return ask_and_tell(self, self.plan.shufflers_used, prepared, users, bits=bits, progress=progress)

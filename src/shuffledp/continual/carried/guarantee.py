@@ -11,7 +11,8 @@ from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.guarantee import Collusion, DeltaTerm, delta_of_distance
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.continual.carried.exposure import MOST_SLOTS, shift_with_silent
-from shuffledp.continual.carried.shape import CarriedShape, smoothing_delta
+from shuffledp.continual.carried.shape import CarriedShape
+from shuffledp.continual.carried.smoothing import smoothing_delta
 from shuffledp.continual.carried.transport import distance_with
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.visits import check_visited

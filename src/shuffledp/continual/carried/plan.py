@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried.counter import CarriedCounter
 from shuffledp.continual.carried.guarantee import PrivateCarried
-from shuffledp.continual.carried.shape import LEAST_OWN_VARIANCE
+from shuffledp.continual.carried.smoothing import LEAST_OWN_VARIANCE
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.reference import counter_reference
 from shuffledp.continual.request import check_confidence, check_shufflers
-from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.privacy import Privacy
-from shuffledp.protocols.domains.kinds import domain_from
-from shuffledp.protocols.fields import alike
-from shuffledp.protocols.plan import SCHEMA
+from shuffledp.continual.running import FIRST_SAVED
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.states import is_real, is_whole
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.discrete_gaussian import sample_discrete_gaussian
@@ -39,6 +36,11 @@ class CarriedPlan(PrivateCarried):
 
     Reference: our own; [000] for concurrent shufflers.
     """
+
+    saved: ClassVar[tuple[str, ...]] = (
+        *("method", *FIRST_SAVED),
+        *("noise", "certified_noise_bound", "silent_slots", "domain"),
+    )
 
     def _check_noise(self) -> None:
         check_shufflers(self.shufflers)
@@ -128,69 +130,13 @@ class CarriedPlan(PrivateCarried):
 
     # --- the file ----------------------------------------------------------------------------
 
-    def _decides(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "protocol": self.protocol,
-            "method": self.method,
-            "users": self.users,
-            "shufflers": self.shufflers,
-            "epsilon": self.privacy.epsilon,
-            "delta": self.privacy.delta,
-            "honest_fraction": self.honest_fraction,
-            "confidence": self.confidence,
-            "shufflers_used": self.shufflers_used,
-            "noise": self.noise,
-            "certified_noise_bound": self.certified_noise_bound,
-            "silent_slots": self.silent_slots,
-            "domain": self.domain.document(),
-        }
-
-    def document(self) -> dict[str, Any]:
-        """The plan as JSON: every derived number, a version and a fingerprint."""
-        return {
-            **self._decides(),
-            "error_bound": self.error_bound,
-            "bound": "proved" if self.certified_noise_bound is None else "certified",
-            "standard_error_max": self.standard_error_max,
-            "estimator": self.estimator,
-            "slot_users": self.slot_users,
-            "smallest_batch": min(self.layout.messages),
-            "messages_per_user_mean": self.messages_per_user_mean,
-            "messages_per_user_max": self.messages_per_user_max,
-            "bits_per_message": self.bits_per_message,
-            "uncounted": self.uncounted,
-            "fingerprint": self.fingerprint,
-        }
+    def _further_sizes(self) -> dict[str, Any]:
+        smallest = min(self.layout.messages)
+        return {"estimator": self.estimator, "slot_users": self.slot_users, "smallest_batch": smallest}
 
     @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The plan that a JSON document describes; refused where any number was changed."""
-        again = "make it again with `shuffledp plan counter ... -o FILE`"
-        if not isinstance(document, Mapping) or document.get("method") != cls.method:
-            raise DataError("plan.method", "another", f"must be {cls.method}", again)
-        try:
-            noise = dict(document["noise"])
-            plan = cls(
-                users=document["users"],
-                shufflers=document["shufflers"],
-                privacy=Privacy(document["epsilon"], document["delta"]),
-                honest_fraction=document["honest_fraction"],
-                confidence=document["confidence"],
-                shufflers_used=document["shufflers_used"],
-                weights=_weights_from(noise),
-                certified_noise_bound=document["certified_noise_bound"],
-                silent_slots=document["silent_slots"],
-                domain=domain_from(document["domain"]),
-            )
-        except (KeyError, TypeError, ValueError) as missing:
-            raise DataError("plan", str(missing), "must have all its fields", again) from None
-        decides = plan._decides()
-        for key, value in plan.document().items():
-            found = document.get(key)
-            if found != value if key in decides else not alike(found, value):
-                raise DataError(f"plan.{key}", found, f"must be {value} in this plan", again)
-        return plan
+    def _noise_from(cls, noise: Any, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"weights": _weights_from(dict(noise))}
 
 
 def _weights_from(noise: dict[str, Any]) -> CarriedWeights:

@@ -1,7 +1,7 @@
 """What private linear models share: declared bounds, a planned solver, its run, and the guarantee afterwards."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -9,36 +9,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.estimators.declared import DeclaredFeatures, Floats, check_moderate
+from shuffledp.errors import ParameterError
+from shuffledp.learn.estimators.clipping import ClipCounts, ClippedShare, complain
+from shuffledp.learn.estimators.data import checked_data, plain
+from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
+from shuffledp.learn.estimators.guarantees import guarantee_of
 from shuffledp.learn.estimators.models import LinearModel
-from shuffledp.learn.optimize import (
-    L2Ball,
-    LinearLoss,
-    OptimizationGuarantee,
-    OptimizerState,
-    Problem,
-    Solver,
-    plan,
-)
+from shuffledp.learn.estimators.preparation import Preparation
+from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
+from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
+from shuffledp.learn.fit_spending import REGISTER, charge, warn_if_scaled_by_data
+from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
-from shuffledp.learn.optimize.running import CohortSums, OptimizerRun, run_solver
 from shuffledp.privacy import Privacy
-from shuffledp.randomness import RandomBits
-from shuffledp.sampling.permutation import uniform_permutation
 
-try:
-    from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise ImportError("Estimators need scikit-learn: pip install 'shuffledp[learn]'.") from None
+# `data` says in words what to install, so it comes first.
+from sklearn.base import BaseEstimator  # isort: skip
+from sklearn.utils.validation import check_is_fitted  # isort: skip
 
-# Models on the way that are kept.
-_KEPT = 60
-_READ_FROM_LABELS = (
-    "Which two classes there are was read from people's labels and is not covered: "
-    "all this holds between rows of these two. Declare classes to cover it."
-)
+# scikit-learn calls a score poor by what is learned from 200 and 300 people: below about this epsilon that is noise.
+ENOUGH_FOR_FEW = 10
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,20 +38,31 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     Parameters, all decided before any data is seen:
 
     - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `solver`: auto takes the least bound of those that `shuffledp plan optimize` compares; none that is pan-private.
+    - `solver`: auto takes the best of those that rehearse on synthetic people of this shape, least-bound the least of
+      the bounds that `shuffledp plan optimize` compares; none that is pan-private. `solver_.chosen` says which.
     - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
-    - `feature_bounds`: one (low, high) for all features, or one each, that become -1 and 1; values beyond are cut off.
-    - `feature_norm`: longer rows are shortened; 1 without bounds, else the longest row within them.
-    - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the model's squared length.
+    - `feature_bounds`: one (low, high) for all columns of numbers, one each, or by name, that become -1 and 1; values
+      beyond are cut off. Without them `feature_norm` must be given.
+    - `feature_norm`: longer rows are shortened; with bounds the longest row within them, unless it is given.
+    - `categories`: public lists of what columns of categories may be, by name or number: each becomes a one-hot block
+      that is never longer than 1. `other` is one more category of each, for values outside its list.
+    - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the squared length of the
+      model without its intercept.
     - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
       less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
+    - `max_weight`: no `sample_weight` is larger; larger ones are cut off. It may be anybody's, so noise grows with it.
+    - `count_clipped`: how many people are asked, instead of for a gradient, whether something of theirs had to be
+      clipped; "auto" a few hundred where they are at most 5% of all, 0 nobody.
     - `honest_fraction`: people of every cohort who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
+    - `ledger`: a `Ledger` or its file, whose budget every fit is charged to before its first question; None counts the
+      fits of this process that share people, and warns from the second on.
 
-    Which row is in which cohort is drawn at random. `clipped_` counts rows, targets and gradients that were clipped,
-    read from the data without noise: the guarantee covers coefficients, intercept and `path_`, not that. `bound_` is
-    proved for the expected excess loss in scaled units, and None where gradients may be clipped: then `solver_.bound`
-    is a guide to planning only.
+    Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
+    warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
+    from the data without noise: the guarantee covers coefficients, intercept, `path_` and `clipped_shares_`, not that.
+    `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped: then
+    `solver_.bound` is a guide to planning only.
     """
 
     epsilon: float = 1.0
@@ -71,12 +72,17 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     max_rounds: int = 1000
     radius: float = 10.0
     alpha: float = 0.0
-    feature_bounds: ArrayLike | None = None
+    feature_bounds: Any = None
     feature_norm: float | None = None
+    categories: Mapping[Any, Any] | None = None
+    other: str | None = None
     fit_intercept: bool = True
     gradient_bound: float | None = None
+    max_weight: float = 1.0
+    count_clipped: int | str = "auto"
     honest_fraction: float = 1.0
     random_state: Any = None
+    ledger: Any = None
 
     def watched_by(self, progress: Callable[[int, int], None] | None) -> Self:
         """Have `fit` tell how many rounds are done and of how many; returns the estimator itself.
@@ -88,29 +94,53 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         self.__dict__["_progress"] = progress
         return self
 
-    def problem(self, users: int, features: int) -> Problem:
-        """What a solver is planned from: no data."""
-        declared = self._declared(features)
-        radius = check_moderate("radius", _plain(self.radius), "say how large a score may be")
+    def problem(self, users: int, features: int | Sequence[str]) -> Problem:
+        """What a solver is planned from: no data.
+
+        Args:
+            users: how many people there are; those who are asked what was clipped are not in the problem.
+            features: how many columns they have, or the columns' names.
+        """
+        prepared, people = self._declared(features), plain(users)
+        radius = check_moderate("radius", plain(self.radius), "say how large a score may be")
         if self.alpha != 0:
-            check_moderate("alpha", _plain(self.alpha), "0 leaves it out")
-        domain = L2Ball(dimension=declared.dimension, radius=radius)
-        privacy = Privacy(_plain(self.epsilon), _plain(self.delta))
+            check_moderate("alpha", plain(self.alpha), "0 leaves it out")
+        loss = self._loss()
+        domain = prepared.models(radius, loss.outputs)
         limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
-        plain = {name: _plain(value) for name, value in limits.items()}
-        problem = Problem.of(self._loss(), domain, users=_plain(users), privacy=privacy, **plain)
+        limits = {name: plain(value) for name, value in limits.items()}
+        asked = people - self._clip_counts(people).users
+        problem = Problem.of(loss, domain, users=asked, privacy=self._privacy, **limits)
         if self.gradient_bound is None:
             return problem
-        bound = check_moderate("gradient_bound", _plain(self.gradient_bound), "None takes the loss's own")
+        bound = check_moderate("gradient_bound", plain(self.gradient_bound), "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
 
     @abstractmethod
-    def _loss(self) -> LinearLoss:
+    def _loss(self) -> Loss:
         """Of rows no longer than 1 and of scaled targets."""
 
-    def _declared(self, features: int) -> DeclaredFeatures:
-        return DeclaredFeatures.of(
-            features, bounds=self.feature_bounds, norm=_plain(self.feature_norm), intercept=self.fit_intercept
+    @property
+    def _privacy(self) -> Privacy:
+        return Privacy(plain(self.epsilon), plain(self.delta))
+
+    @property
+    def _questions(self) -> tuple[str, ...]:
+        """What is counted of what had to be clipped."""
+        return ("rows",)
+
+    def _clip_counts(self, users: int) -> ClipCounts:
+        asked, honest = plain(self.count_clipped), plain(self.honest_fraction)
+        return ClipCounts.planned(asked, users, self._questions, self._privacy, honest)
+
+    def _declared(self, features: int | Sequence[str]) -> Preparation:
+        return Preparation.of(
+            features,
+            bounds=self.feature_bounds,
+            norm=plain(self.feature_norm),
+            intercept=self.fit_intercept,
+            categories=self.categories,
+            other=self.other,
         )
 
     @contextmanager
@@ -124,50 +154,78 @@ class ShuffleLinearModel(BaseEstimator, ABC):
             self.__dict__.update(before)
             raise
 
-    def _fit(self, features: Floats, targets: Floats, clipped_targets: int) -> tuple[Floats, float]:
-        """Run the solver; the coefficients and the intercept, if targets were not scaled.
+    def _fit(self, data: Fitting) -> None:
+        """Run the solver and keep its model.
 
         What was declared is kept: parameters that are set afterwards say nothing of this model.
         """
-        users, width = features.shape
+        users, width = data.people.shape
         method = METHODS.get(self.solver)
         if method is not None and method.model != "shuffle":
             problem = (
                 "must be of the shuffle model: here all rows are in memory at once, so an intruder would read them"
             )
             raise ParameterError("solver", self.solver, problem, "take auto, or read a stream by PanPrivateLearner")
-        solver = plan(self.problem(users, width), solver=self.solver)
-        declared = self._declared(width)
-        rows, clipped = declared.rows(features)
-        loss, bits = self._loss(), _bits(self.random_state)
-        run, rounds, path = _watched(solver, loss, rows, targets, bits, progress=vars(self).get("_progress"))
-        proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain)
+        columns = getattr(self, "feature_names_in_", width)
+        prepared, counts = self._declared(columns), self._clip_counts(users)
+        solver = plan(self.problem(users, columns), solver=self.solver)
+        rows, changed = prepared.rows(data.people)
+        loss, bits = self._loss(), bits_of(self.random_state)
+        data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
+        weighted = loss if data.weights is None else WeightedLoss(of=loss)
+        warn_if_scaled_by_data(data.people)
+        spending = charge(self.ledger, solver, rows, data.targets)
+        run = watched_run(
+            solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
+        )
+        proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain) and data.start is None
         self.bound_: float | None = solver.bound if proved else None
-        self.loss_: LinearLoss = loss
-        self.features_: DeclaredFeatures = declared
+        self.loss_: Loss = loss
+        self.preparation_: Preparation = prepared
         self.declaration_: dict[str, Any] = self._declaration()
         self.solver_: Solver = solver
         self.unprotected_: tuple[str, ...] = self._unprotected()
-        guarantee = solver.guarantee()
-        if self.unprotected_:
-            guarantee = replace(guarantee, because=f"{guarantee.because} {_READ_FROM_LABELS}")
-        self.guarantee_: OptimizationGuarantee = guarantee
+        self.guarantee_: OptimizationGuarantee = spending.said_of(guarantee_of(solver, counts, self.unprotected_))
         self.simulated_: bool = run.simulated
-        self.clipped_: dict[str, int] = {"rows": clipped, "targets": clipped_targets, "gradients": run.clipped}
+        exact = {name: int(np.count_nonzero(which)) for name, which in data.clipped.items()}
+        self.clipped_: dict[str, int] = {**exact, "gradients": run.clipped}
+        self.clipped_shares_: tuple[ClippedShare, ...] = run.shares
         self.n_iter_: int = solver.rounds
         self.n_users_: int = users
-        self.path_rounds_: NDArray[np.int64] = rounds
-        self.path_: Floats = path
-        return declared.model(run.theta)
+        self.path_rounds_: NDArray[np.int64] = run.path_rounds
+        self.path_: Floats = run.path
+        self.theta_: Floats = run.theta
+        self._set_model(*self._natural(run.theta))
+        complain(run.shares)
 
-    def _scores(self, X: Any) -> Floats:  # noqa: N803
-        check_is_fitted(self)
-        features = checked_data(self, X, reset=False)
-        return np.asarray(features @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0])
+    def _natural(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Coefficients and intercepts of prepared rows in the units of the data, a row a score."""
+        found = [self.preparation_.features.model(each) for each in theta.reshape(self.loss_.outputs, -1)]
+        return np.array([one for one, _ in found]), np.array([one for _, one in found])
 
     @abstractmethod
-    def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
-        """As the loss takes them, and how many had to be cut off."""
+    def _set_model(self, coefficients: Floats, intercepts: Floats) -> None:
+        """Keep a model of prepared rows, a row a score, under scikit-learn's names and in the targets' units."""
+
+    def _weights(self, weights: Any, users: int) -> tuple[Floats | None, dict[str, Changed]]:
+        """Parts of the declared maximum, and whose were cut off; None where nobody has any."""
+        if weights is None:
+            return None, {}
+        scaled, cut = scaled_weights(weights, users, plain(self.max_weight))
+        return scaled, {"weights": cut}
+
+    def _scores(self, X: Any) -> Floats:  # noqa: N803
+        """A number a row, or one for each class where there are more than two."""
+        check_is_fitted(self)
+        people = checked_data(self, X, reset=False)
+        coefficients = np.asarray(self.coef_)
+        if self.loss_.outputs > 1:
+            return self.preparation_.scores(people, coefficients, self.intercept_)
+        return self.preparation_.scores(people, np.ravel(coefficients), np.ravel(self.intercept_)[0])
+
+    @abstractmethod
+    def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, Changed]:
+        """As the loss takes them, and which had to be cut off."""
 
     def _unprotected(self) -> tuple[str, ...]:
         """Fields of the model file that are read from data without noise."""
@@ -179,103 +237,75 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         return self._losses(self.path_, X, y)
 
     def _losses(self, path: Floats, *data: ArrayLike) -> Floats:
-        rows, targets = self._checked(*data)
-        return np.array([float(self.loss_.values(theta, rows, targets).mean()) for theta in path])
+        return mean_losses(self.loss_, path, self._checked(*data))
 
-    def _checked(self, *data: ArrayLike) -> tuple[Floats, Floats]:
-        features, targets = checked_data(self, *data, reset=False)
-        return self.features_.rows(features)[0], self._scaled_targets(targets)[0]
+    def _checked(self, *data: ArrayLike) -> Fitting:
+        people, targets = checked_data(self, *data, reset=False)
+        return Fitting(people, self._scaled_targets(targets)[0], {}, rows=self.preparation_.rows(people)[0])
+
+    def part_learned_from(self, X: ArrayLike, y: ArrayLike) -> float:  # noqa: N803
+        """About which part of these rows some fit of this process had; read without noise, for whoever holds them."""
+        check_is_fitted(self)
+        data = self._checked(X, y)
+        return REGISTER.shared_part(REGISTER.sketch(data.rows, data.targets))
 
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""
         check_is_fitted(self)
-        path = _watched(self.solver_, self.loss_, *self._checked(X, y), _bits(self.random_state), exact=True)[2]
-        return self._losses(path, *(on or (X, y)))
+        twin = watched_run(self.solver_, self.loss_, self._checked(X, y), bits_of(self.random_state), exact=True)
+        return self._losses(twin.path, *(on or (X, y)))
 
     def model(self, features: Sequence[str] | None = None) -> LinearModel:
-        """The fitted model as a file keeps it, its features by these names."""
+        """The fitted model as a file keeps it.
+
+        Args:
+            features: names of the input columns; those of the data frame it was fitted on, or x0, x1, if left out.
+
+        Returns:
+            Coefficients with all that is needed to predict by them, and the guarantee.
+
+        Raises:
+            ParameterError: not one name for each column.
+        """
         check_is_fitted(self)
+        width = self.preparation_.columns.width
         names = features if features is not None else getattr(self, "feature_names_in_", None)
-        coefficients = np.array(np.ravel(self.coef_), dtype=np.float64)
         if names is None:
-            names = [f"x{place}" for place in range(coefficients.size)]
-        if len(names) != coefficients.size:
-            raise ParameterError("features", list(names), f"must be {coefficients.size} names", "name every column")
+            names = [f"x{place}" for place in range(width)]
+        if len(names) != width:
+            raise ParameterError("features", list(names), f"must be {width} names", "name every column")
         classes = getattr(self, "classes_", None)
+        several = self.loss_.outputs > 1
+        coefficients, intercept = np.array(self.coef_, dtype=np.float64), np.ravel(self.intercept_)
         return LinearModel(
             estimator=type(self).__name__,
             features=tuple(map(str, names)),
             classes=None if classes is None else tuple(classes.tolist()),
-            coefficients=coefficients,
-            intercept=float(np.ravel(self.intercept_)[0]),
+            coefficients=coefficients if several else np.ravel(coefficients),
+            intercept=np.array(intercept, dtype=np.float64) if several else float(intercept[0]),
             guarantee=self.guarantee_.document(),
             declared=self.declaration_,
             solver=self.solver_.name,
             users=self.n_users_,
             simulated=self.simulated_,
             unprotected=self.unprotected_,
+            preparation=self.preparation_,
+            clipped=tuple(share.document() for share in self.clipped_shares_),
         )
 
     def _declaration(self) -> dict[str, Any]:
-        bounds = None if self.feature_bounds is None else np.asarray(self.feature_bounds, dtype=np.float64).tolist()
         return {
-            "feature_bounds": bounds,
-            "feature_norm": _plain(self.feature_norm),
-            "radius": _plain(self.radius),
-            "alpha": _plain(self.alpha),
+            "feature_norm": plain(self.feature_norm),
+            "radius": plain(self.radius),
+            "alpha": plain(self.alpha),
             "fit_intercept": bool(self.fit_intercept),
-            "gradient_bound": _plain(self.gradient_bound),
+            "gradient_bound": plain(self.gradient_bound),
+            "max_weight": plain(self.max_weight),
         }
 
-
-def checked_data(estimator: ShuffleLinearModel, *data: ArrayLike, **how: Any) -> Any:
-    """What scikit-learn makes of the data; its refusal is one of this package's."""
-    try:
-        return validate_data(estimator, *data, dtype=np.float64, **how)
-    except ParameterError:
-        raise
-    except ValueError as refused:
-        problem = f"must be rows that can be learned from. {str(refused).rstrip('.')}"
-        raise DataError(
-            "data", getattr(data[0], "shape", type(data[0]).__name__), problem, "mend those rows, or find more"
-        ) from None
-
-
-def _watched(
-    solver: Solver,
-    loss: LinearLoss,
-    rows: Floats,
-    targets: Floats,
-    bits: RandomBits,
-    *,
-    exact: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[OptimizerRun, NDArray[np.int64], Floats]:
-    """The run, and models on the way with their rounds."""
-    wanted = set(np.geomspace(1, solver.rounds, _KEPT).astype(np.int64).tolist()) | {solver.rounds}
-    kept: list[tuple[int, Floats]] = []
-
-    def watch(state: OptimizerState) -> None:
-        if state.round in wanted:
-            kept.append((state.round, solver.estimate(state)))
-        if progress is not None:
-            progress(state.round, solver.rounds)
-
-    order = uniform_permutation(len(rows), bits=bits)
-    checked = loss.check_rows(rows.shape[1], rows, targets)
-    run = run_solver(solver, CohortSums(loss, checked, bits=bits, order=order, exact=exact), watch=watch)
-    return run, np.array([number for number, _ in kept]), np.array([theta for _, theta in kept])
-
-
-def _plain(number: Any) -> Any:
-    """Numpy's numbers as Python's, which plans and files are made of."""
-    return number.item() if isinstance(number, np.generic) else number
-
-
-def _bits(random_state: Any) -> RandomBits:
-    """Secure bits for None, else repeatable ones."""
-    if random_state is None:
-        return RandomBits.secure()
-    if hasattr(random_state, "randint"):
-        return RandomBits.seeded(int(random_state.randint(1 << 31)))
-    return RandomBits.seeded(random_state)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = self.categories is not None
+        tags.input_tags.string = self.categories is not None
+        return tags

@@ -1,5 +1,6 @@
-"""What people's data may be, as declared beforehand: nothing is scaled by what the data are."""
+"""What people's numbers may be, as declared beforehand: nothing is scaled by what the data are."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,13 +11,18 @@ from shuffledp.errors import ParameterError
 from shuffledp.learn.spec import check_positive
 
 Floats = NDArray[np.float64]
+Changed = NDArray[np.bool_]
+"""Which rows had to be cut off or shortened."""
 
-# Numbers at a time: they stay in the cache.
-_AT_A_TIME = 1 << 18
 # So that rounding makes no row longer than 1.
-_HAIR = 1 + 1e-12
+HAIR = 1 + 1e-12
 # Products of a few declared numbers must still be numbers.
 _SMALLEST, _LARGEST, _NARROWEST = 1e-30, 1e30, 1e-100
+# How long the constant of the intercept is beside the longest row of features. A longer one leaves less of a gradient
+# to the features, with a shorter one rare classes are far away: benchmarks/intercepts.py measures it.
+INTERCEPT = 0.5
+# How long intercepts may be beside the rest of a model: an intercept alone reaches half of the largest score.
+INTERCEPT_RADIUS = math.hypot(1.0, INTERCEPT)
 
 
 def check_moderate(name: str, value: Any, way_out: str) -> float:
@@ -35,108 +41,98 @@ def check_moderate(name: str, value: Any, way_out: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeclaredFeatures:
-    """Rows of features, made no longer than 1 as a solver wants them.
+    """Rows of numbers, made no longer than 1 as a solver wants them.
 
-    A feature is cut off at its bounds, which become -1 and 1; a row that is then longer than `norm` is shortened to it.
-    With an intercept a constant is appended that is as long as the longest row.
+    A number is cut off at its bounds, which become -1 and 1; a row that is then longer than `norm` is shortened to it.
+    With an intercept a constant is appended.
 
-    >>> declared = DeclaredFeatures.of(2, bounds=[(0, 10), (-1, 1)], norm=None, intercept=False)
-    >>> rows, clipped = declared.rows(np.array([[10.0, 0.0], [12.0, 0.0]]))
-    >>> (rows * np.sqrt(2)).round(6).tolist(), clipped
-    ([[1.0, 0.0], [1.0, 0.0]], 1)
+    >>> declared = DeclaredFeatures.of([(0, 10), (-1, 1)], norm=2 ** 0.5, intercept=False)
+    >>> rows, changed = declared.rows(np.array([[10.0, 0.0], [12.0, 0.0]]))
+    >>> (rows * np.sqrt(2)).round(6).tolist(), changed.tolist()
+    ([[1.0, 0.0], [1.0, 0.0]], [False, True])
+    >>> declared.natural(np.array([[12.0, 0.5]])).tolist()
+    [[10.0, 0.5]]
     """
 
-    centre: Floats
-    half: Floats
-    bounded: bool
+    lows: Floats
+    highs: Floats
     norm: float
     intercept: bool
+    bounded: bool = True
 
     @classmethod
-    def of(cls, features: int, *, bounds: Any, norm: float | None, intercept: bool) -> Self:
-        """Bounds are one (low, high) for all features or a pair for each; a norm without them is 1 if left out."""
-        lows, highs = np.full(features, -1.0), np.full(features, 1.0)
-        if bounds is not None:
-            lows, highs = _pairs(bounds, features)
-        longest = np.sqrt(features) if bounds is not None else 1.0
-        length = longest if norm is None else check_moderate("feature_norm", norm, "say how long a row can be")
+    def of(cls, bounds: ArrayLike, *, norm: float, intercept: bool, bounded: bool = True) -> Self:
+        """From a pair (low, high) for every number, the longest row, and whether there is an intercept."""
+        lows, highs = np.array(bounds, dtype=np.float64).reshape(-1, 2).T
         if not isinstance(intercept, bool | np.bool_):
             raise ParameterError("fit_intercept", intercept, "must be True or False", "True adds one")
-        return cls(lows / 2 + highs / 2, highs / 2 - lows / 2, bounds is not None, float(length), bool(intercept))
+        return cls(lows, highs, float(norm), bool(intercept), bounded)
 
     @property
     def dimension(self) -> int:
-        """Numbers of a model: one a feature, and the intercept's."""
-        return self.centre.size + self.intercept
+        """Numbers of a model: one for each of a row's, and the intercept's."""
+        return self.lows.size + self.intercept
+
+    @property
+    def _centre(self) -> Floats:
+        return self.lows / 2 + self.highs / 2
+
+    @property
+    def _half(self) -> Floats:
+        return self.highs / 2 - self.lows / 2
 
     @property
     def _longest(self) -> float:
-        return float(self.norm * _HAIR * (np.sqrt(2) if self.intercept else 1.0))
+        return float(self.norm * HAIR * (np.hypot(1.0, INTERCEPT) if self.intercept else 1.0))
 
-    def rows(self, features: Floats) -> tuple[Floats, int]:
-        """The rows, and how many had to be cut off or shortened."""
-        count, width = features.shape
+    def rows(self, values: Floats) -> tuple[Floats, Changed]:
+        """What a solver is given, and which rows had to be cut off or shortened."""
+        count, width = values.shape
         rows = np.empty((count, self.dimension))
-        rows[:, width:] = self.norm
-        size = max(1, _AT_A_TIME // self.dimension)
-        clipped = 0
-        for start in range(0, count, size):
-            part = slice(start, start + size)
-            rows[part, :width], changed = self._within(features[part])
-            clipped += changed
+        rows[:, width:] = self.norm * INTERCEPT
+        rows[:, :width], cut, long = self._within(values)
         rows /= self._longest
-        return rows, clipped
+        return rows, cut | long
 
-    def _within(self, features: Floats) -> tuple[Floats, int]:
+    def natural(self, values: Floats) -> Floats:
+        """The same rows in the units in which they came: those that needed no change are what they were."""
+        inner, _, long = self._within(values)
+        cut = np.clip(values, self.lows, self.highs) if self.bounded else np.array(values)
+        cut[long] = self._centre + inner[long] * self._half
+        return cut
+
+    def _within(self, values: Floats) -> tuple[Floats, Changed, Changed]:
+        """Rows with bounds at -1 and 1, which were cut off there, and which are shortened."""
         with np.errstate(over="ignore"):
-            inner = (features - self.centre) / self.half
-        changed = np.zeros(len(inner), dtype=np.bool_)
+            inner = (values - self._centre) / self._half
+        cut = np.zeros(len(inner), dtype=np.bool_)
         if self.bounded:
             # A bound itself may be a hair beyond 1 here.
-            changed |= (np.abs(inner) > _HAIR).any(axis=1)
+            cut |= (np.abs(inner) > HAIR).any(axis=1)
             np.clip(inner, -1.0, 1.0, out=inner)
         # By the largest number first: squares of huge ones would overflow.
         largest = np.maximum(np.abs(inner).max(axis=1), np.finfo(np.float64).tiny)
         shape = inner / largest[:, np.newaxis]
         lengths = np.sqrt(np.einsum("ij,ij->i", shape, shape))
         with np.errstate(over="ignore"):
-            long = lengths * largest > self.norm * _HAIR
+            long = lengths * largest > self.norm * HAIR
         inner[long] = shape[long] * (self.norm / lengths[long])[:, np.newaxis]
-        return inner, int(np.count_nonzero(changed | long))
+        return inner, cut, long
 
     def model(self, theta: Floats) -> tuple[Floats, float]:
-        """The coefficients and the intercept of the features as they came."""
-        coefficients = theta[: self.centre.size] / self.half / self._longest
-        constant = float(theta[-1]) * self.norm / self._longest if self.intercept else 0.0
-        return coefficients, constant - float(coefficients @ self.centre)
+        """The coefficients and the intercept of natural rows."""
+        width = self.lows.size
+        coefficients = theta[:width] / self._half / self._longest
+        constant = float(theta[-1]) * self.norm * INTERCEPT / self._longest if self.intercept else 0.0
+        return coefficients, constant - float(coefficients @ self._centre)
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTargets:
-    """Targets, cut off at their bounds, which become -1 and 1.
+def pairs_of(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tuple[Floats, Floats]:
+    """The lows and the highs of so many features, from one (low, high) for all or a pair for each.
 
-    >>> DeclaredTargets.of((0, 10)).scaled(np.array([0.0, 5.0, 20.0]))
-    (array([-1.,  0.,  1.]), 1)
+    Raises:
+        ParameterError: under this name, what is no such pair, not finite, or too narrow to divide by.
     """
-
-    centre: float
-    half: float
-
-    @classmethod
-    def of(cls, bounds: Any) -> Self:
-        """From one (low, high)."""
-        lows, highs = _pairs(bounds, 1, "target_bounds")
-        half = check_moderate("target_bounds", float(highs[0] - lows[0]) / 2, "for instance (0, 1)")
-        return cls(float(lows[0]) / 2 + float(highs[0]) / 2, half)
-
-    def scaled(self, targets: Floats) -> tuple[Floats, int]:
-        """The targets, and how many had to be cut off."""
-        with np.errstate(over="ignore"):
-            scaled = (targets - self.centre) / self.half
-        return np.clip(scaled, -1.0, 1.0), int(np.count_nonzero(np.abs(scaled) > _HAIR))
-
-
-def _pairs(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tuple[Floats, Floats]:
     wanted = "must be one pair (low, high)" + (f", or one for each of {features} features" if features > 1 else "")
     try:
         pairs = np.array(bounds, dtype=np.float64)
@@ -148,6 +144,6 @@ def _pairs(bounds: ArrayLike, features: int, name: str = "feature_bounds") -> tu
         apart = highs - lows
     if not (np.isfinite(apart).all() and (apart > 0).all()):
         raise ParameterError(name, bounds, f"{wanted}, finite, with low below high", "for instance (0, 1)")
-    if apart.min() < _NARROWEST:
+    if apart.size and apart.min() < _NARROWEST:
         raise ParameterError(name, bounds, f"must be {_NARROWEST:g} apart or more", "choose other units")
     return lows, highs

@@ -7,25 +7,27 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from numpy.typing import NDArray
+from scipy import sparse, special
 
-from shuffledp.errors import DataError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import whole_file
+from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.protocols.states import (
     checked,
     fingerprint_of,
     is_real,
     kept,
     read_fields,
-    vector,
     whole,
     written_fields,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 KIND = "shuffledp-linear-model"
 _WAY_OUT = "fit it again, or restore it from a copy"
+# What files of the first version do not have.
+_SINCE = ("preparation", "clipped")
 
 Floats = NDArray[np.float64]
 
@@ -38,61 +40,135 @@ def _labels(classes: Any) -> tuple[Any, ...] | None:
     if classes is None:
         return None
     plain = isinstance(classes, list) and all(isinstance(label, str | int | float) for label in classes)
-    return tuple(checked(classes, plain and len(classes) == 2 and classes[0] != classes[1]))
+    return tuple(checked(classes, plain and len(classes) >= 2 and len(set(classes)) == len(classes)))
+
+
+def _real(value: Any) -> float:
+    return float(checked(value, is_real(value)))
+
+
+def _vector(values: Any) -> Floats:
+    return np.array([_real(value) for value in checked(values, isinstance(values, list))])
+
+
+def _matrix(values: Any) -> Floats:
+    """A list of numbers, or lists of as many."""
+    if not isinstance(values, list) or not values or not isinstance(values[0], list):
+        return _vector(values)
+    return np.array([_vector(row) for row in values])
+
+
+def _intercept(value: Any) -> float | Floats:
+    return _vector(value) if isinstance(value, list) else _real(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _shares(found: Any) -> tuple[dict[str, Any], ...]:
+    return tuple(dict(each) for each in checked(found, isinstance(found, list)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearModel:
-    """Coefficients of named features; two classes for a classifier, none for a regression.
+    """Coefficients of named features, and what becomes of a row before they are applied.
 
-    Accuracy, losses and counts of what was clipped are not in it: they would be read from people's data without noise.
-    What was read so and is in it, the classes where nobody declared them, is listed in `unprotected`.
+    `preparation` is that of training: categories become numbers, numbers are cut off at their bounds, and rows longer
+    than the declared norm are shortened. With more than two classes there is a row of coefficients, and an intercept,
+    for each. A file of the first version, which has none, is prepared by what it says was declared.
+
+    Accuracy, losses and exact counts of what was clipped are not in it: they would be read from people's data without
+    noise; `clipped` is a private count. What was read so and is in it, the classes where nobody declared them, is
+    listed in `unprotected`.
 
     >>> model = LinearModel(
     ...     estimator="ShuffleLogisticRegression", features=("age",), classes=("no", "yes"), solver="gd", users=10,
     ...     coefficients=np.array([2.0]), intercept=-1.0, guarantee={}, declared={}, simulated=False,
+    ...     preparation=Preparation.of(["age"], bounds=(0, 1), norm=None),
     ... )
     >>> model.predict([[0.0], [1.0]]).tolist(), model.probabilities([[0.5]]).tolist()
     (['no', 'yes'], [0.5])
+    >>> model.scores([[1.0], [50.0]]).tolist()
+    [1.0, 1.0]
     >>> LinearModel.from_document(model.document()).fingerprint == model.fingerprint
     True
     """
 
     estimator: str = kept("an estimator's name", str)
     features: tuple[str, ...] = kept("a list of its features", _words, list)
-    classes: tuple[Any, ...] | None = kept("two different classes, or none", _labels, lambda two: two and list(two))
-    coefficients: Floats = vector("a list of finite coefficients")
-    intercept: float = kept("a finite intercept", lambda value: float(checked(value, is_real(value))))
+    classes: tuple[Any, ...] | None = kept("different classes, or none", _labels, lambda all_: all_ and list(all_))
+    coefficients: Floats = kept("a list of finite coefficients", _matrix, _plain)
+    intercept: float | Floats = kept("a finite intercept", _intercept, _plain)
     guarantee: dict[str, Any] = kept("its guarantee", dict)
     declared: dict[str, Any] = kept("what was declared", dict)
     solver: str = kept("a solver's name", str)
     users: int = whole("whole users")
     simulated: bool = kept("whether it was simulated", lambda value: checked(value, isinstance(value, bool)))
     unprotected: tuple[str, ...] = kept("a list of what is not protected", _words, list, default=())
+    preparation: Preparation = kept("its preparation", Preparation.from_document, lambda ready: ready.document())
+    clipped: tuple[dict[str, Any], ...] = kept("counts of what was clipped", _shares, list, default=())
+    schema: int = kept("a known version", lambda value: checked(value, value in (1, SCHEMA)), default=SCHEMA)
 
-    def scores(self, features: ArrayLike) -> Floats:
-        """Coefficients times features, plus the intercept, a row a person."""
-        rows = np.asarray(features, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != len(self.features) or not np.isfinite(rows).all():
+    def scores(self, features: Any) -> Floats:
+        """Coefficients times prepared features, plus the intercept.
+
+        Args:
+            features: a row a person, its columns in the order of `features`: an array, compressed sparse rows, or a
+                data frame, whose columns are found by name.
+
+        Returns:
+            A number a row; with more than two classes one for each of them.
+
+        Raises:
+            DataError: other columns, something that is not finite, or a category outside its list.
+        """
+        return self.preparation.scores(self._rows(features), self.coefficients, self.intercept)
+
+    def _rows(self, features: Any) -> Any:
+        if hasattr(features, "columns") and set(self.features) <= set(map(str, features.columns)):
+            features = features[list(self.features)]
+        has_words = bool(self.preparation.columns.levels)
+        if sparse.issparse(features):
+            rows, values = sparse.csr_array(features), features.data
+        else:
+            rows = np.asarray(features, dtype=object if has_words else np.float64)
+            values = rows
+        finite = has_words or np.isfinite(values).all()
+        if rows.ndim != 2 or rows.shape[1] != len(self.features) or not finite:
             wanted = f"must be rows of {len(self.features)} finite numbers: {', '.join(self.features)}"
             raise DataError("features", f"shape {rows.shape}", wanted, "pass those columns in that order")
-        return np.asarray(rows @ self.coefficients + self.intercept)
+        return rows
 
-    def predict(self, features: ArrayLike) -> NDArray[Any]:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """A name for each coefficient of a score: the features', and city=Oslo for a category."""
+        return self.preparation.columns.names(self.features)
+
+    def predict(self, features: Any) -> NDArray[Any]:
         """Classes, or numbers of a regression."""
         scores = self.scores(features)
-        return scores if self.classes is None else np.array(self.classes)[(scores > 0).astype(np.int64)]
+        if self.classes is None:
+            return np.asarray(np.exp(scores)) if self.has_log_scores else scores
+        chosen = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
+        return np.asarray(np.array(self.classes)[chosen])
+
+    @property
+    def has_log_scores(self) -> bool:
+        """Whether scores are logarithms of what is predicted: those of Poisson regression are."""
+        return self.estimator == "ShufflePoissonRegressor"
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether scores are logits of the second class: those of logistic regression are."""
+        """Whether scores are logits: those of logistic regression are."""
         return self.estimator == "ShuffleLogisticRegression"
 
-    def probabilities(self, features: ArrayLike) -> Floats:
-        """Of the second class, by logistic regression."""
+    def probabilities(self, features: Any) -> Floats:
+        """Of the second class, by logistic regression; of every class, a row a person, if there are more."""
         if not self.has_probabilities:
             raise DataError("model", self.estimator, "must be a logistic regression", "use predict")
-        return np.asarray(special.expit(self.scores(features)))
+        scores = self.scores(features)
+        return np.asarray(special.softmax(scores, axis=1) if scores.ndim == 2 else special.expit(scores))
 
     @property
     def fingerprint(self) -> str:
@@ -100,10 +176,12 @@ class LinearModel:
         return fingerprint_of(self._content())
 
     def _content(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, "kind": KIND, **written_fields(self)}
+        later = _SINCE if self.schema == 1 else ()
+        written = {name: value for name, value in written_fields(self).items() if name not in later}
+        return {"schema": self.schema, "kind": KIND, **written}
 
     def document(self) -> dict[str, Any]:
-        """The model as JSON."""
+        """The model as JSON, of the version in which it was read."""
         content = self._content()
         return {**content, "fingerprint": fingerprint_of(content)}
 
@@ -112,14 +190,24 @@ class LinearModel:
         """The model that a JSON document describes; one of another version, or one that was altered, is refused."""
         if not isinstance(document, Mapping) or document.get("kind") != KIND:
             raise DataError("model", type(document).__name__, f"must be an object of the kind {KIND}", _WAY_OUT)
-        if document.get("schema") != SCHEMA:
-            raise DataError("model", document.get("schema"), f"must have schema {SCHEMA}", "fit it with this version")
+        schema = document.get("schema")
+        if schema not in (1, SCHEMA):
+            raise DataError("model", schema, f"must have schema {SCHEMA}", "fit it with this version")
         content = {key: value for key, value in document.items() if key != "fingerprint"}
         if document.get("fingerprint") != fingerprint_of(content):
             raise DataError("model", document.get("fingerprint"), "must have its own fingerprint", _WAY_OUT)
+        if schema == 1:
+            try:
+                content |= {"preparation": _declared_then(content).document(), "clipped": []}
+            except (ParameterError, TypeError, ValueError):
+                raise DataError("model", "other declared", "must have what was declared", _WAY_OUT) from None
         model = cls(**read_fields(cls, content, "model", _WAY_OUT))
-        if model.coefficients.size != len(model.features):
+        scores = 1 if model.classes is None or len(model.classes) == 2 else len(model.classes)
+        shape = (model.preparation.columns.size,) if scores == 1 else (scores, model.preparation.columns.size)
+        if model.coefficients.shape != shape or model.preparation.columns.width != len(model.features):
             raise DataError("model", model.coefficients.shape, "must have a finite number a feature", _WAY_OUT)
+        if np.shape(model.intercept) != shape[:-1]:
+            raise DataError("model", np.shape(model.intercept), "must have a finite intercept a score", _WAY_OUT)
         return model
 
     def save(self, path: Path | str) -> None:
@@ -127,6 +215,16 @@ class LinearModel:
         text = json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
         with whole_file(Path(path)) as file:
             file.write(text.encode())
+
+
+def _declared_then(content: Mapping[str, Any]) -> Preparation:
+    """How rows were prepared in training for a file of the first version: by the bounds and the norm it declares."""
+    declared, columns = content.get("declared"), len(_words(content.get("features")))
+    if not isinstance(declared, Mapping) or not {"feature_bounds", "feature_norm"} <= declared.keys():
+        return Preparation.none(columns)
+    bounds, norm = declared["feature_bounds"], declared["feature_norm"]
+    # Without either, rows were shortened to 1 in that version.
+    return Preparation.of(columns, bounds=bounds, norm=1.0 if bounds is None and norm is None else norm)
 
 
 def load_model(path: Path | str) -> LinearModel:

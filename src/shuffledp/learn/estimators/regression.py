@@ -1,49 +1,111 @@
 """Numbers, predicted by a line: ridge regression and Huber's, which outliers move less."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.learn.estimators.base import ShuffleLinearModel, checked_data
-from shuffledp.learn.estimators.declared import DeclaredTargets, Floats, check_moderate
-from shuffledp.learn.optimize import HuberLoss, LinearLoss, SquaredLoss
+from shuffledp.learn.estimators.base import ENOUGH_FOR_FEW
+from shuffledp.learn.estimators.data import checked_data
+from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
+from shuffledp.learn.estimators.online import OnlineModel
+from shuffledp.learn.estimators.running import Fitting
+from shuffledp.learn.estimators.targets import DeclaredTargets
+from shuffledp.learn.optimize import HuberLoss, Loss, SquaredLoss
 
 # The base says in words what to install, so it comes first.
 from sklearn.base import RegressorMixin  # isort: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
-    """A number by a score; `target_bounds` (low, high) are declared, and targets beyond are cut off."""
+class ShuffleRegressor(RegressorMixin, OnlineModel):
+    """A number by a score."""
 
-    radius: float = 2.0
-    target_bounds: ArrayLike = (-1.0, 1.0)
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Learn from rows of features and a number each.
 
         Args:
-            X: a row of features a person.
-            y: each person's number; beyond `target_bounds` it is cut off and counted.
+            X: a row of features a person: an array, a data frame, or sparse rows.
+            y: each person's number; beyond what is declared it is cut off and counted.
+            sample_weight: how much each person's loss counts, at most `max_weight`; as private as the row.
 
         Returns:
             The estimator itself, fitted.
 
         Raises:
             DataError: data that cannot be learned from.
+            ParameterError: something that must be declared was not.
             InfeasibleError: too few people for the privacy asked for.
         """
         with self._all_or_nothing():
-            features, targets = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2)
-            self.targets_ = DeclaredTargets.of(self.target_bounds)
-            coefficients, intercept = self._fit(features, *self._scaled_targets(targets))
-            self.coef_ = coefficients * self.targets_.half
-            self.intercept_ = intercept * self.targets_.half + self.targets_.centre
+            self._anew()
+            self._learn(X, y, sample_weight)
         return self
 
-    def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, int]:
+    def partial_fit(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on learning from new people: none of them may have been in a call before.
+
+        Args:
+            X: a row of features for each new person.
+            y: each person's number.
+            sample_weight: how much each person's loss counts, at most `max_weight`.
+
+        Returns:
+            The estimator itself: the mean of all calls' models, weighted by people. Each call begins at the one before.
+
+        Raises:
+            DataError: data that cannot be learned from.
+            InfeasibleError: too few new people for the privacy asked for.
+        """
+        with self._all_or_nothing():
+            self._go_on(lambda: self._learn(X, y, sample_weight))
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:  # noqa: N803
+        begun = self._has_begun
+        people, numbers = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2, reset=not begun)
+        if not begun:
+            self._declare_targets()
+        targets, cut = self._scaled_targets(numbers)
+        weights, too_large = self._weights(sample_weight, len(numbers))
+        self._fit(Fitting(people, targets, {"targets": cut, **too_large}, weights, start=self._start))
+
+    @abstractmethod
+    def _declare_targets(self) -> None:
+        """Keep what was declared of targets."""
+
+    @property
+    def _questions(self) -> tuple[str, ...]:
+        return ("rows", "targets")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.epsilon < ENOUGH_FOR_FEW
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ShuffleLinearRegressor(ShuffleRegressor):
+    """A number by a score; `target_bounds` (low, high) must be declared, and targets beyond are cut off."""
+
+    radius: float = 2.0
+    target_bounds: ArrayLike | None = None
+
+    def _declare_targets(self) -> None:
+        self.targets_ = DeclaredTargets.of(self.target_bounds)
+
+    def _set_model(self, coefficients: Floats, intercepts: Floats) -> None:
+        self.coef_ = coefficients[0] * self.targets_.half
+        self.intercept_ = intercepts[0] * self.targets_.half + self.targets_.centre
+
+    def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, Changed]:
         return self.targets_.scaled(np.asarray(y, dtype=np.float64))
 
     def predict(self, X: ArrayLike) -> Floats:  # noqa: N803
@@ -64,7 +126,7 @@ class ShuffleLinearRegressor(RegressorMixin, ShuffleLinearModel):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShuffleRidge(ShuffleLinearRegressor):
-    """Ridge regression in the shuffle model: squared loss and `alpha`, strongly convex.
+    """Ridge regression in the shuffle model: squared loss and `alpha`, strongly convex but for the intercept.
 
     `gradient_bound` is 1, which no gradient passes where the model is 0: longer ones, of predictions that are off by
     more than half the targets' range, are clipped and counted, and `bound_` is None. With None it is 1 + `radius`.
@@ -79,7 +141,7 @@ class ShuffleRidge(ShuffleLinearRegressor):
     alpha: float = 1e-3
     gradient_bound: float | None = 1.0
 
-    def _loss(self) -> LinearLoss:
+    def _loss(self) -> Loss:
         return SquaredLoss(ridge=self.alpha)
 
 
@@ -91,13 +153,13 @@ class ShuffleHuberRegressor(ShuffleLinearRegressor):
 
     >>> X = np.arange(1, 50_001)[:, np.newaxis] * np.sqrt([2, 3]) % 2 - 1
     >>> y = X @ [0.5, -0.25] + np.where(np.arange(50_000) % 50, 0, 5)
-    >>> model = ShuffleHuberRegressor(feature_bounds=(-1, 1), random_state=1).fit(X, y)
+    >>> model = ShuffleHuberRegressor(feature_bounds=(-1, 1), target_bounds=(-1, 1), random_state=1).fit(X, y)
     >>> bool(np.abs(model.coef_ - [0.5, -0.25]).max() < 0.05)
     True
     """
 
     threshold: float = 0.25
 
-    def _loss(self) -> LinearLoss:
+    def _loss(self) -> Loss:
         check_moderate("threshold", self.threshold, "0.25 is a quarter of half the targets' range")
         return HuberLoss(ridge=self.alpha, threshold=self.threshold)

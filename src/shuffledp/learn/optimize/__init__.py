@@ -43,35 +43,56 @@ computes what a simulation does.
 """
 
 from shuffledp.learn.optimize.choosing import METHODS, PredictedBound, plan, predicted_bounds
+from shuffledp.learn.optimize.custom_loss import CustomLoss
+from shuffledp.learn.optimize.gradient_rounds import GradientRounds, RoundsState
 from shuffledp.learn.optimize.guarantee import OptimizationGuarantee
-from shuffledp.learn.optimize.linear_losses import LOSSES, HingeLoss, HuberLoss, LinearLoss, LogisticLoss, SquaredLoss
-from shuffledp.learn.optimize.losses import CustomLoss, Loss
+from shuffledp.learn.optimize.intercepts import BallWithIntercepts
+from shuffledp.learn.optimize.linear_losses import HingeLoss, HuberLoss, LinearLoss, LogisticLoss, SquaredLoss
+from shuffledp.learn.optimize.losses import Loss
+from shuffledp.learn.optimize.named_losses import LOSSES, loss_from
 from shuffledp.learn.optimize.pan_private import PanPrivateLearner
+from shuffledp.learn.optimize.poisson import PoissonLoss
 from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.refuting import LossCheck, check_loss
+from shuffledp.learn.optimize.row_shapes import RowShape
 from shuffledp.learn.optimize.sets import Box, ConvexSet, L2Ball, Simplex
+from shuffledp.learn.optimize.softmax import SoftmaxLoss
 from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
+from shuffledp.learn.optimize.step_rules import AdamSteps, MomentumSteps, StepRule
 
 __all__ = [
     "LOSSES",
     "METHODS",
+    "AdamSteps",
+    "BallWithIntercepts",
     "Box",
     "ConvexSet",
     "CustomLoss",
     "GradientCohort",
+    "GradientRounds",
     "HingeLoss",
     "HuberLoss",
     "L2Ball",
     "LinearLoss",
     "LogisticLoss",
     "Loss",
+    "LossCheck",
+    "MomentumSteps",
     "OptimizationGuarantee",
     "OptimizerState",
     "PanPrivateLearner",
+    "PoissonLoss",
     "PredictedBound",
     "Problem",
+    "RoundsState",
+    "RowShape",
     "Simplex",
+    "SoftmaxLoss",
     "Solver",
     "SquaredLoss",
+    "StepRule",
+    "check_loss",
+    "loss_from",
     "plan",
     "predicted_bounds",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import GradientSum, Method, Stage, StageSketch, batches, least, noise_of
+from shuffledp.learn.optimize.stages import GradientSum, Stage, StageSketch, SteppedMethod, batches, least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,23 +68,22 @@ def envelope(problem: Problem, rounds: int, distance: float) -> float | None:
     return problem.lipschitz * math.sqrt(rounds * (rounds + 1)) / (2 * distance)
 
 
-class Agd(Method):
+class Agd(SteppedMethod):
     """Rounds and steps of P_AGD."""
 
     name: ClassVar[str] = "agd"
     reference: ClassVar[str] = "[001] Theorem 4.3"
     kind: ClassVar[type[AgdStage]] = AgdStage
+    tuned: ClassVar[bool] = True
 
     def refusal(self, problem: Problem) -> str | None:
         return None if problem.smoothness is not None else "needs a smooth loss"
 
     def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
-        """What adds up a cohort's gradients."""
         return plan_sum(problem, users, 1)
 
-    def expected_noise(self, problem: Problem) -> float:
-        """About the length of its noise."""
-        return problem.unit_noise
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return problem.unit_noise**2
 
     def variance(self, problem: Problem, users: Any, noise: float) -> Any:
         """The variance of a cohort's mean gradient: of sampling, at most L^2 a user, and of noise."""
@@ -96,22 +95,33 @@ class Agd(Method):
 
     def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         times, sizes = batches(problem, users, rounds)
-        variances = self.variance(problem, sizes, self.expected_noise(problem) ** 2)
+        variances = self.variance(problem, sizes, self.expected_noise(problem, 1))
         steps = times.astype(np.float64)
         return least(times, sizes, smooth_part(problem, steps, distance) + noise_part(steps, variances, distance))
 
-    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> AgdStage:
-        rounds, plan = sketch.rounds, self.plan_noise(problem, sketch.users, sketch.rounds)
-        variance = float(self.variance(problem, sketch.users, noise_of(problem, plan)))
+    def steps(
+        self, problem: Problem, sketch: StageSketch, distance: float, noise: float, plan: GradientSum | None
+    ) -> AgdStage:
+        rounds = sketch.rounds
+        variance = float(self.variance(problem, sketch.users, noise))
         smoothing = envelope(problem, rounds, distance)
         smooth = float(smooth_part(problem, float(rounds), distance))
-        noise = float(noise_part(rounds, variance, distance))
+        disturbed = float(noise_part(rounds, variance, distance))
         curved = (problem.smoothness or smoothing or 0.0) + problem.ridge
         return self.kind(
             rounds=rounds,
             users=sketch.users,
             plan=plan,
             smoothing=smoothing,
-            bound=smooth + noise + self.overfit(problem, sketch.users),
+            bound=smooth + disturbed + self.overfit(problem, sketch.users),
             weight=curved + noise_weight(rounds, variance, distance),
         )
+
+    def proved_bound(self, problem: Problem, stage: AgdStage, noise: float) -> float:
+        rounds, reach, weight = stage.rounds, problem.domain.reach, stage.weight
+        envelopes = 0.0 if stage.smoothing is None else problem.lipschitz**2 / (2 * stage.smoothing)
+        room = weight - (problem.smoothness or stage.smoothing or 0.0) - problem.ridge
+        variance = float(self.variance(problem, stage.users, noise))
+        disturbed = variance * (2 * rounds + 1) / (12 * room) if variance > 0 else 0.0
+        smooth = 2 * weight * reach**2 / (rounds * (rounds + 1))
+        return smooth + disturbed + envelopes + self.overfit(problem, stage.users)

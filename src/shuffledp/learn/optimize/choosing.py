@@ -1,6 +1,6 @@
-"""Which solver: the one with the least bound among those that can take the problem."""
+"""Which solver: the best of those that rehearsed the problem, the one with the least bound, or the one named."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -8,13 +8,17 @@ from shuffledp.learn.optimize.agd import Agd
 from shuffledp.learn.optimize.full_agd import FullAgd
 from shuffledp.learn.optimize.gd import Gd
 from shuffledp.learn.optimize.guarantee import Model
+from shuffledp.learn.optimize.losses import Loss
+from shuffledp.learn.optimize.named_losses import LOSSES, loss_from
 from shuffledp.learn.optimize.pan_private import PanPrivateAgd, PanPrivateSmoothedAgd
 from shuffledp.learn.optimize.phased import Phased
 from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.ranking import MOST_NUMBERS, Rehearsed, chosen_stages, ranked
 from shuffledp.learn.optimize.sgd import Sgd
 from shuffledp.learn.optimize.smoothing import SmoothedAgd
-from shuffledp.learn.optimize.solver import Solver
-from shuffledp.learn.optimize.stages import Method
+from shuffledp.learn.optimize.solver import Solver, SolverChoice
+from shuffledp.learn.optimize.stages import Method, Stage
+from shuffledp.learn.optimize.worlds import SPECS, world_of
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -78,15 +82,52 @@ def predicted_bounds(problem: Problem, model: str = "shuffle") -> tuple[Predicte
     return tuple(sorted(rows, key=lambda row: float("inf") if row.bound is None else row.bound))
 
 
-def plan(problem: Problem, *, solver: str = "auto") -> Solver:
+AUTO, LEAST_BOUND = "auto", "least-bound"
+"""Names of the two rankings: by rehearsals, and by proved bounds."""
+
+
+def rehearsable(problem: Problem) -> Loss | str:
+    """The loss that rehearsals minimize, or why there are none."""
+    if problem.privacy is None:
+        return "nothing is private, so that there is no noise to rehearse"
+    if problem.dimension > MOST_NUMBERS:
+        return f"models of more than {MOST_NUMBERS} numbers are not rehearsed"
+    if problem.loss is None or str(problem.loss.get("loss")) not in LOSSES:
+        return f"the loss was not named, or is none of {', '.join(LOSSES)}"
+    loss = loss_from(problem.loss)
+    if world_of(SPECS[0], loss, problem.domain, seed=0) is None:
+        return f"the {loss.name} loss is not rehearsed"
+    return loss
+
+
+def rehearsals(problem: Problem) -> tuple[Rehearsed, ...]:
+    """How every solver fared on synthetic people, the best first; empty where there are no rehearsals.
+
+    >>> from shuffledp import Privacy
+    >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
+    >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=3), users=10_000, privacy=Privacy(1, 1e-6))
+    >>> rehearsals(problem)[0].candidate.method
+    'full-agd'
+    """
+    loss = rehearsable(problem)
+    return () if isinstance(loss, str) else ranked(problem, loss, _shuffled())
+
+
+def _shuffled() -> tuple[Method, ...]:
+    return tuple(method for method in METHODS.values() if method.model == "shuffle")
+
+
+def plan(problem: Problem, *, solver: str = AUTO) -> Solver:
     """The solver for a problem.
 
     Args:
         problem: users, constants of the loss, domain, privacy and limits; no data.
-        solver: a name of `METHODS`; "auto" takes the one whose predicted bound is least.
+        solver: a name of `METHODS`; "auto" takes the one that is best in rehearsals on synthetic people, with the
+            rounds and steps that were best, and "least-bound" the one whose proved bound is least.
 
     Returns:
-        Stages of rounds with fixed cohorts, steps and noise, a proved bound and a guarantee.
+        Stages of rounds with fixed cohorts, steps and noise, a proved bound and a guarantee; `chosen` says how it was
+        chosen. Where nothing can be rehearsed, "auto" takes the least bound.
 
     Raises:
         ParameterError: no solver has this name.
@@ -95,18 +136,34 @@ def plan(problem: Problem, *, solver: str = "auto") -> Solver:
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=1), users=100_000, privacy=Privacy(1, 1e-6))
-    >>> plan(problem).name, plan(problem, solver="sgd").name
-    ('agd', 'sgd')
+    >>> plan(problem).name, plan(problem, solver="least-bound").name, plan(problem, solver="sgd").name
+    ('full-agd', 'agd', 'sgd')
+    >>> plan(problem).chosen.by
+    'simulation'
     """
-    if solver == "auto":
+    choice = SolverChoice(by="name")
+    if solver == AUTO:
+        loss = rehearsable(problem)
+        if isinstance(loss, Loss):
+            rehearsed, stages = chosen_stages(problem, loss, _shuffled())
+            choice = SolverChoice(by="simulation", losses=rehearsed.losses, scale=rehearsed.candidate.scale)
+            return _solver(problem, METHODS[rehearsed.candidate.method], stages, choice)
+        choice = SolverChoice(by="bound", because=loss)
+    if solver in (AUTO, LEAST_BOUND):
+        choice = replace(choice, by="bound")
         solver = predicted_bounds(problem)[0].solver
     method = METHODS.get(solver)
     if method is None:
-        raise ParameterError("solver", solver, f"must be auto or one of {', '.join(METHODS)}", "auto chooses one")
+        known = f"{AUTO}, {LEAST_BOUND} or one of {', '.join(METHODS)}"
+        raise ParameterError("solver", solver, f"must be {known}", "auto chooses one")
     refusal = method.refusal(problem)
     if refusal is not None:
         others = [row.solver for row in predicted_bounds(problem, method.model) if row.bound is not None]
         way_out = f"take {' or '.join(others)}" if others else "take another loss"
         raise InfeasibleError("solver", solver, f"cannot be used: it {refusal}", way_out)
+    return _solver(problem, method, method.stages(problem), choice)
+
+
+def _solver(problem: Problem, method: Method, stages: tuple[Stage, ...], choice: SolverChoice) -> Solver:
     model = "none" if problem.privacy is None else method.model
-    return Solver(name=solver, model=cast(Model, model), problem=problem, stages=method.stages(problem))
+    return Solver(name=method.name, model=cast(Model, model), problem=problem, stages=stages, chosen=choice)

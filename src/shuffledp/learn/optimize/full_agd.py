@@ -42,12 +42,17 @@ class FullAgd(Agd):
     def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
         return plan_sum(problem, users, rounds)
 
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return problem.unit_noise**2 * rounds
+
     def variance(self, problem: Problem, users: Any, noise: float) -> Any:
         return noise / users**2
 
     def overfit(self, problem: Problem, users: int) -> float:
         """How much smaller these users' loss may be than the population's, on average, anywhere on the domain."""
-        return 2 * problem.lipschitz * problem.domain.largest_norm / math.sqrt(users)
+        # Several scores are contracted as a vector (Maurer 2016): sqrt(2) for that, and sqrt(outputs) for their signs.
+        vector = 1.0 if problem.outputs == 1 else math.sqrt(2 * problem.outputs)
+        return 2 * vector * problem.lipschitz * problem.domain.largest_norm / math.sqrt(users)
 
     def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         if users < problem.smallest_batch:

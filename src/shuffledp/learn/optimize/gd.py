@@ -19,7 +19,7 @@ from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.sgd import SgdStage
-from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, Method, StageSketch, asks_often, noise_of
+from shuffledp.learn.optimize.stages import FEWER_ROUNDS, NOTHING, GradientSum, StageSketch, SteppedMethod, asks_often
 
 # Steps and envelopes are looked for on grids: bounds are flat around their least value.
 _COARSE, _FINE = 40, 4000
@@ -36,7 +36,7 @@ class GdStage(SgdStage):
     averages_steps: ClassVar[bool] = True
 
 
-class Gd(Method):
+class Gd(SteppedMethod):
     """Rounds and steps of P_GD, which asks every user in every round."""
 
     name: ClassVar[str] = "gd"
@@ -57,21 +57,40 @@ class Gd(Method):
         smoothing = envelopes if problem.smoothness is None else None
         parts = np.geomspace(1e-4, 0.98, _COARSE)[None, None, :]
         noise = problem.unit_noise**2 * times
-        grid = 0.0 if problem.privacy is None else problem.lipschitz / _USUAL_GRID
-        _, bounds = _bounds(problem, users, distance, times, smoothing, parts, noise, grid)
+        _, bounds = _bounds(problem, users, distance, times, smoothing, parts, noise, _grid(problem, None))
         enough = bounds.min(axis=(1, 2)) <= FEWER_ROUNDS * bounds.min()
         fewest = int(np.argmax(enough))
         best = None if smoothing is None else float(smoothing[0, int(np.argmin(bounds[fewest].min(axis=1))), 0])
         return StageSketch(int(times[fewest, 0, 0]), users, float(bounds[fewest].min()), best)
 
-    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> GdStage:
+    def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
+        return plan_sum(problem, users, rounds)
+
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return problem.unit_noise**2 * rounds
+
+    def steps(
+        self, problem: Problem, sketch: StageSketch, distance: float, noise: float, plan: GradientSum | None
+    ) -> GdStage:
         rounds, users, smoothing = sketch.rounds, sketch.users, sketch.smoothing
-        plan = plan_sum(problem, users, rounds)
-        parts, grid = np.geomspace(1e-5, 0.999, _FINE), 0.0 if plan is None else plan.step
-        steps, bounds = _bounds(problem, users, distance, rounds, smoothing, parts, noise_of(problem, plan), grid)
+        parts, grid = np.geomspace(1e-5, 0.999, _FINE), _grid(problem, plan)
+        steps, bounds = _bounds(problem, users, distance, rounds, smoothing, parts, noise, grid)
         best = int(np.argmin(bounds))
         bound, step_size = float(bounds[best]), float(steps[best])
         return GdStage(rounds=rounds, users=users, plan=plan, smoothing=smoothing, bound=bound, step_size=step_size)
+
+    def proved_bound(self, problem: Problem, stage: GdStage, noise: float) -> float:
+        smooth = (stage.smoothing or problem.smoothness or 0.0) + problem.ridge
+        part, reach = np.array([stage.step_size * smooth]), problem.domain.reach
+        grid = _grid(problem, stage.plan)
+        return float(_bounds(problem, stage.users, reach, stage.rounds, stage.smoothing, part, noise, grid)[1][0])
+
+
+def _grid(problem: Problem, plan: GradientSum | None) -> float:
+    """How far apart numbers are that users round to, or are likely to be as long as nothing is planned."""
+    if problem.privacy is None:
+        return 0.0
+    return problem.lipschitz / _USUAL_GRID if plan is None else plan.step
 
 
 def _bounds(

@@ -26,6 +26,8 @@ class OptimizationGuarantee(LearnerGuarantee):
     messages_per_user: int
     pair: DominatingPair | None
     theory_page: str = "docs/theory/001-convex-optimization.md"
+    history: str = ""
+    """What this fit and others cost the same people together, in words; not in the document, which is this fit's."""
 
     def __str__(self) -> str:
         if self.privacy is None:
@@ -34,7 +36,7 @@ class OptimizationGuarantee(LearnerGuarantee):
         return (
             f"epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g} in the {self.model} model: "
             f"{self.rounds:,} rounds of {self.users_per_round:,} users or more, each asked {asked} for at most "
-            f"{self.messages_per_user:,} messages"
+            f"{self.messages_per_user:,} messages" + (f"; {self.history}" if self.history else "")
         )
 
     def document(self) -> dict[str, Any]:

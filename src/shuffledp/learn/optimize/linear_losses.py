@@ -1,7 +1,6 @@
 """Losses of linear models: a function of the score <features, theta> and the target."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +15,8 @@ from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.learn.spec import check_declared, not_negative, positive, refuse_first
 
 _SMALL_SQUARE = 1e-280
+# How far targets of synthetic rows are from their scores, in parts of the targets' range.
+_USUAL_ERROR = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,21 +52,15 @@ class LinearLoss(Loss):
         """The s that solve s = slope(score - width s): an envelope's derivatives, width = |features|^2 / smoothing."""
         raise ParameterError("loss", self.name, "must have a proximal map here", "take a solver without smoothing")
 
+    def constant_loss(self, targets: Floats) -> float:
+        scores = np.linspace(-6.0, 6.0, 241)[:, np.newaxis]
+        return float(self.score_values(scores, targets).mean(axis=1).min())
+
     def check_rows(self, dimension: int, *rows: ArrayLike) -> Rows:
         """Features and targets, all finite."""
         if len(rows) != 2:
             raise DataError("data", f"{len(rows)} arrays", "must be features and targets", "pass both")
-        features, targets = super().check_rows(dimension, *rows)
-        if features.ndim != 2 or features.shape[1] != dimension or targets.ndim != 1:
-            shapes = f"shapes {features.shape} and {targets.shape}"
-            wanted = f"must be a matrix of {dimension} columns and a column"
-            raise DataError("data", shapes, wanted, "pass a row and a target a user")
-        with np.errstate(over="ignore", invalid="ignore"):
-            totals = features @ np.ones(dimension)
-        for name, numbers, array in (("features", totals, features), ("targets", targets, targets)):
-            for row in np.flatnonzero(~np.isfinite(numbers)):
-                if not np.isfinite(array[row]).all():
-                    raise DataError(name, f"{array[row]} in row {row + 1}", "must be finite", "leave that user out")
+        features, targets = check_features(dimension, *super().check_rows(dimension, *rows))
         self._check_targets(targets)
         return features, targets
 
@@ -89,10 +84,7 @@ class LinearLoss(Loss):
                 slopes = self.slopes(scores, targets)
             else:
                 slopes = self.envelope_slopes(scores, targets, squares / smoothing)
-            lengths = np.sqrt(squares)
-            # Where squares are no numbers any more, or so small that they lose digits.
-            odd = np.flatnonzero(~((squares > _SMALL_SQUARE) & (squares < 1 / _SMALL_SQUARE)))
-            lengths[odd] = _lengths(features[odd])
+            lengths = _lengths(features, squares)
             sent_lengths = np.abs(slopes) * lengths
         for name, numbers in (("features", lengths), ("scores", scores), ("slopes", slopes)):
             bad = ~np.isfinite(numbers)
@@ -109,11 +101,40 @@ class LinearLoss(Loss):
         return {"loss": self.name, **asdict(self)}
 
 
-def _lengths(features: Floats) -> Floats:
-    """Of rows whose squares are too large or too small: by the largest number first."""
-    largest = np.abs(features).max(axis=1, initial=0.0)
-    shape = features / np.where(largest > 0, largest, 1.0)[:, np.newaxis]
-    return np.asarray(largest * np.sqrt(np.einsum("ij,ij->i", shape, shape)))
+def check_features(width: int, features: Floats, targets: Floats) -> tuple[Floats, Floats]:
+    """A finite matrix with so many columns and a finite target a row, or an error that names the first bad row."""
+    if features.ndim != 2 or features.shape[1] != width or targets.ndim != 1:
+        shapes = f"shapes {features.shape} and {targets.shape}"
+        wanted = f"must be a matrix of {width} columns and a column"
+        raise DataError("data", shapes, wanted, "pass a row and a target a user")
+    with np.errstate(over="ignore", invalid="ignore"):
+        totals = features @ np.ones(width)
+    for name, numbers, array in (("features", totals, features), ("targets", targets, targets)):
+        for row in np.flatnonzero(~np.isfinite(numbers)):
+            if not np.isfinite(array[row]).all():
+                raise DataError(name, f"{array[row]} in row {row + 1}", "must be finite", "leave that user out")
+    return features, targets
+
+
+def lengths_of(rows: Floats) -> Floats:
+    """Every row's length, however large or small its numbers are.
+
+    >>> (lengths_of(np.array([[3.0, 4.0], [3e-200, 4e-200], [3e200, 4e200]])) / [1, 1e-200, 1e200]).round(9).tolist()
+    [5.0, 5.0, 5.0]
+    """
+    with np.errstate(over="ignore"):
+        return _lengths(rows, np.einsum("ij,ij->i", rows, rows))
+
+
+def _lengths(rows: Floats, squares: Floats) -> Floats:
+    """Roots of the squares; where those are too large or lose digits, rows are divided by their largest first."""
+    lengths = np.sqrt(squares)
+    odd = np.flatnonzero(~((squares > _SMALL_SQUARE) & (squares < 1 / _SMALL_SQUARE)))
+    if odd.size:
+        largest = np.abs(rows[odd]).max(axis=1, initial=0.0)
+        shape = rows[odd] / np.where(largest > 0, largest, 1.0)[:, np.newaxis]
+        lengths[odd] = largest * np.sqrt(np.einsum("ij,ij->i", shape, shape))
+    return lengths
 
 
 class _Labelled(LinearLoss):
@@ -124,6 +145,9 @@ class _Labelled(LinearLoss):
 
     def lipschitz(self, domain: ConvexSet) -> float:
         return float(self.feature_bound)
+
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
+        return np.where(chances < special.expit(scores - rare), 1.0, -1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +197,15 @@ class _Residual(LinearLoss):
     curvature: ClassVar[float | None] = 1
     has_prox = True
 
+    @property
+    def _largest(self) -> float:
+        """No target is larger in size."""
+        return 1.0
+
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
+        large = self._largest
+        return np.asarray(np.clip(scores + _USUAL_ERROR * large * special.ndtri(chances), -large, large))
+
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredLoss(_Residual):
@@ -184,6 +217,10 @@ class SquaredLoss(_Residual):
 
     name: ClassVar[str] = "squared"
     target_bound: float = positive("say how large a target can be", default=1.0)
+
+    @property
+    def _largest(self) -> float:
+        return self.target_bound
 
     def _check_targets(self, targets: Floats) -> None:
         large = np.abs(targets) > self.target_bound * (1 + 1e-12)
@@ -226,21 +263,3 @@ class HuberLoss(_Residual):
 
     def envelope_slopes(self, scores: Floats, targets: Floats, widths: Floats) -> Floats:
         return np.asarray(np.clip((scores - targets) / (1 + widths), -self.threshold, self.threshold))
-
-
-LOSSES: dict[str, type[LinearLoss]] = {loss.name: loss for loss in (LogisticLoss, HingeLoss, SquaredLoss, HuberLoss)}
-
-
-def loss_from(document: Any) -> LinearLoss:
-    """The loss that a JSON document names.
-
-    Raises:
-        ParameterError: the document names no loss of `LOSSES`; a custom loss is known to whoever made it only.
-
-    >>> loss_from({"loss": "huber", "ridge": 0.0, "feature_bound": 1.0, "threshold": 2.0}).threshold
-    2.0
-    """
-    kind = LOSSES.get(str(document.get("loss"))) if isinstance(document, Mapping) else None
-    if kind is None:
-        raise ParameterError("loss", document, f"must be one of {', '.join(LOSSES)}", "take a loss that devices know")
-    return kind(**{name: value for name, value in document.items() if name != "loss"})

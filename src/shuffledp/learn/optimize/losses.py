@@ -5,8 +5,7 @@ on nobody: the analyzer adds its gradient itself, so it costs no privacy.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.optimize.sets import ConvexSet
-from shuffledp.learn.spec import check_declared, not_negative, positive
 from shuffledp.protocols.domains.ball import Ball
 
 Floats = NDArray[np.float64]
@@ -23,11 +21,11 @@ Rows = tuple[Floats, ...]
 
 
 class Loss(ABC):
-    """A convex loss. `lipschitz`, `smoothness` and `strong_convexity` are of the part that depends on data."""
+    """A loss of one user's data; `lipschitz`, `smoothness` and `strong_convexity` are of the part that is data's."""
 
     name: ClassVar[str]
     is_linear: ClassVar[bool] = False
-    """Whether it is a function of <features, theta>."""
+    """Whether it is a function of linear scores, <features, theta> or one score a row of a matrix theta."""
     has_prox: bool
     ridge: float
 
@@ -44,6 +42,30 @@ class Loss(ABC):
     def strong_convexity(self) -> float:
         """Of the part that depends on data."""
         return 0.0
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether values are convex: solvers with proved bounds need it."""
+        return True
+
+    @property
+    def outputs(self) -> int:
+        """How many linear scores it is a function of, where it is linear."""
+        return 1
+
+    def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats | None:
+        """Targets of synthetic rows with these scores, for rehearsals; None where the loss is not rehearsed.
+
+        Args:
+            scores: what a linear model says of every row; with several outputs a column each.
+            chances: uniform in (0, 1), a number a row.
+            rare: how much less likely the second class is than the first, as a score.
+        """
+        return None
+
+    def constant_loss(self, targets: Floats) -> float:
+        """The least mean loss of these targets if the same is said of everybody; of losses that are rehearsed."""
+        raise ParameterError("loss", self.name, "must know its targets here", "rank solvers by their bounds")
 
     @abstractmethod
     def values(self, theta: Floats, *rows: Floats) -> Floats:
@@ -68,17 +90,23 @@ class Loss(ABC):
                 raise DataError("data", f"dtype {array.dtype}", "must be numbers", "convert them, e.g. x.astype(float)")
         return tuple(array.astype(np.float64, copy=False) for array in arrays)
 
+    def refute(self, domain: ConvexSet) -> None:  # noqa: B027
+        """Try to refute what the loss claims before anything is planned; for those of this package its tests do."""
+
     def objective(self, theta: Floats, *rows: Floats) -> float:
         """The mean loss of these users, ridge included."""
         return float(self.values(theta, *rows).mean()) + self.ridge / 2 * float(theta @ theta)
 
     def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
         """What users send: their gradients, or their envelopes', none longer than the bound, and how many were."""
-        if smoothing is None:
-            gradients = self.gradients(theta, *rows)
-        else:
-            gradients = smoothing * (theta - self.prox(theta, smoothing, *rows))
+        gradients = self.unclipped(theta, smoothing, *rows)
         return Ball(theta.size, bound).clip_values(gradients)
+
+    def unclipped(self, theta: Floats, smoothing: float | None, *rows: Floats) -> Floats:
+        """Users' gradients, or their envelopes', as long as they are: what `sent` clips."""
+        if smoothing is None:
+            return self.gradients(theta, *rows)
+        return smoothing * (theta - self.prox(theta, smoothing, *rows))
 
     def document(self) -> dict[str, Any]:
         """The loss as JSON: its name and its parameters."""
@@ -96,59 +124,3 @@ def gradient_of(loss: Loss, parameters: Mapping[str, Any], *rows: Floats) -> tup
     """
     point = np.asarray(parameters["point"], dtype=np.float64)
     return loss.sent(point, parameters["clip"], parameters["smoothing"], *rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CustomLoss(Loss):
-    """Any convex loss: values(theta, *rows), gradients(theta, *rows) and, where needed, prox(theta, smoothing, *rows).
-
-    Whoever gives it answers for its constants; gradients beyond `bound` are clipped and counted, so privacy does not
-    depend on them.
-
-    >>> mean = CustomLoss(
-    ...     value=lambda theta, x: ((theta - x) ** 2).sum(axis=1) / 2,
-    ...     gradient=lambda theta, x: theta - x,
-    ...     bound=2.0, smooth=1.0, strongly=1.0,
-    ... )
-    >>> mean.gradients(np.zeros(1), np.array([[0.5], [-0.5]])).tolist()
-    [[-0.5], [0.5]]
-    """
-
-    name: ClassVar[str] = "custom"
-
-    value: Callable[..., Floats]
-    gradient: Callable[..., Floats]
-    bound: float = positive("say how long a gradient can be")
-    smooth: float | None = positive("leave it out if gradients jump", default=None)
-    strongly: float = not_negative(default=0.0)
-    proximal: Callable[..., Floats] | None = None
-    ridge: float = not_negative(default=0.0)
-
-    def __post_init__(self) -> None:
-        check_declared(self)
-
-    @property
-    def has_prox(self) -> bool:  # type: ignore[override]
-        return self.proximal is not None
-
-    def lipschitz(self, domain: ConvexSet) -> float:
-        return float(self.bound)
-
-    @property
-    def smoothness(self) -> float | None:
-        return self.smooth
-
-    @property
-    def strong_convexity(self) -> float:
-        return self.strongly
-
-    def values(self, theta: Floats, *rows: Floats) -> Floats:
-        return np.asarray(self.value(theta, *rows), dtype=np.float64)
-
-    def gradients(self, theta: Floats, *rows: Floats) -> Floats:
-        return np.asarray(self.gradient(theta, *rows), dtype=np.float64)
-
-    def prox(self, theta: Floats, smoothing: float, *rows: Floats) -> Floats:
-        if self.proximal is None:
-            return super().prox(theta, smoothing, *rows)
-        return np.asarray(self.proximal(theta, smoothing, *rows), dtype=np.float64)

@@ -38,8 +38,8 @@ class _PanPrivate(Agd):
         size, length = problem.dimension, problem.lipschitz
         return PanPrivateSum.plan(users=users, privacy=problem.privacy, dimension=size, radius=length)
 
-    def expected_noise(self, problem: Problem) -> float:
-        return math.sqrt(2) * problem.unit_noise
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return (math.sqrt(2) * problem.unit_noise) ** 2
 
 
 class PanPrivateAgd(_PanPrivate):

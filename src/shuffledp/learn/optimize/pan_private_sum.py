@@ -127,6 +127,9 @@ class PanPrivateSum:
         terms = self._view.delta_terms(SkellamNoise(self.variance), epsilon)
         return (*terms, DeltaTerm("sampling", sampling, words))
 
+    # Its pair is Gaussian as it is.
+    gaussian, repeated_terms = pair, delta_terms
+
     @property
     def guarantee_delta(self) -> float:
         """All of delta at the target's epsilon."""

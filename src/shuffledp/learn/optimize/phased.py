@@ -34,14 +34,19 @@ class Phased(Method):
 
     def refusal(self, problem: Problem) -> str | None:
         if not problem.curvature > 0:
+            if problem.ridge > 0:
+                return "needs a loss that is strongly convex in the intercept, too: fit none"
             return "needs a strongly convex loss: add a ridge"
         return self.inner.refusal(problem)
 
     def sketch(self, problem: Problem, users: int, distance: float, rounds: int) -> StageSketch:
         return self.inner.sketch(problem, users, distance, rounds)
 
-    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> Stage:
-        return self.inner.stage(problem, sketch, distance)
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float, *, planned: bool = True) -> Stage:
+        return self.inner.stage(problem, sketch, distance, planned=planned)
+
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return self.inner.expected_noise(problem, rounds)
 
     def predicted_bound(self, problem: Problem) -> float:
         return min(self._predicted(problem, sizes) for sizes in _layouts(problem.users, problem.rounds))
@@ -53,12 +58,12 @@ class Phased(Method):
             distance = _shrunken(problem, bound)
         return bound
 
-    def stages(self, problem: Problem) -> tuple[Stage, ...]:
+    def stages(self, problem: Problem, *, planned: bool = True) -> tuple[Stage, ...]:
         sizes = min(_layouts(problem.users, problem.rounds), key=lambda sizes: self._predicted(problem, sizes))
         distance, built = problem.domain.reach, []
         for size in sizes:
             sketch = self.inner.sketch(problem, size, distance, problem.rounds // len(sizes))
-            built.append(self.inner.stage(problem, sketch, distance))
+            built.append(self.inner.stage(problem, sketch, distance, planned=planned))
             distance = _shrunken(problem, built[-1].bound)
         return tuple(built)
 

@@ -31,7 +31,8 @@ class Problem:
         strong_convexity: that part's strong convexity.
         ridge: the strong convexity of the part that depends on nobody.
         has_prox: whether the loss has a proximal map.
-        linear: whether the loss is a function of <features, theta>.
+        linear: whether the loss is a function of linear scores of the features.
+        outputs: how many linear scores, where it is.
         privacy: what every user is promised; None where nothing is private.
         honest_fraction: the users of every cohort who are counted on to add their noise.
         rounds: how many rounds are allowed.
@@ -61,6 +62,7 @@ class Problem:
     max_messages: int | None = None
     loss: Mapping[str, Any] | None = field(default=None, compare=False)
     """The loss's document, for devices: what a solver plans depends on its constants only."""
+    outputs: int = 1
 
     def __post_init__(self) -> None:
         check_users(self.users)
@@ -93,7 +95,11 @@ class Problem:
 
         Raises:
             InfeasibleError: the users are too few for one batch at this privacy.
+            ParameterError: the loss is not convex, or what it claims is refuted.
         """
+        if not loss.is_convex:
+            raise ParameterError("loss", loss.name, "must be convex for a bound on its error", "take GradientRounds")
+        loss.refute(domain)
         return cls(
             users=users,
             domain=domain,
@@ -103,6 +109,7 @@ class Problem:
             ridge=loss.ridge,
             has_prox=loss.has_prox,
             linear=loss.is_linear,
+            outputs=loss.outputs,
             privacy=privacy,
             loss=loss.document(),
             **limits,
@@ -115,8 +122,8 @@ class Problem:
 
     @property
     def curvature(self) -> float:
-        """The strong convexity of the whole loss."""
-        return self.strong_convexity + self.ridge
+        """The strong convexity of the whole loss: a ridge that leaves intercepts alone adds none."""
+        return self.strong_convexity + (self.ridge if self.domain.is_penalized else 0.0)
 
     @property
     def visits_allowed(self) -> int:
@@ -143,6 +150,9 @@ class Problem:
     def document(self) -> dict[str, Any]:
         """The problem as JSON: the constants that solvers are planned from."""
         found = {name.name: getattr(self, name.name) for name in fields(self) if name.compare}
+        # Left out where there is one score, as in documents from before there could be more.
+        if self.outputs == 1:
+            del found["outputs"]
         privacy = found.pop("privacy")
         claim = (None, None) if privacy is None else (privacy.epsilon, privacy.delta)
         return {**found, "domain": self.domain.document(), "epsilon": claim[0], "delta": claim[1]}

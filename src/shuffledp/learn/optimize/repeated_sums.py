@@ -36,10 +36,10 @@ class RepeatedSum:
 
     def pair(self, honest: int) -> DominatingPair:
         """The pair that dominates all rounds' views together."""
-        once = self.plan.pair(honest)
-        if self.rounds == 1 or not isinstance(once, GaussianPair):
-            return once
-        return GaussianPair(math.sqrt(self.rounds) * once.shift)
+        if self.rounds == 1:
+            return self.plan.pair(honest)
+        once = self.plan.gaussian(honest)
+        return GaussianPair(math.sqrt(self.rounds) * once.shift) if isinstance(once, GaussianPair) else once
 
     def delta_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
         """Every summand of delta of all rounds together.
@@ -49,15 +49,14 @@ class RepeatedSum:
         >>> RepeatedSum(plan, 1).delta_terms(1.0, 1000) == plan.delta_terms(1.0, 1000)
         True
         """
-        once = self.plan.delta_terms(epsilon, honest)
         if self.rounds == 1:
-            return once
+            return self.plan.delta_terms(epsilon, honest)
         words = f"the curve of the Gaussian pair that dominates {self.rounds:,} rounds"
         return tuple(
             DeltaTerm("noise", self.pair(honest).delta(epsilon), words)
             if term.name == "noise"
             else replace(term, value=self.rounds * term.value, why=f"{self.rounds:,} rounds: {term.why}")
-            for term in once
+            for term in self.plan.repeated_terms(epsilon, honest)
         )
 
     def delta(self, epsilon: float, honest: int) -> float:
@@ -71,13 +70,25 @@ def plan_sum(problem: Problem, users: int, rounds: int) -> VectorSumPlan | None:
         return None
     asked = ("honest_fraction", "method", "max_messages")
     limits = {name: getattr(problem, name) for name in asked}
-    return _plan(users, problem.privacy, problem.dimension, problem.lipschitz, rounds, **limits)
+    return plan_repeated(users, problem.privacy, problem.dimension, problem.lipschitz, rounds, **limits)
 
 
 @lru_cache(maxsize=128)
-def _plan(
+def plan_repeated(
     users: int, privacy: Privacy, dimension: int, radius: float, rounds: int, *, method: str, **limits: Any
 ) -> VectorSumPlan:
+    """The plan of one round's sum of vectors, so that all rounds that the same users join satisfy `privacy` together.
+
+    Args:
+        users: how many join a round.
+        privacy: what holds for a user over all of its rounds.
+        dimension: numbers of a vector.
+        radius: no vector is longer.
+        rounds: how many rounds a user joins at most.
+        method: the method of the sum; "auto" takes the best.
+        **limits: honest_fraction and max_messages.
+    """
+
     def one_round(target: Privacy) -> VectorSumPlan:
         asked = {"users": users, "privacy": target, "dimension": dimension, "radius": radius, **limits}
         if method == "auto" and rounds > 1 and limits["max_messages"] is None:
@@ -104,7 +115,7 @@ def _plan(
         if beside > _BESIDE_NOISE * privacy.delta:
             part *= 0.9 * _BESIDE_NOISE * privacy.delta / beside
             continue
-        pair = plan.pair(plan.honest_users)
+        pair = plan.gaussian(plan.honest_users)
         allowed = _shift(privacy, privacy.delta - beside, rounds)
         found = pair.shift if isinstance(pair, GaussianPair) else 2 * allowed
         shift *= min(allowed / found, 1.0) * (1 - 1e-6)

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.linear_losses import LinearLoss
 from shuffledp.learn.optimize.losses import Loss, Rows, gradient_of
 from shuffledp.learn.optimize.pan_private_sum import PanPrivateRun
-from shuffledp.learn.optimize.solver import GradientCohort, OptimizerState, Solver
+from shuffledp.learn.optimize.softmax import SoftmaxLoss
+from shuffledp.learn.optimize.solver import GradientCohort
 from shuffledp.learn.optimize.stages import GradientSum
 from shuffledp.protocols.vector_sum.base import SampledSums
 from shuffledp.randomness import RandomBits
@@ -30,24 +31,63 @@ _AT_A_TIME = 1 << 18
 _AHEAD = 64
 
 
+class Stands(Protocol):
+    """A state that counts rounds."""
+
+    @property
+    def round(self) -> int:
+        """Rounds done."""
+
+
+S = TypeVar("S", bound=Stands)
+
+
+class AsksForGradients(Protocol[S]):
+    """Whoever asks cohorts for gradients and is told their sums: a `Solver`, or `GradientRounds`."""
+
+    @property
+    def users(self) -> int:
+        """Users who are asked at all."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model."""
+
+    def start(self) -> S:
+        """The state before anybody came."""
+
+    def ask(self, state: S) -> GradientCohort | None:
+        """The next cohort; None when all rounds are done."""
+
+    def tell(self, state: S, users: int, closed: dict[int, Any]) -> S:
+        """The state after a cohort."""
+
+    def estimate(self, state: S) -> Floats:
+        """The model so far."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerRun:
     """The model, the state to go on from, and how many of all gradients had to be clipped."""
 
     theta: Floats
-    state: OptimizerState
+    state: Any
     clipped: int
     gradients: int
     simulated: bool
 
 
 def run_solver(
-    solver: Solver,
+    solver: AsksForGradients[S],
     sums: "CohortSums",
     *,
-    state: OptimizerState | None = None,
+    state: S | None = None,
     rounds: int | None = None,
-    watch: Callable[[OptimizerState], None] | None = None,
+    watch: Callable[[S], None] | None = None,
 ) -> OptimizerRun:
     """Ask and tell until all rounds are done, or so many of them; `watch` is shown the state after every round.
 
@@ -94,7 +134,7 @@ class CohortSums:
         self._loss, self._rows, self._order, self.bits = loss, rows, order, bits
         self._exact, self._analyzed = exact, analyzed
         # Only where no subclass has its own idea of what is sent: else every length is looked at again.
-        self._is_clipped = type(loss).sent in (Loss.sent, LinearLoss.sent)
+        self._is_clipped = type(loss).sent in (Loss.sent, LinearLoss.sent, SoftmaxLoss.sent)
         if order is not None:
             _check_order(order, len(rows[0]))
         self.people = len(rows[0]) if order is None else len(order)

@@ -20,6 +20,8 @@ class ConvexSet(ABC):
     """A closed convex set of vectors with so many numbers."""
 
     kind: ClassVar[str]
+    is_penalized: ClassVar[bool] = True
+    """Whether a ridge is on all numbers of a model."""
     dimension: int = whole(1, LARGEST_DIMENSION, "count the model's parameters")
 
     def __post_init__(self) -> None:
@@ -28,6 +30,10 @@ class ConvexSet(ABC):
     @abstractmethod
     def project(self, theta: Floats) -> Floats:
         """The nearest point of the set."""
+
+    def penalized(self, theta: Floats) -> Floats:
+        """What of a model a ridge is on: all of it, but for intercepts where the set knows of any."""
+        return theta
 
     @property
     @abstractmethod

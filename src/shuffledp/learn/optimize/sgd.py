@@ -12,7 +12,7 @@ import numpy as np
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import Method, Stage, StageSketch, batches, least, noise_of
+from shuffledp.learn.optimize.stages import GradientSum, Stage, StageSketch, SteppedMethod, batches, least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class SgdStage(Stage):
         return moved, average + ((moved if self.averages_steps else point) - average) / time
 
 
-class Sgd(Method):
+class Sgd(SteppedMethod):
     """Rounds and steps of P_SGD: the excess loss is at most distance sqrt((L^2 + noise) / rounds) on average."""
 
     name: ClassVar[str] = "sgd"
@@ -48,9 +48,16 @@ class Sgd(Method):
         squares = _longest(problem) ** 2 + (problem.unit_noise / sizes) ** 2
         return least(times, sizes, distance * np.sqrt(squares / times))
 
-    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> SgdStage:
-        plan = plan_sum(problem, sketch.users, 1)
-        length = math.sqrt(_longest(problem) ** 2 + noise_of(problem, plan) / sketch.users**2)
+    def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
+        return plan_sum(problem, users, 1)
+
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        return problem.unit_noise**2
+
+    def steps(
+        self, problem: Problem, sketch: StageSketch, distance: float, noise: float, plan: GradientSum | None
+    ) -> SgdStage:
+        length = math.sqrt(_longest(problem) ** 2 + noise / sketch.users**2)
         return SgdStage(
             rounds=sketch.rounds,
             users=sketch.users,
@@ -58,6 +65,10 @@ class Sgd(Method):
             bound=distance * length / math.sqrt(sketch.rounds),
             step_size=distance / (length * math.sqrt(sketch.rounds)),
         )
+
+    def proved_bound(self, problem: Problem, stage: SgdStage, noise: float) -> float:
+        squares = _longest(problem) ** 2 + noise / stage.users**2
+        return problem.domain.reach**2 / (2 * stage.step_size * stage.rounds) + stage.step_size * squares / 2
 
 
 def _longest(problem: Problem) -> float:

@@ -4,9 +4,9 @@ It does no input or output and draws no noise. Its state is the round, two vecto
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,6 +63,33 @@ class GradientCohort(Cohort):
         return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverChoice:
+    """How a solver was chosen: no part of what it does, and a function of the problem alone.
+
+    Attributes:
+        by: "simulation" for the best rehearsal on synthetic people, "bound" for the least bound, else "name".
+        because: why solvers were not rehearsed, if they were to be.
+        losses: in each synthetic world, the rehearsed model's mean loss over that of the best constant.
+        scale: the distance that steps are for, in parts of the domain's reach.
+    """
+
+    by: Literal["simulation", "bound", "name"]
+    because: str | None = None
+    losses: tuple[tuple[str, float], ...] = ()
+    scale: float = 1.0
+
+    def __str__(self) -> str:
+        if self.by == "simulation":
+            return "the best in rehearsals on synthetic people of this shape, which spend nothing"
+        words = {"bound": "it has the least proved bound", "name": "asked for"}[self.by]
+        return f"{words}: {self.because}" if self.because else words
+
+    def document(self) -> dict[str, Any]:
+        """The choice as JSON."""
+        return {"by": self.by, "because": self.because, "losses": dict(self.losses), "scale": self.scale}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solver(Learner[OptimizerState]):
     """A named method's stages for a problem; refuses noise that does not reach the problem's (epsilon, delta).
@@ -72,6 +99,7 @@ class Solver(Learner[OptimizerState]):
         model: from whom people are protected: "shuffle", "pan-private" or "none".
         problem: what is minimized, for whom, and under which limits.
         stages: rounds with their cohorts, steps, plans and bounds.
+        chosen: how it was chosen among others.
 
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
@@ -90,6 +118,7 @@ class Solver(Learner[OptimizerState]):
     model: Model
     problem: Problem
     stages: tuple[Stage, ...]
+    chosen: SolverChoice = field(default=SolverChoice(by="name"), compare=False)
 
     def __post_init__(self) -> None:
         if not self.stages or self.users > self.problem.users:
@@ -104,6 +133,11 @@ class Solver(Learner[OptimizerState]):
         if not guarantee.holds:
             limits = f"must be at most {guarantee.privacy.delta:g}" if guarantee.privacy else ""
             raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let the solver plan its noise")
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model."""
+        return self.problem.dimension
 
     @property
     def rounds(self) -> int:
@@ -134,6 +168,7 @@ class Solver(Learner[OptimizerState]):
         return {
             **self._decides(),
             "bound": self.bound,
+            "chosen": self.chosen.document(),
             "fingerprint": self.fingerprint,
             "guarantee": self.guarantee().document(),
         }
@@ -223,7 +258,8 @@ class Solver(Learner[OptimizerState]):
         estimate = closed[1]
         if estimate is not None:
             total = self._checked(estimate)
-            gradient = total / stage.users + self.problem.ridge * stage.query(time, point, average)
+            penalized = self.problem.domain.penalized(stage.query(time, point, average))
+            gradient = total / stage.users + self.problem.ridge * penalized
             point, average = stage.step(time, point, average, gradient, self.problem.domain)
         return OptimizerState(state.fingerprint, state.round + 1, point, average, state.lost + (estimate is None))
 

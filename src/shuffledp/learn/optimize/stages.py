@@ -98,17 +98,54 @@ class Method(ABC):
         """The least predicted bound for so many users, where the optimum is about so far from the start."""
 
     @abstractmethod
-    def stage(self, problem: Problem, sketch: StageSketch, distance: float) -> Stage:
-        """The stage with its plan, steps and bound from the plan's exact noise."""
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float, *, planned: bool = True) -> Stage:
+        """The stage with its plan, steps and bound from the plan's exact noise; a draft of it where it is not planned.
+
+        A draft has no plan, and steps for the noise that is to be expected: for rehearsals, which must be quick.
+        """
+
+    @abstractmethod
+    def expected_noise(self, problem: Problem, rounds: int) -> float:
+        """About the expected squared length of the noise of one of a stage's rounds, before it is planned."""
 
     def predicted_bound(self, problem: Problem) -> float:
         """What is to be expected, quickly."""
         return self.sketch(problem, problem.users, problem.domain.reach, problem.rounds).bound
 
-    def stages(self, problem: Problem) -> tuple[Stage, ...]:
-        """All stages for this problem."""
+    def stages(self, problem: Problem, *, planned: bool = True) -> tuple[Stage, ...]:
+        """All stages for this problem; drafts of them where they are not planned."""
         distance = problem.domain.reach
-        return (self.stage(problem, self.sketch(problem, problem.users, distance, problem.rounds), distance),)
+        sketch = self.sketch(problem, problem.users, distance, problem.rounds)
+        return (self.stage(problem, sketch, distance, planned=planned),)
+
+
+class SteppedMethod(Method):
+    """A method of one stage, whose steps may be for any distance: those for less than the domain's reach are shorter.
+
+    Privacy knows no steps: noise depends on cohorts and rounds only.
+    """
+
+    tuned: ClassVar[bool] = False
+    """Whether rehearsals choose rounds and steps; else they are those of the least bound."""
+
+    @abstractmethod
+    def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
+        """What adds up a cohort's gradients in each of so many rounds; None where nothing is private."""
+
+    @abstractmethod
+    def steps(
+        self, problem: Problem, sketch: StageSketch, distance: float, noise: float, plan: GradientSum | None
+    ) -> Stage:
+        """The stage with steps for noise of this expected squared length and an optimum about so far from the start."""
+
+    @abstractmethod
+    def proved_bound(self, problem: Problem, stage: Any, noise: float) -> float:
+        """What is proved of these very steps, wherever in the domain the optimum lies."""
+
+    def stage(self, problem: Problem, sketch: StageSketch, distance: float, *, planned: bool = True) -> Stage:
+        plan = self.plan_noise(problem, sketch.users, sketch.rounds) if planned else None
+        noise = noise_of(problem, plan) if planned else self.expected_noise(problem, sketch.rounds)
+        return self.steps(problem, sketch, distance, noise, plan)
 
 
 def asks_often(problem: Problem) -> str | None:

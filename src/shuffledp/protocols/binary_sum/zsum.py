@@ -2,20 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.accounting.curves import smallest_integer
-from shuffledp.accounting.laws import Binomial, Floats
+from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.protocols.binary_sum.base import CountedBits
 from shuffledp.protocols.binary_sum.coins import smallest_fair_coins, smallest_probability
-from shuffledp.protocols.cut import deviations_at, mean_squares_when_cut, table_of
+from shuffledp.protocols.cut import deviations_at, mean_squares_by_silence
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise, only_exact
 from shuffledp.protocols.request import Request
@@ -28,14 +27,6 @@ from shuffledp.sampling.coins import binomial
 
 # The error is tabulated for sums up to about so many.
 _MOST_SILENCES = 1 << 22
-
-
-@lru_cache(maxsize=256)
-def _mean_squares(users: int, silence: float) -> Floats:
-    """The mean squared error of an answer, for each sum 0, 1, ... and one for all larger ones."""
-    law = Binomial(users, silence)
-    masses = table_of(law)
-    return mean_squares_when_cut(masses, (law.mean - np.arange(masses.size, dtype=np.float64)) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +86,12 @@ class ZSum(ExactRound, CountedBits):
 
     @property
     def standard_error(self) -> float:
-        return math.sqrt(float(_mean_squares(self.users, self.silence).max()))
+        return math.sqrt(float(mean_squares_by_silence(self.users, self.silence).max()))
 
     def standard_errors_for(self, values: ArrayLike) -> float:
-        return float(deviations_at(np.array(self.true_value(values)), _mean_squares(self.users, self.silence)))
+        return float(
+            deviations_at(np.array(self.true_value(values)), mean_squares_by_silence(self.users, self.silence))
+        )
 
     @property
     def error_bound(self) -> float:

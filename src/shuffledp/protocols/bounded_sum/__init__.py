@@ -7,7 +7,7 @@ from shuffledp.protocols.bounded_sum.base import BoundedSumPlan
 from shuffledp.protocols.bounded_sum.bits import BoundedBits
 from shuffledp.protocols.bounded_sum.shares import BoundedShares
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.family import DomainParameter, Family, few_a_user
+from shuffledp.protocols.family import RANGE, Family, few_a_user
 from shuffledp.references.comparison import GAUSSIAN, gaussian_document
 
 
@@ -25,18 +25,7 @@ BoundedSum: Family[BoundedSumPlan] = Family.of(
     "The sum of everybody's number, each between --low and --high.",
     BoundedBits,
     BoundedShares,
-    domain=(
-        DomainParameter(
-            "low",
-            way_out="add --low, the lowest value there is",
-            meaning="the lowest value that a user may have; known beforehand, not read from the data.",
-        ),
-        DomainParameter(
-            "high",
-            way_out="add --high, the highest value there is",
-            meaning="the highest value that a user may have; the noise grows with the range.",
-        ),
-    ),
+    domain=RANGE,
     few_messages=few_a_user,
     comparisons={GAUSSIAN: _gaussian},
     variants={

@@ -1,4 +1,4 @@
-"""Which values there are along a line: whole numbers, or reals on a public grid.
+"""Which values there are along a line: whole numbers, days, or reals on a public grid.
 
 A domain is public: one read from the data would itself be an answer about the data, without noise.
 """
@@ -7,12 +7,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.domains.categories import Dates
 from shuffledp.protocols.domains.domain import Codes, Domain, Generator, refuse_first
 
 LARGEST_AXIS = 1 << 22
@@ -27,6 +29,8 @@ class Axis:
     (65536, [0, 2, 3])
     """
 
+    reads: ClassVar[Literal["numbers", "words"]] = "numbers"
+    """How its values stand in a table."""
     low: float
     high: float
     steps: int | None = None
@@ -72,17 +76,37 @@ class Axis:
         cells = np.floor((array - self.low) / (self.high - self.low) * self.steps).astype(np.int64)
         return np.minimum(cells, self.steps - 1)
 
-    def start(self, code: int) -> float:
+    def clipped(self, values: ArrayLike) -> NDArray[Any]:
+        """The values, those outside the domain brought to its ends."""
+        return np.asarray(np.clip(np.asarray(values), self.low, self.high))
+
+    def codes_between(self, low: Any, high: Any) -> tuple[int, int]:
+        """The first and the last code of a range whose ends, both included, are ends of values or cells."""
+        if not self.low <= low <= high <= self.high:
+            raise ParameterError("range", f"{low}:{high}", f"must lie in the domain {self}", "give its ends in order")
+        if self.steps is None:
+            if not float(low).is_integer() or not float(high).is_integer():
+                raise ParameterError("range", f"{low}:{high}", "must have whole ends", "values are whole numbers")
+            return int(low) - int(self.low), int(high) - int(self.low)
+        width = (self.high - self.low) / self.steps
+        first, last = (low - self.low) / width, (high - self.low) / width
+        if abs(first - round(first)) > 1e-6 or abs(last - round(last)) > 1e-6 or round(first) == round(last):
+            raise ParameterError(
+                "range", f"{low}:{high}", f"must end between cells of width {width:g}", "round its ends"
+            )
+        return round(first), round(last) - 1
+
+    def start(self, code: int) -> Any:
         """The value itself, or the lower end of the cell."""
         if self.steps is None:
             return int(self.low) + int(code)
         return float(self.low + (self.high - self.low) * code / self.steps)
 
-    def end(self, code: int) -> float:
+    def end(self, code: int) -> Any:
         """The value itself, or the upper end of the cell."""
         return self.start(code) if self.steps is None else self.start(code + 1)
 
-    def middle(self, code: int) -> float:
+    def middle(self, code: int) -> Any:
         """The value itself, or the middle of the cell."""
         return self.start(code) if self.steps is None else (self.start(code) + self.end(code)) / 2
 
@@ -92,6 +116,63 @@ class Axis:
 
     def __str__(self) -> str:
         return f"{self.low}:{self.high}" + ("" if self.steps is None else f" in {self.steps:,} steps")
+
+
+@dataclass(frozen=True)
+class Days(Axis):
+    """The days low..high, in ISO form; a time after a day counts as that day.
+
+    >>> year = Days("2024-01-01", "2024-12-31")
+    >>> year.size, year.encode(["2024-02-01", "2024-12-31T23:59"]).tolist(), year.middle(31)
+    (366, [31, 365], '2024-02-01')
+    """
+
+    reads: ClassVar[Literal["numbers", "words"]] = "words"
+    low: Any
+    high: Any
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            problem = "is for numbers; days are counted one by one"
+            raise ParameterError("steps", self.steps, problem, "leave it out")
+        days = Dates(str(self.low), str(self.high))
+        for name, text in (("low", days.first), ("high", days.last)):
+            object.__setattr__(self, name, text)
+        if days.size > LARGEST_AXIS:
+            raise ParameterError("domain", f"{days.size} days", f"must have 2 to {LARGEST_AXIS}", "name fewer days")
+
+    @cached_property
+    def dates(self) -> Dates:
+        """The days as categories."""
+        return Dates(self.low, self.high)
+
+    @property
+    def size(self) -> int:
+        return self.dates.size
+
+    def encode(self, values: ArrayLike) -> Codes:
+        try:
+            return self.dates.encode(values)
+        except DataError as refused:
+            way_out = "widen the domain, or bring them into it (quantile: --clip)"
+            outside = "must lie in the domain" in refused.problem
+            raise DataError(
+                refused.parameter, refused.value, refused.problem, way_out if outside else refused.way_out
+            ) from None
+
+    def clipped(self, values: ArrayLike) -> NDArray[Any]:
+        days = self.dates.days(values)
+        return np.clip(days, np.datetime64(self.low), np.datetime64(self.high))
+
+    def codes_between(self, low: Any, high: Any) -> tuple[int, int]:
+        first, last = self.encode([str(low), str(high)]).tolist()
+        if first > last:
+            raise ParameterError("range", f"{low}:{high}", f"must lie in the domain {self}", "give its ends in order")
+        return first, last
+
+    def start(self, code: int) -> str:
+        """The day, in ISO form."""
+        return self.dates.name(int(code))
 
 
 @dataclass(frozen=True)
@@ -107,6 +188,11 @@ class Axes(Domain):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", len(self.axes))
+
+    @property
+    def reads(self) -> Literal["numbers", "words"]:  # type: ignore[override]
+        """How values stand in a table; two axes are of numbers."""
+        return self.axes[0].reads
 
     @property
     def options(self) -> str:
@@ -146,9 +232,11 @@ class Axes(Domain):
 
     def clip_own_values(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
         array = np.asarray(values)
-        low, high = ([getattr(axis, end) for axis in self.axes] for end in ("low", "high"))
-        inside = np.clip(array, low, high) if array.ndim > 1 else np.clip(array, low[0], high[0])
-        changed = inside != array
+        if array.ndim > 1:
+            inside = np.stack([axis.clipped(array[:, place]) for place, axis in enumerate(self.axes)], axis=1)
+        else:
+            inside = self.axes[0].clipped(array)
+        changed = inside != array.astype(inside.dtype)
         return inside, int((changed.any(axis=1) if changed.ndim > 1 else changed).sum())
 
     def synthesize(self, users: int, generator: Generator) -> Codes:
@@ -167,6 +255,8 @@ AnyAxes = AnyAxis | Sequence[AnyAxis]
 def as_axis(given: Any) -> Axis:
     """The axis meant: a number of values, a range, (low, high), (low, high, steps), or an axis's own document.
 
+    Two texts are the first and the last day.
+
     >>> as_axis(256), as_axis((0.0, 1.0, 100)).size
     (Axis(low=0, high=255, steps=None), 100)
     """
@@ -179,9 +269,11 @@ def as_axis(given: Any) -> Axis:
     if isinstance(given, Mapping):
         if set(given) != {"low", "high", "steps"}:
             raise DataError("plan.axes", sorted(given), "must be low, high and steps", _AGAIN)
-        return Axis(**given)
+        return Days(**given) if isinstance(given["low"], str) else Axis(**given)
     if isinstance(given, tuple) and len(given) in (2, 3) and all(isinstance(each, int | float) for each in given):
         return Axis(*given)
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, str) for each in given):
+        return Days(*given)
     raise ParameterError("domain", given, "must say which values there are", "pass a number, a range or (low, high)")
 
 
@@ -189,7 +281,7 @@ def parse_axes(text: str, steps: int | None = None) -> tuple[Axis, ...]:
     """The axes that a text describes, as it is typed after --domain.
 
     Args:
-        text: LOW:HIGH, or LOW:HIGHxLOW:HIGH for two axes.
+        text: LOW:HIGH, numbers or days, or LOW:HIGHxLOW:HIGH for two axes of numbers.
         steps: cells that each axis is cut into; None for whole numbers.
 
     Returns:
@@ -202,8 +294,11 @@ def parse_axes(text: str, steps: int | None = None) -> tuple[Axis, ...]:
     ((Axis(low=0, high=9, steps=None),), [4, 4])
     """
     if re.search(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        problem, way_out = "must be numbers, and these are days", "number the days, or take a histogram of them"
-        raise ParameterError("domain", text, problem, way_out)
+        ends = text.split(":")
+        if len(ends) != 2 or "x" in text:
+            problem, way_out = "must be two days where it has days", "write FIRST:LAST, such as 2026-01-01:2026-12-31"
+            raise ParameterError("domain", text, problem, way_out)
+        return (Days(ends[0].strip(), ends[1].strip(), steps),)
     axes = []
     for part in text.split("x"):
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.protocols.domains.domain import Categories, Codes, column_of, refuse_first
@@ -159,7 +159,8 @@ class Dates(Categories):
     def size(self) -> int:
         return (_day(self.last) - _day(self.first)).days + 1
 
-    def encode(self, values: ArrayLike) -> Codes:
+    def days(self, values: ArrayLike) -> NDArray[np.datetime64]:
+        """The day of each text or time, inside the domain or not; what is none is refused."""
         array = column_of(values)
         written = array.dtype.kind == "U"
         if not written and array.dtype.kind != "M":
@@ -171,6 +172,10 @@ class Dates(Categories):
             refuse_first(array, ~is_day, "must be a date", "write it as 2026-01-31")
         days = array.astype("datetime64[D]")
         refuse_first(array, np.isnat(days), "must be a date", "write it as 2026-01-31")
+        return days
+
+    def encode(self, values: ArrayLike) -> Codes:
+        array, days = column_of(values), self.days(values)
         codes = (days - np.datetime64(self.first)).astype(np.int64)
         problem = f"must lie in the domain {self.first}:{self.last}"
         refuse_first(array, (codes < 0) | (codes >= self.size), problem, "widen the domain")

@@ -66,7 +66,7 @@ def check_public_number(missing: Missing, domain: Domain) -> None:
     if missing.rule != "default":
         return
     one = domain.row
-    public = [missing.number] * one.columns
+    public: list[Any] = [missing.value if one.reads == "words" else missing.number] * one.columns
     try:
         one.check_values(one.encode([public] if one.is_row else public))
     except DataError as refused:

@@ -1,5 +1,6 @@
 """What all shares by group have in common: several numbers in one batch, each with Laplace noise of its own."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.laws import IntegerLaw
+from shuffledp.messages import Reports
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound, with_errors
 from shuffledp.protocols.sums.plan import LaplaceShares
 from shuffledp.randomness import RandomBits
@@ -64,3 +66,32 @@ class CoordinateShares(LaplaceShares):
             total += self.to_steps(array[start : start + _AT_A_TIME], bits=bits).sum(axis=0)
         sums = self.batch.checked(total + self.batch.sample(self.coordinates, bits=bits))
         return self.from_steps(sums, simulated=not bits.is_secure)
+
+    # --- the audit ---------------------------------------------------------------------------
+
+    audited_pair: ClassVar[tuple[int, int]] = (0, 1)
+    """The coordinates in which `neighbours` differ."""
+
+    @property
+    @abstractmethod
+    def _audited_range(self) -> tuple[int, int]:
+        """Between which steps `neighbours` move the first of these coordinates down and the second one up."""
+
+    @property
+    def audited_line(self) -> NDArray[np.int64]:
+        return np.array([-1, 1], dtype=np.int64)
+
+    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
+        """The reports about the two coordinates in which the neighbours differ."""
+        steps = self.to_steps(self.check_values(values), bits=bits)[:, self.audited_pair]
+        return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
+
+    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
+        """How far each of two noisy coordinates is between its two true values, one less the other.
+
+        Beyond either value Laplace noise shows nothing more: its log ratio is flat there. In a fiftieth of the range.
+        """
+        low, high = self._audited_range
+        about = reports.payloads.reshape(trials, -1, 2, self.batch.each).transpose(0, 2, 1, 3)
+        between = np.clip(self.batch.run_sums(about.reshape(trials, 2, -1)), low, high)
+        return (between @ self.audited_line // max(1, (high - low) // 50)).reshape(-1, 1)

@@ -9,7 +9,7 @@ import numpy as np
 from shuffledp import markup
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate
-from shuffledp.protocols.grouped.estimates import GroupsEstimate, parts_at_the_high_end
+from shuffledp.protocols.grouped.estimates import Floats, GroupsEstimate, means_in_range, part_of_range, places_of
 from shuffledp.protocols.presentation import Chart
 
 CONFIDENCE = 0.95
@@ -33,7 +33,11 @@ class Difference:
         population: an interval for everybody of whom those who reported are independent draws: noise and sampling.
         groups: the numbers of all groups that it was made of.
         sampling_error: what counts as the standard error of sampling people from the population.
-        knows_variance: whether that is people's own, as of bits; of other numbers it is the largest they may have.
+        knows_variance: whether that is people's own, as of bits and where squares were asked for; if not, it is the
+            largest that they may have.
+        deviations: the standard deviations of both groups' numbers, as far as the noise tells; None where squares
+            were not asked for, and where a group may be empty.
+        rows: how many rows of one person count; all of them may be alike, and sampling counts as if they were.
         confidence: of each of the two intervals.
     """
 
@@ -45,6 +49,8 @@ class Difference:
     groups: GroupsEstimate
     sampling_error: float
     knows_variance: bool = True
+    deviations: tuple[float, float] | None = None
+    rows: int = 1
     confidence: float = CONFIDENCE
 
     @property
@@ -74,6 +80,8 @@ class Difference:
         if noise > sampling:
             return f"{told}; a larger epsilon or more people would make it narrower"
         more = "; more people would make it narrower"
+        if self.rows > 1:
+            more += ", and so would fewer rows of each: rows of one person count as if they were alike"
         if not self.knows_variance:
             more += (
                 ", and so would a narrower range: numbers count with the largest variance that they may have in it, as "
@@ -136,18 +144,21 @@ def difference(
     low: float = 0.0,
     high: float = 1.0,
     knows_variance: bool = True,
+    rows: int = 1,
 ) -> Difference:
     """The mean of the second group less that of the first, with two intervals.
 
-    Let p be the part at the high end among n people of a group, and e the error of an end (`ends_error`).
+    Let p be where the mean of a group of n people lies in the range, from 0 to 1, and e the error of one of its parts
+    (`ends_error`), which lie at places t of the range.
 
-    For these people: noise at the high end counts (1 - p)/n, at the low end p/n, so that the difference has a standard
-    error of at most the root of the sum, over both groups, of e^2 (p^2 + (1 - p)^2) / n^2; the interval takes the 95%
-    point of a Laplace law, the heaviest tail that the noise has.
+    For these people: noise of a part counts (t - p)/n, so that the difference has a standard error of at most the
+    root of the sum, over both groups and their parts, of e^2 (t - p)^2 / n^2; the interval takes the 95% point of a
+    Laplace law, the heaviest tail that the noise has.
 
-    For the population: a value in [low, high] has a variance of at most p (1 - p) times the squared range, equal for
-    bits; deviations of both kinds are counted with their own 95% points, and one more person is counted at either end
-    of each group.
+    For the population: squared places add up to the last part where there are three, so that it less p^2 is people's
+    variance; where there are two, it is p (1 - p), the largest there may be and that of bits. Deviations of both kinds
+    are counted with their own 95% points, and one more person is counted at either end of each group. Where people
+    have several rows, all of one person's may be alike: sampling counts as if they were.
 
     Both are approximations, measured by simulation; the estimate's bound is proved: all ends are within theirs at
     once, so that each mean lies in its interval.
@@ -158,7 +169,8 @@ def difference(
         second: the group that is compared.
         low: the smallest value of a person.
         high: the largest value of a person.
-        knows_variance: whether people have nothing between the two, so that their mean says their variance.
+        knows_variance: whether their own variance is known: by three parts of a group, or by the mean of bits.
+        rows: how many rows of one person count.
 
     Raises:
         ParameterError: a group is not one of the estimate's, or both are the same.
@@ -168,22 +180,27 @@ def difference(
             raise ParameterError(name, group, f"must be one of {', '.join(estimate.names)}", "name two groups")
     if first == second:
         raise ParameterError("second", second, "must be another group than the first", "name two groups")
-    places = [estimate.names.index(group) for group in (first, second)]
-    ends, width, bound = np.array([estimate.ends[place] for place in places]), high - low, estimate.ends_bound
-    part, least, most = parts_at_the_high_end(ends[:, 0], ends[:, 1], bound)
+    ends = np.array([estimate.ends[estimate.names.index(group)] for group in (first, second)])
+    width, bound = high - low, estimate.ends_bound
+    part, least, most = means_in_range(ends, bound)
     proved = width * float(least[1] - most[0]), width * float(most[1] - least[0])
     value = width * float(part[1] - part[0])
-    counted = np.maximum(ends, 0.0) + _ADDED
-    sizes = counted.sum(axis=1)
-    rates = counted[:, 1] / sizes
-    noise = float(np.sum(estimate.ends_error**2 * (rates**2 + (1 - rates) ** 2) / sizes**2))
-    sampling = float(np.sum(rates * (1 - rates) / sizes))
+    counted = np.maximum(ends, 0.0)
+    counted[:, [0, -1]] += _ADDED * rows
+    sizes, places = counted.sum(axis=1), places_of(ends.shape[1])
+    rates = part_of_range(counted, 0.5)
+    off = ((places - rates[:, np.newaxis]) ** 2).sum(axis=1)
+    noise = float(np.sum(estimate.ends_error**2 * off / sizes**2))
+    sampling = float(np.sum(rows * _variances(counted) / sizes))
     people = population = -width, width
-    sampled = math.inf
+    sampled, deviations = math.inf, None
     # A group that may be empty says nothing.
-    if float(ends.sum(axis=1).min()) > 2 * bound:
+    if float(ends.sum(axis=1).min()) > ends.shape[1] * bound:
         people = _around(value, width * _LAPLACE * math.sqrt(noise), width)
         sampled = width * math.sqrt(sampling)
+        if ends.shape[1] > 2:
+            first_own, second_own = np.sqrt(_variances(np.maximum(ends, 0.0))).tolist()
+            deviations = width * first_own, width * second_own
         reach = width * math.sqrt(_NORMAL**2 * sampling + _LAPLACE**2 * noise)
         population = _around(width * float(rates[1] - rates[0]), reach, width)
     return Difference(
@@ -200,7 +217,19 @@ def difference(
         groups=estimate,
         sampling_error=sampled,
         knows_variance=knows_variance,
+        deviations=deviations,
+        rows=rows,
     )
+
+
+def _variances(parts: Floats) -> Floats:
+    """The variance of each group, in squares of the range, from its parts that are not below 0.
+
+    With two of them it is the largest that numbers with this mean may have. Noise may leave less than nothing of the
+    variance of people who are all alike.
+    """
+    means = part_of_range(parts, 0.5)
+    return np.asarray(np.maximum(parts[:, -1] / parts.sum(axis=1) - means**2, 0.0))
 
 
 def _around(middle: float, reach: float, width: float) -> tuple[float, float]:

@@ -11,7 +11,6 @@ from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.groups import GroupPair
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.messages import Reports
 from shuffledp.protocols.bounded_sum.shares import laplace_grid
 from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.domain import Categories
@@ -22,7 +21,6 @@ from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
-from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST
 
 
@@ -117,19 +115,5 @@ class EndsShares(CoordinateShares):
         return low, high, np.array([[self.groups.size - 1.0, self.low]])
 
     @property
-    def audited_line(self) -> NDArray[np.int64]:
-        return np.array([-1, 1], dtype=np.int64)
-
-    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The reports about the first group's two coordinates."""
-        steps = self.to_steps(self.check_values(values), bits=bits)[:, :2]
-        return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How far each noisy coordinate of the first group is between its two true values, one less the other.
-
-        Beyond either value Laplace noise shows nothing more: its log ratio is flat there. In a fiftieth of the grid.
-        """
-        about = reports.payloads.reshape(trials, -1, 2, self.batch.each).transpose(0, 2, 1, 3)
-        between = np.clip(self.batch.run_sums(about.reshape(trials, 2, -1)), 0, self.grid)
-        return (between @ self.audited_line // max(1, self.grid // 50)).reshape(-1, 1)
+    def _audited_range(self) -> tuple[int, int]:
+        return 0, self.grid

@@ -17,13 +17,13 @@ class GroupsEstimate(NamedEstimate):
     """A number for every group, each in an interval; with probability `confidence` all intervals hold at once.
 
     `bounds` are the distances to the intervals' farther ends. `ends` are the noisy numbers that all is made of: how
-    many people, or parts of people, are at the low and at the high end of each group, every one within `ends_bound`;
-    none where only the number itself was reported;
+    many people, or parts of people, are at the low and at the high end of each group, and between them where variances
+    are asked for, every one within `ends_bound`; none where only the number itself was reported;
     where they are combined with weights, the standard error is at most `ends_error` times the weights' length.
     """
 
     intervals: tuple[tuple[float, float], ...]
-    ends: tuple[tuple[float, float], ...]
+    ends: tuple[tuple[float, ...], ...]
     ends_error: float
     ends_bound: float
 
@@ -38,27 +38,45 @@ class GroupsEstimate(NamedEstimate):
         return np.array([high for _, high in self.intervals])
 
 
-def parts_at_the_high_end(low: Floats, high: Floats, bound: float) -> tuple[Floats, Floats, Floats]:
-    """The part of each group at the high end, and the least and the largest that it can be.
+def places_of(parts: int) -> Floats:
+    """Where so many parts of a group lie in its range, from 0 at the low end to 1 at the high end."""
+    return np.linspace(0.0, 1.0, parts)
 
-    Where the true numbers are within `bound` of both and not below 0, the part h/(l + h) grows with h and falls with
-    l: its ends are those of the box. A group that may be empty may have any part.
 
-    >>> [part.tolist() for part in parts_at_the_high_end(np.array([60.0]), np.array([40.0]), 10.0)]
+def part_of_range(parts: Floats, where_empty: float) -> Floats:
+    """Where the mean of each group lies in its range, from 0 to 1, by the people at each place.
+
+    Args:
+        parts: a row a group; the low end first, the high end last, and the middle between them where it is asked for.
+        where_empty: of a group that has nobody.
+    """
+    total = parts.sum(axis=1)
+    found: Floats = np.full_like(total, where_empty)
+    np.divide(parts @ places_of(parts.shape[1]), total, out=found, where=total > 0)
+    return found
+
+
+def means_in_range(parts: Floats, bound: float) -> tuple[Floats, Floats, Floats]:
+    """Where the mean of each group lies in its range, from 0 to 1, and the least and the largest that it can be.
+
+    Where the true parts are within `bound` of all and not below 0, the mean grows with the people at the high end and
+    falls with those at the low end; the middle draws it to the middle, so that the most extreme mean has the fewest or
+    the most people there. A group that may be empty may have any mean.
+
+    >>> [part.tolist() for part in means_in_range(np.array([[60.0, 40.0]]), 10.0)]
     [[0.4], [0.3], [0.5]]
     """
-    total = low + high
-    part = np.clip(np.divide(high, total, out=np.full_like(total, 0.5), where=total > 0), 0.0, 1.0)
-    least_high, most_high = np.maximum(high - bound, 0.0), np.maximum(high + bound, 0.0)
-    least_low, most_low = np.maximum(low - bound, 0.0), np.maximum(low + bound, 0.0)
-    lower = _ratio(least_high, most_low, 0.0)
-    upper = _ratio(most_high, least_low, 1.0)
-    return np.clip(part, lower, upper), lower, upper
-
-
-def _ratio(high: Floats, low: Floats, where_empty: float) -> Floats:
-    total = high + low
-    return np.divide(high, total, out=np.full_like(total, where_empty), where=total > 0)
+    value = np.clip(part_of_range(parts, 0.5), 0.0, 1.0)
+    least, most = np.maximum(parts - bound, 0.0), np.maximum(parts + bound, 0.0)
+    lows, highs = [], []
+    for middle in (least, most):
+        low, high = middle.copy(), middle.copy()
+        low[:, 0], low[:, -1] = most[:, 0], least[:, -1]
+        high[:, 0], high[:, -1] = least[:, 0], most[:, -1]
+        lows.append(part_of_range(low, 0.0))
+        highs.append(part_of_range(high, 1.0))
+    lower, upper = np.minimum(*lows), np.maximum(*highs)
+    return np.clip(value, lower, upper), lower, upper
 
 
 def groups_estimate(
@@ -75,7 +93,7 @@ def groups_estimate(
     Args:
         names: the groups'.
         estimate: the vector that the ends are from.
-        ends: a row a group: its low end and its high end, or the one number that was reported.
+        ends: a row a group: its low end, its high end, and what is between, or the one number that was reported.
         value: the numbers.
         intervals: their lower and upper ends.
         standard_errors: of each number.
@@ -91,7 +109,7 @@ def groups_estimate(
         standard_errors=tuple(standard_errors.tolist()),
         bounds=tuple(bounds.tolist()),
         intervals=tuple(zip(lower.tolist(), upper.tolist(), strict=True)),
-        ends=tuple((float(row[0]), float(row[1])) for row in ends if len(row) == 2),
+        ends=tuple(tuple(row) for row in ends.tolist() if len(row) > 1),
         ends_error=ends_error,
         ends_bound=estimate.bound,
         **{note: getattr(estimate, note) for note in ("confidence", "dropped", "clipped", "simulated")},

@@ -12,7 +12,13 @@ GroupedRateFamily = DerivedFamily.by(
     GroupedRate,
     "Which part of each group's people has the value 1, for groups of a public list, --groups.",
     GROUPS,
-    variants=dict.fromkeys(("low", "high"), "shuffledp.protocols.grouped.families:GroupedMeanFamily"),
+    variants={
+        **dict.fromkeys(("low", "high"), "shuffledp.protocols.grouped.moments:GroupedMomentsFamily"),
+        "at_most": "shuffledp.protocols.grouped.moments:GroupedRowsRateFamily",
+        **dict.fromkeys(
+            ("low+at_most", "high+at_most"), "shuffledp.protocols.grouped.moments:GroupedRowsMomentsFamily"
+        ),
+    },
 )
 GroupedSumFamily = DerivedFamily.by(
     GroupedSum, "The sum of the numbers of each group's people, for groups of a public list, --groups.", GROUPS, *RANGE

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.repeated import RepeatedPair
-from shuffledp.messages import Reports
 from shuffledp.protocols.domains.categories import as_categories
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.domains.grouped import GroupedBits
@@ -19,7 +18,6 @@ from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
-from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
 
@@ -99,22 +97,8 @@ class PairShares(CoordinateShares):
         return np.array([0]), np.array([1]), np.array([self.categories.size - 1])
 
     @property
-    def audited_line(self) -> NDArray[np.int64]:
-        return np.array([-1, 1], dtype=np.int64)
-
-    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The reports about the first two coordinates."""
-        steps = self.to_steps(self.check_values(values), bits=bits)[:, :_MOVED]
-        return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How each of the two noisy coordinates lies to its two true values, one less the other.
-
-        Beyond either value Laplace noise shows nothing more: its log ratio is flat there.
-        """
-        about = reports.payloads.reshape(trials, -1, _MOVED, self.batch.each).transpose(0, 2, 1, 3)
-        between = np.clip(self.batch.run_sums(about.reshape(trials, _MOVED, -1)), 0, 1)
-        return (between @ self.audited_line).reshape(-1, 1)
+    def _audited_range(self) -> tuple[int, int]:
+        return 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ from shuffledp.protocols.grouped.ends import EndsShares
 from shuffledp.protocols.grouped.estimates import (
     GroupsEstimate,
     groups_estimate,
-    parts_at_the_high_end,
+    means_in_range,
+    places_of,
     present_groups,
 )
 from shuffledp.protocols.grouped.ones import OnesShares, PairShares
@@ -108,7 +109,9 @@ class RatioPlan(GroupedPlan):
     is_rate: ClassVar[bool] = True
     is_unbiased: ClassVar[bool] = False
     knows_variance: ClassVar[bool] = False
-    """Whether people have nothing between the ends of the range, so that their mean says their variance."""
+    """Whether people's own variance is known: it is asked for, or their mean says it, as that of bits does."""
+    counted: ClassVar[str] = "people"
+    """What a mean is of, in a word."""
 
     @property
     def standard_error(self) -> float:
@@ -127,7 +130,8 @@ class RatioPlan(GroupedPlan):
             second: the group that is compared.
         """
         low, high = self.ends_of_range
-        return difference(estimate, first, second, low=low, high=high, knows_variance=self.knows_variance)
+        known, rows = self.knows_variance, self.domain.most_rows or 1
+        return difference(estimate, first, second, low=low, high=high, knows_variance=known, rows=rows)
 
     def error_among(self, people: float, error: float | None = None) -> float:
         """The standard error of the mean of a group of so many people, in the middle of the range.
@@ -143,7 +147,8 @@ class RatioPlan(GroupedPlan):
     def facts(self) -> list[tuple[str, str]]:
         share = self.users / self.groups.size
         told = (
-            f"{self.error_among(share):.4g} where all groups are equal, {share:,.0f} people each; more in smaller ones"
+            f"{self.error_among(share):.4g} where all groups are equal, {share:,.0f} {self.counted} each; "
+            "more in smaller ones"
         )
         return [(name, told if name == "standard error" else text) for name, text in GroupedPlan.facts(self)]
 
@@ -162,17 +167,17 @@ class RatioPlan(GroupedPlan):
             ("local model", of("local_standard_error"), ALONE),
         ]
         heading = ("who adds it", "standard error")
-        return beside_others(f"A group of {share:,.0f} people", heading, self.error_among(share), rows)
+        return beside_others(f"A group of {share:,.0f} {self.counted}", heading, self.error_among(share), rows)
 
     def _moved(self, by: float) -> float:
         return self.standard_error
 
     def _numbers(self, ends: Floats, error: float, bound: float) -> tuple[Floats, tuple[Floats, Floats], Floats]:
         start, end = self.ends_of_range
-        part, lower, upper = parts_at_the_high_end(ends[:, 0], ends[:, 1], bound)
+        part, lower, upper = means_in_range(ends, bound)
         people = np.maximum(ends.sum(axis=1), 0.0)
-        # The delta method: noise at the high end counts 1 - part, at the low end part.
-        spread = self._combined(error) * np.hypot(part, 1 - part)
+        # The delta method: noise at a place of the range counts by how far that is from the mean.
+        spread = self._combined(error) * np.hypot.reduce(places_of(ends.shape[1]) - part[:, np.newaxis], axis=1)
         errors = np.minimum(1.0, np.divide(spread, people, out=np.ones_like(people), where=people > 0))
         value, least, most = (start + (end - start) * each for each in (part, lower, upper))
         return value, (least, most), (end - start) * errors

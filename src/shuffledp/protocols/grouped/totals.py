@@ -12,7 +12,6 @@ from shuffledp.accounting.groups import GroupPair
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import ParameterError
-from shuffledp.messages import Reports
 from shuffledp.protocols.bounded_sum.shares import laplace_grid
 from shuffledp.protocols.domains.categories import Names
 from shuffledp.protocols.domains.domain import Categories
@@ -25,7 +24,6 @@ from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
-from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST
 
 
@@ -53,6 +51,8 @@ class TotalsShares(CoordinateShares):
     title: ClassVar[str] = "Private sums of groups"
     weights: ClassVar[tuple[float, ...]] = (1.0,)
     """What each number of a group counts in its sum."""
+    people_have: ClassVar[type[GroupedRows]] = GroupedRows
+    """What a person contributes, and the numbers that it adds to."""
 
     groups: Names = domain(read=as_groups, write=Categories.document)
     low: float = domain(read=float)
@@ -72,9 +72,9 @@ class TotalsShares(CoordinateShares):
         check_range(low, high)
         check_at_most(at_most)
         named, grid = as_groups(groups), cls.grid_for(request, at_most)
-        ratio = pure_ratio(request.privacy.epsilon, 2 * at_most * grid)
-        both = 2 if low < 0 < high else 1
-        found = cls.calibrated(request, ratio, both * at_most * grid, robust_messages, "decoys", named.size)
+        rows = cls.people_have(named, low, high, at_most, grid)
+        ratio = pure_ratio(request.privacy.epsilon, rows.furthest)
+        found = cls.calibrated(request, ratio, rows.largest_shift, robust_messages, "decoys", rows.coordinates)
         return cls(**request.common, groups=named, low=low, high=high, at_most=at_most, grid=grid, **found)
 
     def _check_domain(self) -> None:
@@ -82,7 +82,7 @@ class TotalsShares(CoordinateShares):
 
     @property
     def domain(self) -> GroupedRows:
-        return GroupedRows(self.groups, self.low, self.high, self.at_most, self.grid)
+        return self.people_have(self.groups, self.low, self.high, self.at_most, self.grid)
 
     @property
     def roundings(self) -> int:
@@ -145,24 +145,9 @@ class TotalsShares(CoordinateShares):
         return [(0.0, largest), (1.0, largest), (float(self.groups.size), 0.0)]
 
     @property
-    def audited_line(self) -> NDArray[np.int64]:
-        return np.array([-1, 1], dtype=np.int64)
-
-    def audited_reports(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
-        """The reports about the first two coordinates."""
-        steps = self.to_steps(self.check_values(values), bits=bits)[:, :2]
-        return self.batch.randomize(np.ascontiguousarray(steps), 0, bits=bits)
-
-    def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
-        """How far each of two noisy coordinates is between its two true values, one less the other.
-
-        Beyond either value Laplace noise shows nothing more: its log ratio is flat there. In a fiftieth of a person.
-        """
+    def _audited_range(self) -> tuple[int, int]:
         most = self.at_most * self.grid
-        low, high = (0, most) if abs(self.high) >= abs(self.low) else (-most, 0)
-        about = reports.payloads.reshape(trials, -1, 2, self.batch.each).transpose(0, 2, 1, 3)
-        between = np.clip(self.batch.run_sums(about.reshape(trials, 2, -1)), low, high)
-        return (between @ self.audited_line // max(1, most // 50)).reshape(-1, 1)
+        return (0, most) if abs(self.high) >= abs(self.low) else (-most, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +171,7 @@ class RowOnesShares(TotalsShares):
 
     protocol: ClassVar[str] = "group-row-ones"
     method: ClassVar[str] = "shares"
+    people_have: ClassVar[type[GroupedRows]] = GroupedRowBits
 
     @classmethod
     def grid_for(cls, request: Request, at_most: int) -> int:
@@ -194,7 +180,3 @@ class RowOnesShares(TotalsShares):
     def _check_domain(self) -> None:
         if (self.low, self.high, self.grid) != (0, 1, 1):
             raise ParameterError("grid", self.grid, "must be 1 for ones between 0 and 1", "make the plan again")
-
-    @property
-    def domain(self) -> GroupedRowBits:
-        return GroupedRowBits(self.groups, at_most=self.at_most)

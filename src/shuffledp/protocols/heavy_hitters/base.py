@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise
+from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise, only_exact
 from shuffledp.protocols.heavy_hitters.found import FoundStrings, HeavyHitter, present_found
 from shuffledp.protocols.heavy_hitters.histograms import level_bound
 from shuffledp.protocols.heavy_hitters.levels import MOST_BINS, Descent
@@ -25,6 +25,7 @@ from shuffledp.protocols.heavy_hitters.tree import Level, packed
 from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.presentation import Presentation, View
+from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import InteractivePlan
 from shuffledp.randomness import RandomBits
 
@@ -62,6 +63,43 @@ class StringSearch(InteractivePlan):
     max_messages: int | None = domain("[1, inf)", default=None)
     bins: int = noise(f"[2, {MOST_BINS}]")
     keep: int = noise("[1, inf)")
+
+    @classmethod
+    @abstractmethod
+    def _calibrated(cls, request: Request, bits: int, top: int) -> tuple[Descent, dict[str, Any]]:
+        """The widths and numbers of prefixes that meet a request, and fields of the method's own noise.
+
+        Args:
+            request: what is asked for.
+            bits: how many a string has.
+            top: how many strings are asked for.
+        """
+
+    @classmethod
+    def for_request(
+        cls,
+        request: Request,
+        *,
+        length: int = 16,
+        top: int = 10,
+        alphabet: bytes = ANY_TEXT,
+        keep: int | None = None,
+    ) -> Self:
+        """The widths and numbers of prefixes that find the rarest strings for sure, and the least noise for them."""
+        only_exact(request.constants)
+        way, noise = cls._calibrated(request, UnlistedStrings(length, alphabet).bits, top)
+        plan = cls(
+            **request.common,
+            length=length,
+            top=top,
+            alphabet=alphabet,
+            max_messages=request.max_messages,
+            bins=way.bins,
+            keep=way.kept(top) if keep is None else keep,
+            **noise,
+        )
+        plan._check_use()
+        return plan
 
     @classmethod
     def from_noise(cls, noise: Mapping[str, Any], **common: Any) -> Self:

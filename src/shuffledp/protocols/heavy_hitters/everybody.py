@@ -7,7 +7,7 @@ each of them and their product dominates what a search shows of a person. Proofs
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,13 @@ from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.protocols.domains.categories import as_categories
-from shuffledp.protocols.fields import AGAIN, noise, only_exact
+from shuffledp.protocols.fields import AGAIN, noise
 from shuffledp.protocols.heavy_hitters.base import StringSearch
 from shuffledp.protocols.heavy_hitters.found import HeavyHitter
 from shuffledp.protocols.heavy_hitters.histograms import few_messages
 from shuffledp.protocols.heavy_hitters.levels import Descent
 from shuffledp.protocols.heavy_hitters.search import SearchState
 from shuffledp.protocols.heavy_hitters.tree import Level
-from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.buckets import Buckets
 from shuffledp.protocols.histogram.decoys import Decoys
@@ -65,34 +64,11 @@ class EverybodySearch(StringSearch):
     probability: float = noise("(0, 1]")
 
     @classmethod
-    def for_request(
-        cls,
-        request: Request,
-        *,
-        length: int = 16,
-        top: int = 10,
-        alphabet: bytes = ANY_TEXT,
-        keep: int | None = None,
-    ) -> Self:
-        """The widths and numbers of prefixes that find the rarest strings for sure, and the least noise for them."""
-        only_exact(request.constants)
-        words = UnlistedStrings(length, alphabet)
-        way = _best_way(request, words.bits, top)
+    def _calibrated(cls, request: Request, bits: int, top: int) -> tuple[Descent, dict[str, Any]]:
+        """The way that finds the rarest strings for sure, and the least noise for it."""
+        way = _best_way(request, bits, top)
         sets, coins, probability = _least_noise(request, way)
-        plan = cls(
-            **request.common,
-            length=length,
-            top=top,
-            alphabet=alphabet,
-            max_messages=request.max_messages,
-            bins=way.bins,
-            keep=way.kept(top) if keep is None else keep,
-            sets=sets,
-            coins=coins,
-            probability=probability,
-        )
-        plan._check_use()
-        return plan
+        return way, {"sets": sets, "coins": coins, "probability": probability}
 
     def _check_noise(self) -> None:
         super(EverybodySearch, self)._check_noise()

@@ -6,7 +6,7 @@ histogram's guarantee is that of all together. Proofs: docs/theory/range-queries
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,12 @@ from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.worst_case import ClaimPair
 from shuffledp.errors import ParameterError
-from shuffledp.protocols.fields import only_exact
 from shuffledp.protocols.heavy_hitters.base import StringSearch
 from shuffledp.protocols.heavy_hitters.found import HeavyHitter
 from shuffledp.protocols.heavy_hitters.histograms import level_histogram
 from shuffledp.protocols.heavy_hitters.levels import SAMPLING_FAILURE, Descent, best_descent
 from shuffledp.protocols.heavy_hitters.search import SearchState
 from shuffledp.protocols.heavy_hitters.tree import Level
-from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import BlanketPlan
 from shuffledp.protocols.request import Request
 from shuffledp.randomness import RandomBits
@@ -55,36 +53,15 @@ class GroupSearch(StringSearch):
     """The part of every level's noise variance that is left: 1, but in the quieter twins of an audit."""
 
     @classmethod
-    def for_request(
-        cls,
-        request: Request,
-        *,
-        length: int = 16,
-        top: int = 10,
-        alphabet: bytes = ANY_TEXT,
-        keep: int | None = None,
-    ) -> Self:
-        """The widths and numbers of prefixes that find the rarest strings for sure."""
-        only_exact(request.constants)
-        words = UnlistedStrings(length, alphabet)
+    def _calibrated(cls, request: Request, bits: int, top: int) -> tuple[Descent, dict[str, Any]]:
+        """The way that finds the rarest strings for sure; every level's histogram has the noise of its own plan."""
 
         def bound(way: Descent) -> float:
             users = max(1, request.users // way.groups)
             level = level_histogram(users, request.privacy, way.bins + 1, request.honest_fraction, request.max_messages)
             return level.bound_at(way.fails_at_a_level())
 
-        way = best_descent(request.users, words.bits, top, bound)
-        plan = cls(
-            **request.common,
-            length=length,
-            top=top,
-            alphabet=alphabet,
-            max_messages=request.max_messages,
-            bins=way.bins,
-            keep=way.kept(top) if keep is None else keep,
-        )
-        plan._check_use()
-        return plan
+        return best_descent(request.users, bits, top, bound), {}
 
     def _check_noise(self) -> None:
         super(GroupSearch, self)._check_noise()

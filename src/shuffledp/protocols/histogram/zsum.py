@@ -17,8 +17,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import (
     check_messages,
     enough_coins,
-    mean_squares_when_cut,
-    table_of,
+    mean_squares_by_silence,
     worst_mean_square,
 )
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
@@ -61,13 +60,6 @@ def paper_silence(honest: int, privacy: Privacy) -> float | None:
     epsilon, delta = privacy.epsilon / 2, privacy.delta / 2
     silence = _PAPER_FACTOR * math.log(2 / delta) / (epsilon**2 * honest)
     return silence if epsilon <= 1 and silence <= 0.5 else None
-
-
-@lru_cache(maxsize=256)
-def _mean_squares(users: int, silence: float) -> Floats:
-    law = Binomial(users, silence)
-    masses = table_of(law)
-    return mean_squares_when_cut(masses, (law.mean - np.arange(masses.size, dtype=np.float64)) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +105,16 @@ class HistogramZSum(CutPlan):
 
     @property
     def mean_squares(self) -> Floats:
-        return _mean_squares(self.users, self.silence)
+        return mean_squares_by_silence(self.users, self.silence)
 
     @property
     def paper_standard_error(self) -> float | None:
         silence = paper_silence(self.honest_users, self.privacy)
         if silence is None:
             return None
-        return math.sqrt(worst_mean_square(Binomial(self.users, silence), lambda: _mean_squares(self.users, silence)))
+        return math.sqrt(
+            worst_mean_square(Binomial(self.users, silence), lambda: mean_squares_by_silence(self.users, silence))
+        )
 
     def _l_inf_error(self) -> float:
         # Answered with 0, a count is at most the silences S; otherwise the error is their mean less S.

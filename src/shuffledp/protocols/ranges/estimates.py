@@ -10,32 +10,36 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.estimates import Estimate, VectorEstimate
-from shuffledp.protocols.domains.axes import Axis
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.notebook import presentation_html
-from shuffledp.protocols.presentation import View
+from shuffledp.protocols.presentation import View, shown_value
 from shuffledp.protocols.ranges.bounds import one_sum_bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile:
-    """A value of the domain, and an interval that holds the true quantile.
+    """A value of the domain, a number or a day in ISO form, and an interval that holds the true quantile.
 
     With CONFIDENCE, for all quantiles at once, some user's value with the rank asked for lies in lower..upper.
     """
 
     q: float
-    value: float
-    lower: float
-    upper: float
+    value: Any
+    lower: Any
+    upper: Any
     confidence: float
 
     def __float__(self) -> float:
         return float(self.value)
 
     def __str__(self) -> str:
-        return f"{self.value:,.6g} (the {self.q:g} quantile lies in {self.lower:,.6g}..{self.upper:,.6g})"
+        return f"{shown_value(self.value)} (the {self.q:g} quantile lies in {self.interval})"
+
+    @property
+    def interval(self) -> str:
+        """The interval in words."""
+        return f"{shown_value(self.lower)}..{shown_value(self.upper)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +56,7 @@ class GridEstimate:
         """
         functionals, inside = [], []
         for axis, ends in zip(self.plan.axes, ranges, strict=True):
-            low, high = _codes(axis, *ends)
+            low, high = axis.codes_between(*ends)
             inside.append(slice(low, high + 1))
             functionals.append(np.zeros(axis.size))
             functionals[-1][inside[-1]] = 1.0
@@ -84,13 +88,13 @@ class RangeEstimate(GridEstimate):
     def __iter__(self) -> Iterator[float]:
         return iter(self.ranks)
 
-    def as_dict(self) -> dict[float, float]:
+    def as_dict(self) -> dict[float, Any]:
         """The quantiles that are shown, by their ranks."""
         return {rank: self.quantile(rank).value for rank in self.ranks}
 
     def __str__(self) -> str:
         found = map(self.quantile, self.ranks)
-        each = [f"{one.q:g}: {one.value:,.6g} ({one.lower:,.6g}..{one.upper:,.6g})" for one in found]
+        each = [f"{one.q:g}: {shown_value(one.value)} ({one.interval})" for one in found]
         seeded = "; a simulation: seeded bits protect nobody" if self.values.simulated else ""
         return f"quantiles {', '.join(each)}; all with {CONFIDENCE:.0%} confidence{seeded}"
 
@@ -99,7 +103,7 @@ class RangeEstimate(GridEstimate):
         shown = self.plan.present(self.values, None, View(quantiles=self.ranks))
         return presentation_html(shown, self.plan.title)
 
-    def count(self, low: float, high: float) -> Estimate:
+    def count(self, low: Any, high: Any) -> Estimate:
         """How many users have a value of low..high, both included; ends must be values, or ends of cells."""
         return GridEstimate.count(self, (low, high))
 
@@ -146,18 +150,3 @@ class RangeEstimate(GridEstimate):
 def _first(reached: NDArray[np.bool_]) -> int:
     """The first place that is true; the last one where none is."""
     return int(reached.argmax()) if reached.any() else reached.size - 1
-
-
-def _codes(axis: Axis, low: float, high: float) -> tuple[int, int]:
-    """The first and the last code of a range whose ends are ends of values or cells."""
-    if not axis.low <= low <= high <= axis.high:
-        raise ParameterError("range", f"{low}:{high}", f"must lie in the domain {axis}", "give its ends in order")
-    if axis.steps is None:
-        if not float(low).is_integer() or not float(high).is_integer():
-            raise ParameterError("range", f"{low}:{high}", "must have whole ends", "values are whole numbers")
-        return int(low) - int(axis.low), int(high) - int(axis.low)
-    width = (axis.high - axis.low) / axis.steps
-    first, last = (low - axis.low) / width, (high - axis.low) / width
-    if abs(first - round(first)) > 1e-6 or abs(last - round(last)) > 1e-6 or round(first) == round(last):
-        raise ParameterError("range", f"{low}:{high}", f"must end between cells of width {width:g}", "round its ends")
-    return round(first), round(last) - 1

@@ -9,23 +9,11 @@ docs/howto/means-and-variances.md.
 """
 
 from shuffledp.protocols.derived import DerivedFamily
-from shuffledp.protocols.family import DomainParameter
+from shuffledp.protocols.family import RANGE, DomainParameter
 from shuffledp.protocols.statistics.mean import Mean
 from shuffledp.protocols.statistics.moments import Moments, MomentsEstimate
 from shuffledp.protocols.statistics.weighted import WeightedMean, WeightedMeanEstimate
 
-_RANGE = (
-    DomainParameter(
-        "low",
-        way_out="add --low, the lowest value there is",
-        meaning="the lowest value that a user may have; known beforehand, not read from the data.",
-    ),
-    DomainParameter(
-        "high",
-        way_out="add --high, the highest value there is",
-        meaning="the highest value that a user may have; the noise grows with the range.",
-    ),
-)
 _WEIGHT = DomainParameter(
     "largest_weight",
     way_out="say how much one user may weigh at most",
@@ -35,14 +23,18 @@ _WEIGHT = DomainParameter(
 MeanFamily = DerivedFamily.by(
     Mean,
     "The mean of everybody's number, each between --low and --high.",
-    *_RANGE,
-    variants={"groups": "shuffledp.protocols.grouped.families:GroupedMeanFamily"},
+    *RANGE,
+    variants={
+        "at_most": "shuffledp.protocols.people.mean:RepeatedMeanFamily",
+        "groups": "shuffledp.protocols.grouped.families:GroupedMeanFamily",
+        "at_most+groups": "shuffledp.protocols.grouped.moments:GroupedRowsMeanFamily",
+    },
 )
 MomentsFamily = DerivedFamily.by(
-    Moments, "The mean and the variance of everybody's number, each between --low and --high.", *_RANGE
+    Moments, "The mean and the variance of everybody's number, each between --low and --high.", *RANGE
 )
 WeightedMeanFamily = DerivedFamily.by(
-    WeightedMean, "The mean of everybody's number, weighted by another private number.", *_RANGE, _WEIGHT, reads="rows"
+    WeightedMean, "The mean of everybody's number, weighted by another private number.", *RANGE, _WEIGHT, reads="rows"
 )
 
 __all__ = [

@@ -168,15 +168,23 @@ class VectorSumPlan(SumPlan):
         return math.ceil(min(2 * self.reach / self.step * (1 + TOLERANCE) + TOLERANCE, self.rounded_difference.length))
 
     def pair(self, honest: int) -> DominatingPair:
+        return self.gaussian(honest)
+
+    def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        return self.gaussian_terms(epsilon, honest)
+
+    def gaussian(self, honest: int) -> DominatingPair:
+        """The Gaussian pair that dominates one round's view: it composes over rounds in closed form."""
         length = self.rounded_difference.length
         return gaussian_pair(self.batch.law(honest), length, self.largest_shift, self.outside)
 
-    def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+    def gaussian_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """What the noise leaves of delta by that pair: its curve, what its window leaves out, and rounding."""
         difference = self.rounded_difference
         return (
             DeltaTerm(
                 "noise",
-                self.pair(honest).delta(epsilon),
+                self.gaussian(honest).delta(epsilon),
                 f"the curve of the Gaussian pair that dominates every shift of length {difference.length:.6g}",
             ),
             DeltaTerm(
@@ -186,6 +194,10 @@ class VectorSumPlan(SumPlan):
             ),
             DeltaTerm("rounding", difference.failure, "two neighbours' rounded vectors are further apart than that"),
         )
+
+    def repeated_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        """Every summand of delta of one round by the Gaussian pair, as several rounds compose it."""
+        return (*self.gaussian_terms(epsilon, honest), *self.batch.transport_terms(honest, epsilon))
 
     @property
     def dominates_because(self) -> str:

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
+from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.laws import Binomial
+from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.accounting.rounding import rounded_difference
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.bounded_sum.bits import coins_for as coins_to_hide
 from shuffledp.protocols.bounded_sum.paper import robust_epsilon
 from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.grids import check_coins, choose_grid, coarsest_grid
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.sums.plan import BitsSum
+from shuffledp.protocols.sums.noise import shift_pair
+from shuffledp.protocols.sums.plan import BitsSum, SumPlan
 from shuffledp.protocols.vector_sum.base import Scale, VectorSumPlan
 from shuffledp.protocols.vector_sum.calibration import smallest_variance
 from shuffledp.protocols.vector_sum.paper import paper_vector_bits
@@ -61,6 +65,8 @@ class VectorBits(BitsSum, VectorSumPlan):
 
             def coins_for(grid: int) -> int:
                 difference = rounded_difference(grid / span, coordinates, failure)
+                if coordinates == 1:
+                    return coins_to_hide(math.ceil(min(grid + 1, difference.length)), honest, privacy)
                 left = Privacy(
                     privacy.epsilon, (privacy.delta - difference.failure - coordinates * outside) * (1 - 1e-6)
                 )
@@ -84,6 +90,26 @@ class VectorBits(BitsSum, VectorSumPlan):
             )
             probability = 0.5
         return cls(**fields, grid=grid, coins=coins, probability=probability)
+
+    def pair(self, honest: int) -> DominatingPair:
+        if self.coordinates > 1:
+            return self.gaussian(honest)
+        return shift_pair(self.batch.law(honest), self.largest_shift)
+
+    def noise_terms(self, epsilon: float, honest: int) -> tuple[DeltaTerm, ...]:
+        if self.coordinates > 1:
+            return self.gaussian_terms(epsilon, honest)
+        return SumPlan.noise_terms(self, epsilon, honest)
+
+    @property
+    def dominates_because(self) -> str:
+        if self.coordinates > 1:
+            return super(VectorBits, self).dominates_because
+        return (
+            "With all others known the view is the user's rounded number plus the honest users' binomial noise. Two "
+            f"numbers rounded with the same secret differ by at most {self.largest_shift:,} steps, and for log-concave "
+            "noise the largest shift is the worst."
+        )
 
     bits_each = forwarded("grid")
 

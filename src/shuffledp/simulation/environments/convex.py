@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.learn.optimize.losses import CustomLoss
+from shuffledp.learn.optimize.custom_loss import CustomLoss
+from shuffledp.learn.optimize.row_shapes import RowShape
 from shuffledp.learn.optimize.sets import L2Ball
 from shuffledp.learn.optimize.solver import Solver
 
@@ -85,6 +86,8 @@ class SignWorld(ABC):
             value=lambda theta, x: self.values(theta - spread * x).sum(axis=1),
             gradient=lambda theta, x: self.slopes(theta - spread * x),
             bound=1.0,
+            rowwise=True,
+            rows=(RowShape(width=self.dimension, values=(-1, 1)),),
             ridge=self.ridge,
             **constants,
         )

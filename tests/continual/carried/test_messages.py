@@ -8,7 +8,7 @@ import pytest
 
 from harness import carried
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.continual.carried import shape
+from shuffledp.continual.carried import messages
 from shuffledp.continual.carried.bound import horizon_noise_bound
 from shuffledp.continual.carried.plan import CarriedPlan
 from shuffledp.continual.carried.planner import plan_of
@@ -39,7 +39,7 @@ class Sampler:
 def placed(plan: CarriedPlan, steps: np.ndarray, wanted: int | None, monkeypatch) -> tuple[np.ndarray, list]:
     """A person in each slot: what each adds to every running sum (a column a person), and the variances asked for."""
     slots, sampler = plan.weights.slots, Sampler(wanted)
-    monkeypatch.setattr(shape, "sample_discrete_gaussian", sampler)
+    monkeypatch.setattr(messages, "sample_discrete_gaussian", sampler)
     rows = plan._contributions(steps, np.arange(slots), RandomBits.seeded(1))
     windows = np.zeros((slots, slots))
     for slot, row in enumerate(rows.tolist()):
@@ -109,7 +109,7 @@ def test_more_windows_than_needed_spread_the_noise(more: int, monkeypatch) -> No
 def test_coordinates_are_independent_numbers(monkeypatch) -> None:
     plan = small(3, users=300, size=12, domain=OneHot(3))
     sampler = Sampler(None)
-    monkeypatch.setattr(shape, "sample_discrete_gaussian", sampler)
+    monkeypatch.setattr(messages, "sample_discrete_gaussian", sampler)
     slots = np.array([0, 3, 3])
     steps = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     found = plan._contributions(steps, slots, RandomBits.seeded(1))

@@ -1,0 +1,50 @@
+"""Learning on from new people, call by call: each call's people are others, so that their guarantees do not add up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from shuffledp.learn.estimators.base import ShuffleLinearModel
+from shuffledp.learn.estimators.declared import Floats
+from shuffledp.learn.estimators.guarantees import over_calls
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OnlineModel(ShuffleLinearModel):
+    """A model that goes on where it stood: `calls_` counts calls of `partial_fit`, `n_users_` the people of all.
+
+    A call's solver begins at the model so far and learns from the call's people only. The model is then the mean of all
+    calls' models, weighted by their people: for convex losses it is no worse than they are on average, and noise of
+    several calls averages out.
+    """
+
+    def _anew(self) -> None:
+        """Forget what calls of `partial_fit` have learned: `fit` begins anew."""
+        self.__dict__.pop("calls_", None)
+
+    @property
+    def _has_begun(self) -> bool:
+        return "calls_" in self.__dict__
+
+    @property
+    def _start(self) -> Floats | None:
+        return self.theta_ if self._has_begun else None
+
+    def _go_on(self, learn: Callable[[], None]) -> None:
+        """One more call: learn from its people, then take the mean of all calls."""
+        before = dict(self.__dict__) if self._has_begun else None
+        learn()
+        now = self.n_users_
+        if before is None:
+            self.calls_ = 1
+            self.guarantee_ = over_calls(None, self.guarantee_, now, 1)
+            return
+        self.calls_ = before["calls_"] + 1
+        self.n_users_ = before["n_users_"] + now
+        self.n_iter_ += before["n_iter_"]
+        parts = np.array([before["n_users_"], now]) / self.n_users_
+        self.simulated_ = self.simulated_ or before["simulated_"]
+        self.theta_ = parts[0] * before["theta_"] + parts[1] * self.theta_
+        self.guarantee_ = over_calls(before["guarantee_"], self.guarantee_, self.n_users_, self.calls_)
+        self._set_model(*self._natural(self.theta_))

@@ -1,0 +1,150 @@
+"""What a fit costs the people it learns from, over all fits: charged to a ledger, or counted and warned about."""
+
+import warnings
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shuffledp.accounting.ledger import Entry, Ledger
+from shuffledp.accounting.spending import Spending
+from shuffledp.errors import FittedScalingWarning, ParameterError, RepeatedFitWarning
+from shuffledp.learn.fit_register import FitRegister
+from shuffledp.learn.optimize import OptimizationGuarantee, Solver
+from shuffledp.learn.optimize.outlook import warn_if_too_few
+from shuffledp.protocols.ledger_entries import with_pair
+
+Floats = NDArray[np.float64]
+
+REGISTER = FitRegister()
+"""Of this process: clones of an estimator share it, as they learn from the same people."""
+
+# Means and variances that are as near as this to 0 and 1 were made so from the data.
+_EXACTLY = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class FitSpending:
+    """What was charged for one fit: how many fits had some of its people, itself included, and where it is written.
+
+    Attributes:
+        entries: the costs of all these fits, this one last.
+        ledger: whose budget was charged; None where fits are only counted.
+    """
+
+    entries: tuple[Entry, ...]
+    ledger: Ledger | None = None
+
+    @property
+    def fits(self) -> int:
+        """Fits so far that had some of these people, this one included."""
+        return len(self.entries)
+
+    def together(self) -> tuple[float, float]:
+        """(epsilon, delta) of all these fits together, by exact composition.
+
+        Delta is twice the sum of the claims': half of it is what lies outside of the pairs, which adds up.
+        """
+        delta = 2 * sum(entry.claim.delta for entry in self.entries)
+        return Spending(self.entries).epsilon(delta), delta
+
+    def said_of(self, guarantee: OptimizationGuarantee) -> OptimizationGuarantee:
+        """The guarantee of this fit, which says what other fits add to it."""
+        where = "" if self.ledger is None else f"; {_charged(self.ledger)}"
+        if self.fits == 1:
+            return replace(guarantee, history=f"of this fit; 1 fit so far{where}")
+        epsilon, delta = self.together()
+        words = f"of this fit; {self.fits} fits so far of some of these people, together epsilon {epsilon:.3g}"
+        return replace(guarantee, history=f"{words}, delta {delta:.3g}{where}")
+
+
+def charge(ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, targets: Floats) -> FitSpending:
+    """Charge a fit before its first question, and warn of what is allowed and hardly meant.
+
+    Args:
+        ledger: whose budget pays, or its file; None counts the fits of this process and warns from the second on.
+        solver: planned, and not yet run.
+        rows: people's features, as they are learned from.
+        targets: and their targets.
+
+    Raises:
+        InfeasibleError: the ledger's budget does not cover this fit; nothing is spent.
+    """
+    warn_if_too_few(solver)
+    entry = entry_of_solver(solver)
+    if entry is None:
+        return FitSpending(())
+    sketch = REGISTER.sketch(rows, targets)
+    before = REGISTER.overlapping(sketch)
+    book = None if ledger is None else _opened(ledger)
+    spending = FitSpending((*before, entry), book)
+    if book is not None:
+        book.spend(entry)
+    elif before:
+        epsilon, delta = spending.together()
+        warnings.warn(
+            f"This is fit {spending.fits} in this process of some of these people: each costs them "
+            f"epsilon {entry.claim.epsilon:g} again, together epsilon {epsilon:.3g}, delta {delta:.3g}. Pass ledger= "
+            "to charge a budget, choose parameters on other people, or on public data.",
+            RepeatedFitWarning,
+            stacklevel=2,
+        )
+    REGISTER.add(sketch, entry)
+    return spending
+
+
+def entry_of_solver(solver: Solver) -> Entry | None:
+    """What running a solver once costs its people; None where nobody is protected."""
+    guarantee = solver.guarantee()
+    if guarantee.privacy is None or guarantee.pair is None:
+        return None
+    claim_only = Entry.of_claim(
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        fingerprint=solver.fingerprint,
+        users=solver.users,
+        description=f"a model by {solver.name}",
+        claim=guarantee.privacy,
+    )
+    return with_pair(claim_only, guarantee.pair, guarantee.terms)
+
+
+def warn_if_scaled_by_data(features: Floats) -> None:
+    """Warn of columns whose mean and variance, or least and largest value, are exactly what scalers make of data.
+
+    The check reads the data without noise, and its result is a warning to whoever holds them: no part of a model or
+    of a guarantee depends on it.
+    """
+    if not isinstance(features, np.ndarray) or features.dtype.kind != "f" or len(features) < 3:
+        return
+    means, deviations = features.mean(axis=0), features.std(axis=0)
+    standardized = (np.abs(means) < _EXACTLY) & (np.abs(deviations - 1) < _EXACTLY)
+    numbers = ~np.array([np.isin(column, (0.0, 1.0)).all() for column in features.T], dtype=np.bool_)
+    # Of one person each: many at both ends are a scale that ends there.
+    ends = [np.count_nonzero(np.abs(features - end) < _EXACTLY, axis=0) == 1 for end in (0.0, 1.0)]
+    ranged = (features.min(axis=0) == 0) & ends[0] & ends[1] & (np.abs(features.max(axis=0) - 1) < _EXACTLY) & numbers
+    found, how = np.count_nonzero(standardized), "mean 0 and variance 1"
+    if not found and numbers.any() and ranged[numbers].all():
+        found, how = np.count_nonzero(ranged), "least value 0 and largest 1"
+    if found:
+        warnings.warn(
+            f"{found} of {features.shape[1]} features have exactly {how}, as a scaler that was fitted on these people "
+            "makes them: what it read is not covered by the guarantee. Declare bounds, fit it on public data, or take "
+            "ShuffleScaler.",
+            FittedScalingWarning,
+            stacklevel=2,
+        )
+
+
+def _charged(ledger: Ledger) -> str:
+    spent, budget = ledger.left().epsilon_spent, ledger.account.budget
+    return f"charged to the ledger of {ledger.account.population}: epsilon {spent:.3g} of {budget.epsilon:g} is spent"
+
+
+def _opened(ledger: Ledger | Path | str) -> Ledger:
+    if isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, Path | str):
+        return Ledger.load(ledger)
+    raise ParameterError("ledger", ledger, "must be a Ledger or its file", "make one with Ledger.open")

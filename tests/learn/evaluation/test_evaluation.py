@@ -1,0 +1,263 @@
+"""Private metrics: brackets by brute force, intervals that hold together, and twins whose intervals do not."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from shuffledp import Privacy
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.learn import ShuffleLogisticRegression, evaluate
+from shuffledp.learn.evaluation import EvaluationPlan, ScoreCells, evaluate_scores, planned
+from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band
+from shuffledp.learn.evaluation.evaluating import scored, true_metrics
+from shuffledp.randomness import RandomBits
+from shuffledp.simulation.run import simulate
+
+PRIVACY = Privacy(1, 1e-6)
+LINEAR = {
+    "right": "accuracy",
+    "positive": "positive_rate",
+    "log_loss": "log_loss",
+    "brier": "brier",
+    "predicted": "mean_prediction",
+}
+
+
+def _people(count: int, seed: int, spread: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(-1.0, spread, count)
+    return logits, (rng.random(count) < 1 / (1 + np.exp(-0.8 * logits))).astype(np.int64)
+
+
+@pytest.mark.parametrize("bins", [2, 8, 64])
+def test_every_person_is_between_the_weights_of_its_cell(bins: int) -> None:
+    """All metrics that are means, person by person: the cell's least and most enclose what the person adds."""
+    cells = ScoreCells(bins=bins, limit=3.0)
+    logits, labels = _people(500, 1, spread=4.0)
+    logits = np.concatenate([logits, cells.edges, [-1e9, 1e9, 0.0]])
+    labels = np.concatenate([labels, np.arange(bins + 1) % 2, [1, 0, 1]])
+    codes = cells.codes(logits, labels)
+    for name, metric in LINEAR.items():
+        least, most = getattr(cells, name)
+        for person in range(len(logits)):
+            own = slice(person, person + 1)
+            exact = true_metrics(logits[own], labels[own], limit=3.0, scores="probabilities")[metric]
+            assert least[codes[person]] - 1e-12 <= exact <= most[codes[person]] + 1e-12
+    # Halving intervals halves what binning may cost.
+    fine = ScoreCells(bins=2 * bins, limit=3.0)
+    assert np.subtract(*fine.log_loss[::-1]).max() < 0.6 * np.subtract(*cells.log_loss[::-1]).max()
+
+
+def test_the_area_is_the_part_of_pairs_in_order() -> None:
+    logits, labels = _people(300, 2)
+    cells = ScoreCells(bins=16, limit=3.0)
+    prefixes = np.concatenate([[0], np.cumsum(np.bincount(cells.codes(logits, labels), minlength=32))]).astype(float)
+    coarse = np.searchsorted(cells.edges[1:-1], logits, side="left")
+    wins = [(a > b) + 0.5 * (a == b) for a in coarse[labels == 1] for b in coarse[labels == 0]]
+    assert area(prefixes) == pytest.approx(np.mean(wins), abs=1e-12)
+    exact = true_metrics(logits, labels, limit=3.0, scores="scores")["auc"]
+    assert area(prefixes, ties=0.0) <= exact <= area(prefixes, ties=1.0)
+    pairs = [(a > b) + 0.5 * (a == b) for a in logits[labels == 1] for b in logits[labels == 0]]
+    assert exact == pytest.approx(np.mean(pairs), abs=1e-12)
+    assert area(np.array([0.0, 3.0, 3.0, 3.0, 3.0])) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_interval_of_the_area_is_the_least_and_the_most_of_all_counts_in_the_band(seed: int) -> None:
+    """Brute force: every rising sequence of whole numbers in the band, with all ties lost and all ties won."""
+    rng, users = np.random.default_rng(seed), 8
+    estimates = np.sort(rng.uniform(1, 7, 5))
+    low, high = prefix_band(np.append(estimates, 8.0) + rng.normal(scale=0.4, size=6), 1.3, users)
+    found = []
+    for middle in itertools.product(*(np.arange(a, b + 1) for a, b in zip(low[1:-1], high[1:-1], strict=True))):
+        prefixes = np.array([0.0, *middle, users])
+        if (np.diff(prefixes) >= 0).all() and 0 < prefixes[3] < users:
+            found.append((area(prefixes, ties=0.0), area(prefixes, ties=1.0)))
+    least, most = area_interval(low, high)
+    if 1 <= low[3] <= high[3] <= users - 1:
+        assert least == pytest.approx(min(ends[0] for ends in found))
+        assert most == pytest.approx(max(ends[1] for ends in found))
+    else:
+        assert (least, most) == (0.0, 1.0)
+
+
+def _misses(plan: EvaluationPlan, runs: int, *, noisier: EvaluationPlan | None = None) -> int:
+    """Runs in which any interval, those of the groups as well, misses the truth; noise of another plan if given."""
+    logits, labels = _people(plan.users, 3)
+    codes, bits = plan.cells.codes(logits, labels), RandomBits.seeded(4)
+    truth = true_metrics(logits, labels, limit=plan.cells.limit, scores="probabilities")
+    chances, missed = 1 / (1 + np.exp(-logits)), 0
+    for _ in range(runs):
+        found = plan.read((noisier or plan).ranges.sample_estimate(codes, bits=bits))
+        holds = [metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items()]
+        for group in found.calibration:
+            rate = labels[(chances > group.low) & (chances <= group.high)].mean()
+            holds.append(group.rate.lower - 1e-12 <= rate <= group.rate.upper + 1e-12)
+        missed += not all(holds)
+    return missed
+
+
+def test_all_intervals_hold_together() -> None:
+    """At most 5% of runs may miss anything: more than 30 of 200 would, if it were exactly 5%, with chance 3e-8.
+
+    Twins: the noise of a third of epsilon read as if it were that of all of it, and coarse bins without their error.
+    """
+    runs, most = 200, 30
+    assert stats.binom.sf(most, runs, 0.05) < 3e-8
+    plan = EvaluationPlan.plan(users=3000, privacy=PRIVACY, bins=32)
+    assert _misses(plan, runs) <= most
+    noisier = EvaluationPlan.plan(users=3000, privacy=Privacy(1 / 3, 1e-6), bins=32)
+    assert _misses(plan, runs, noisier=noisier) > most
+
+
+def test_the_error_of_bins_is_in_the_interval(monkeypatch) -> None:
+    """Few intervals and many people: hardly any noise, and all people at the lower end of their intervals."""
+    plan = EvaluationPlan.plan(users=200_000, privacy=PRIVACY, bins=4, limit=4.0)
+    logits = np.repeat([-3.9, -1.9, 0.1, 2.1], 50_000)
+    labels = np.tile([0, 1], 100_000)
+    found = plan.read(plan.ranges.sample_estimate(plan.cells.codes(logits, labels), bits=RandomBits.seeded(5)))
+    truth = true_metrics(logits, labels, limit=4.0, scores="probabilities")
+    for name, metric in found.metrics.items():
+        assert metric.lower <= truth[name] <= metric.upper
+    widths = {name: metric.upper - metric.lower for name, metric in found.metrics.items()}
+    assert widths["accuracy"] < 0.005 and widths["log_loss"] > 0.5 and widths["mean_prediction"] > 0.1
+    monkeypatch.setattr(ScoreCells, "log_loss", property(lambda cells: (_middles(cells.edges),) * 2))
+    planned._noise.cache_clear()
+    twin = plan.read(plan.ranges.sample_estimate(plan.cells.codes(logits, labels), bits=RandomBits.seeded(5)))
+    planned._noise.cache_clear()
+    assert not twin["log_loss"].lower <= truth["log_loss"] <= twin["log_loss"].upper
+
+
+def _middles(edges: np.ndarray) -> np.ndarray:
+    losses = np.logaddexp(0.0, (edges[1:] + edges[:-1]) / 2)
+    return np.concatenate([losses, losses[::-1]])
+
+
+def test_one_report_a_person_by_messages_too() -> None:
+    """Every message made and shuffled: the same metrics, and one epsilon for all of them."""
+    plan = EvaluationPlan.plan(users=600, privacy=Privacy(2, 1e-4), bins=8, scores="scores")
+    logits, labels = _people(600, 6)
+    codes = plan.cells.codes(logits, labels)
+    assert codes.shape == (600,) and plan.ranges.guarantee().delta <= 1e-4
+    changed = logits.copy()
+    changed[5] = 9.0
+    assert np.count_nonzero(codes != plan.cells.codes(changed, labels)) == 1
+    found = plan.read(simulate(plan.ranges, codes, bits=RandomBits.seeded(7)))
+    truth = true_metrics(logits, labels, limit=8.0, scores="scores")
+    assert set(found.metrics) == set(truth) == {"auc", "accuracy", "positive_rate"} and found.calibration == ()
+    assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
+    assert found.simulated and "protect nobody" in str(found)
+
+
+class _Classifier:
+    """What scikit-learn's classifiers have."""
+
+    classes_ = ("no", "yes")
+    n_users_ = 4000
+
+    def predict_proba(self, rows):
+        chances = 1 / (1 + np.exp(-np.asarray(rows)[:, 0]))
+        return np.column_stack([1 - chances, chances])
+
+
+def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
+    logits, labels = _people(4000, 8)
+    rows, y = logits[:, None], np.array(["no", "yes"])[labels]
+    found = evaluate(_Classifier(), rows, y, epsilon=1.0, bins=32, random_state=1)
+    truth = true_metrics(logits, labels, limit=8.0, scores="probabilities")
+    assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
+    assert "were they kept out" in found.warnings[0]
+    assert evaluate(_Classifier(), rows[:3999], y[:3999], bins=2, random_state=1).warnings == ()
+    document = found.document()
+    assert document["metrics"]["auc"]["lower"] == found["auc"].lower and len(document["caveats"]) == 2
+    rates = found.roc
+    assert rates[0][0] == rates[1][0] == 0 and rates[0][-1] == rates[1][-1] == 1
+    for labels_given, words in (
+        (np.append(y[:-1], "maybe"), r"one of the model's classes no, yes, got maybe in row 4000"),
+        (y[:, None], "a label a person"),
+        (y[:5], "a probability a person and class"),
+    ):
+        with pytest.raises(DataError, match=words):
+            evaluate(_Classifier(), rows, labels_given)
+    with pytest.raises(DataError, match="got nan in row 3"):
+        evaluate_scores([0.0, 1.0, np.nan] * 100, [0, 1, 1] * 100, privacy=PRIVACY, bins=2, bits=RandomBits.seeded(1))
+    with pytest.raises(DataError, match="one of the model's classes 0, 1, got nan in row 2"):
+        evaluate_scores([0.0, 1.0], [0.0, np.nan], privacy=PRIVACY, bits=RandomBits.seeded(1))
+    for classes, error, words in (
+        (None, ParameterError, "must be a classifier"),
+        (("no", "yes", "maybe"), DataError, "a probability a person and class"),
+    ):
+        other = _Classifier()
+        other.classes_ = classes
+        with pytest.raises(error, match=words):
+            evaluate(other, rows, y)
+    with pytest.raises(ParameterError, match="must have probabilities"):
+        evaluate(type("Guess", (), {"classes_": ("no", "yes")})(), rows, y)
+    with pytest.raises(ParameterError, match="must be even"):
+        ScoreCells(bins=5)
+    with pytest.raises(ParameterError, match="must have 16 cells"):
+        replace(EvaluationPlan.plan(users=600, privacy=PRIVACY, bins=16), cells=ScoreCells(bins=8))
+
+
+def test_rows_that_were_learned_from_are_refused_and_some_are_warned_of() -> None:
+    """By the register of this process's fits: nothing is spent on people who paid already."""
+    rng = np.random.default_rng(10)
+    rows = rng.uniform(-1, 1, (6000, 2))
+    labels = (rows[:, 0] + 0.3 * rng.logistic(size=6000) > 0).astype(int)
+    model = ShuffleLogisticRegression(
+        epsilon=2, delta=1e-4, solver="agd", feature_bounds=(-1, 1), classes=[0, 1], count_clipped=0, random_state=1
+    )
+    model.fit(rows[:4000], labels[:4000])
+    asked = {"epsilon": 2, "delta": 1e-4, "bins": 4, "random_state": 1}
+    for again in (slice(0, 4000), slice(1000, 2000), slice(2000, 5500)):
+        with pytest.raises(DataError, match=r"who were kept out.*got \d+% of rows that were learned from"):
+            evaluate(model, rows[again], labels[again], **asked)
+    assert "% of these rows" in evaluate(model, rows[3900:], labels[3900:], **asked).warnings[0]
+    assert evaluate(model, rows[4000:], labels[4000:], **asked).warnings == ()
+
+
+class _Several:
+    """Three classes, with too much confidence."""
+
+    classes_ = (1, 2, 3)
+
+    def predict_proba(self, rows):
+        weights = np.exp(2 * np.asarray(rows))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+def test_several_classes_have_accuracy_and_the_calibration_of_confidence() -> None:
+    rng = np.random.default_rng(9)
+    scores = rng.normal(size=(20_000, 3))
+    labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1) + 1
+    found = evaluate(_Several(), scores, labels, bins=32, random_state=2)
+    truth = scored(_Several(), scores, labels).truth()
+    assert set(found.metrics) == set(truth) == {"accuracy", "mean_confidence"} and found.roc is None
+    assert all(metric.lower <= truth[name] <= metric.upper for name, metric in found.metrics.items())
+    assert truth["accuracy"] == pytest.approx((scores.argmax(axis=1) + 1 == labels).mean())
+    # Too sure of itself, provably: all of the most confident group's interval is below what was predicted.
+    assert found.calibration[-2].rate.upper < found.calibration[-2].low
+    with pytest.raises(DataError, match="classes 1, 2, 3, got 5 in row 1"):
+        evaluate(_Several(), scores, labels + 3)
+
+
+@pytest.mark.parametrize("users", [1, 2, 40])
+def test_a_few_people_show_nothing_and_break_nothing(users: int) -> None:
+    logits, labels = _people(users, 11)
+    found = evaluate_scores(logits, labels, privacy=Privacy(1, 1e-2), bits=RandomBits.seeded(3))
+    truth = true_metrics(logits, labels, limit=8.0, scores="probabilities")
+    assert found.bins == 32
+    for name, metric in found.metrics.items():
+        assert truth[name] is None or metric.lower <= truth[name] <= metric.upper
+    assert found["auc"].upper - found["auc"].lower > 0.9
+    with pytest.raises(ParameterError, match="users"):
+        EvaluationPlan.plan(users=0, privacy=PRIVACY)
+
+
+def test_one_label_alone_says_nothing_about_the_area() -> None:
+    found = evaluate_scores(np.linspace(-3, 3, 500), np.ones(500), privacy=PRIVACY, bins=4, bits=RandomBits.seeded(2))
+    assert (found["auc"].lower, found["auc"].upper) == (0.0, 1.0)
+    assert found["positive_rate"].upper == 1.0
