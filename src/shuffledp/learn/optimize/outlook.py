@@ -94,5 +94,5 @@ def _enough(problem: Problem, loss: Loss, solver: str) -> int | None:
 
 def _rounded(users: float) -> int:
     """Two digits, rounded up."""
-    digits = 10 ** max(0, math.floor(math.log10(users)) - 1)
+    digits = int(10 ** max(0, math.floor(math.log10(users)) - 1))
     return math.ceil(users / digits) * digits
