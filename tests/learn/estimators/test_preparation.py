@@ -11,7 +11,7 @@ from scipy import sparse
 
 from shuffledp import ParameterError
 from shuffledp.errors import DataError
-from shuffledp.learn import LinearModel, ShuffleLogisticRegression, ShuffleRidge
+from shuffledp.learn import LinearModel, ShuffleLogisticRegression, ShuffleRidge, fit_register
 from shuffledp.learn.estimators import preparation, running
 from shuffledp.learn.estimators.preparation import Preparation
 
@@ -162,7 +162,7 @@ def test_sparse_rows_are_the_same_people_and_never_dense_at_once(people, monkeyp
     dense = ShuffleLogisticRegression(**asked).fit(features, labels)
     largest = []
     encode = Preparation._encoded
-    for module in (preparation, running):
+    for module in (preparation, running, fit_register):
         monkeypatch.setattr(module, "_AT_A_TIME", 3 * 500)
     monkeypatch.setattr(Preparation, "_encoded", lambda *all_: largest.append(all_[1].shape[0]) or encode(*all_))
     model = ShuffleLogisticRegression(**asked).fit(sparse.csr_matrix(features), labels)

@@ -50,7 +50,7 @@ def test_weights_count_and_are_cut_off_at_the_declared_maximum(people) -> None:
     more = ShuffleLogisticRegression(**asked).fit(features, labels, sample_weight=np.full(3000, 9.0))
     assert more.clipped_["weights"] == 3000 and more.coef_ == pytest.approx(flat.coef_)
     # The same problem, the same noise: weights change what is sent, never how it is protected.
-    assert ones.solver_.problem == flat.solver_.problem and ones.guarantee_ == flat.guarantee_
+    assert ones.solver_.problem == flat.solver_.problem and ones.guarantee_.terms == flat.guarantee_.terms
     lighter = ShuffleRidge(**ASKED, target_bounds=(0, 1)).fit(features, labels, sample_weight=half)
     assert lighter.predict(features).mean() > 0.6
 
