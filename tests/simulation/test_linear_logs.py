@@ -184,6 +184,7 @@ def test_the_command(run, tmp_path) -> None:
     table, picture = tmp_path / "values.csv", tmp_path / "values.svg"
     code, out, _ = run(str(path), "--epsilon", "0.05", "--csv", str(table), "--picture", str(picture))
     assert code == 0 and "thompson" in out and "The log itself" in out and "concurrent-4: users" in out
+    assert "--epsilon 0.05 --seed 1 --picture" in " ".join(out.split())
     assert picture.read_bytes()[:5] == b"<?xml"
     assert table.read_text().splitlines()[0] == "policy,value,low,high,users,slot_users,epsilon,delta,refused"
     code, out, err = run(str(path), "--json")

@@ -1,5 +1,6 @@
 """`shuffledp papers linucb FILE`: what every linear policy would have earned on a log."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ def log_told(
     title = f"Mean reward a round on {file.name}, {result.confidence:.0%} intervals of this run, {promise}"
     values = listed(title, "policy | reward | low | high | users | users a slot", rows, _cells)
     refused = [f"{row.policy}: {row.refused}" for row in result.rows if row.refused]
+    given = {"epsilon": epsilon, "delta": delta, "arms": arms, "smallest": smallest, "seed": seed}
+    said = "".join(f" --{name} {value}" for name, value in given.items() if value is not None)
     return Told(
         document={
             "rows": [flat(row) for row in result.rows],
@@ -48,7 +51,10 @@ def log_told(
             f"A policy meets a round with probability {result.smallest:.3g}: it must agree, and a fair coin keep it.",
             *refused,
         ],
-        again=[("see it", f"papers linucb {file} --picture rewards.png"), ("worlds", "papers linucb --figure 1")],
+        again=[
+            ("see it", f"papers linucb {shlex.quote(str(file))}{said} --picture rewards.png"),
+            ("worlds", "papers linucb --figure 1"),
+        ],
         draw=lambda picture: _draw(result, picture, file.name),
     )
 
