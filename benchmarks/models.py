@@ -51,7 +51,9 @@ class Table:
 
     @property
     def runs(self) -> int:
-        return next(runs for most, runs in RUNS.items() if self.users < most) if not QUICK else min(3, 100_000 // self.users + 1)
+        if QUICK:
+            return min(3, 100_000 // self.users + 1)
+        return next(runs for most, runs in RUNS.items() if self.users < most)
 
     def problem(self, epsilon: float, visits: int | None) -> Problem:
         ball = L2Ball(dimension=self.width, radius=self.radius)

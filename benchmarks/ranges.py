@@ -137,13 +137,12 @@ def strings() -> list[dict]:
     recovered = len({each.string for each in found} & set(top)) / 20
     held = sum(each.lower <= truth.get(each.string, 0) <= each.upper for each in found)
     note = f"20,000 names, Zipf; {held} of {len(found)} intervals hold; {seconds:.1f} s message by message"
-    missed = sum(
-        count >= search.surely_found and name not in {each.string for each in found} for name, count in truth.items()
-    )
+    # At most 20 strings are printed: of those who are promised more, the others are left to a larger `top`.
+    missed = sum(truth[name] >= search.surely_found and name not in {each.string for each in found} for name in top)
     promise = f"promised from {search.surely_found:,.0f} of {USERS:,} users on"
     return [
         figure("frequent strings: part of the true top 20", recovered, ">=", 0.9, note),
-        figure("frequent strings: missed of those promised", missed, "<=", 0, promise),
+        figure("frequent strings: missed of the top 20 that are promised", missed, "<=", 0, promise),
     ]
 
 

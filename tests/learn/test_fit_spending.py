@@ -10,6 +10,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from shuffledp import Privacy
 from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.spending import Spending
 from shuffledp.errors import (
     FittedScalingWarning,
     InfeasibleError,
@@ -19,7 +20,7 @@ from shuffledp.errors import (
 )
 from shuffledp.learn import ShuffleLogisticRegression
 from shuffledp.learn.fit_register import KEPT, FitRegister
-from shuffledp.learn.fit_spending import warn_if_scaled_by_data
+from shuffledp.learn.fit_spending import FitSpending, entry_of_solver, warn_if_scaled_by_data
 
 ASKED = {"classes": [0, 1], "feature_bounds": (-4, 4), "solver": "agd", "max_rounds": 4, "random_state": 1}
 
@@ -46,6 +47,19 @@ def test_the_second_fit_of_the_same_people_is_counted_and_composed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RepeatedFitWarning)
         model.fit(*people(600, 2))
+
+
+def test_fits_compose_as_the_ledger_composes_them() -> None:
+    solver = ShuffleLogisticRegression(**ASKED).fit(*people(500, 9)).solver_
+    entry = entry_of_solver(solver)
+    assert entry is not None and entry.extra_delta > 0
+    spending = FitSpending((entry,) * 3)
+    epsilon, delta = spending.together()
+    assert delta == pytest.approx(6e-6)
+    assert Spending(spending.entries).epsilon(delta) == pytest.approx(epsilon, rel=0.01)
+    # A bare claim adds up: nothing is known of its pair.
+    bare = FitSpending((entry, entry, entry.claim_only()))
+    assert epsilon < bare.together()[0] <= 3
 
 
 def test_clones_of_a_cross_validation_share_the_count() -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 
@@ -62,24 +63,27 @@ def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Call
     """Make a command of a function that is `Going` and has options of its own: --picture and --json are added."""
     shared: dict[str, tuple[Any, Any]] = {}
     if pictured:
-        shared = {"picture": (options.Picture, None), "csv": (options.Csv, None)}
+        shared = {"out": (options.Out, None), "picture": (options.Picture, None), "csv": (options.Csv, None)}
     shared["as_json"] = (options.AsJson, False)
 
     def decorate(run: Callable[..., Told]) -> Callable[..., None]:
-        def command(*, as_json: bool, picture: Path | None = None, csv: Path | None = None, **asked: Any) -> None:
-            if picture is not None:
-                from shuffledp.pictures.curves import check_picture_path, new_figure
-
-                check_picture_path(picture)
-                new_figure(picture, width=1)
-            if csv is not None:
+        def command(
+            *,
+            as_json: bool,
+            out: Path | None = None,
+            picture: Path | None = None,
+            csv: Path | None = None,
+            **asked: Any,
+        ) -> None:
+            kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(asked.get("file"),))
+            if kept.table is not None:
                 from shuffledp.tables.written import check_table_path
 
-                check_table_path(csv, "csv")
-            told = run(Going(picture, as_json, csv), **asked)
-            if csv is not None:
-                write_rows(csv, told.rows)
-            _tell(told, picture, as_json, *_promise(asked), table=csv)
+                check_table_path(kept.table, "csv")
+            told = run(Going(kept.picture, as_json, kept.table), **asked)
+            if kept.table is not None:
+                write_rows(kept.table, told.rows)
+            _tell(told, kept, as_json, *_promise(asked))
 
         kind = inspect.Parameter.KEYWORD_ONLY
         own = [each.replace(kind=kind) for each in inspect.signature(run).parameters.values()][1:]
@@ -118,28 +122,21 @@ def write_rows(path: Path, rows: Sequence[Any]) -> None:
     write_table(path, {name: np.array(cells, dtype=object) for name, cells in columns.items()})
 
 
-def _tell(
-    told: Told,
-    picture: Path | None,
-    as_json: bool,
-    cautions: Sequence[str] = (),
-    brief: str = "",
-    *,
-    table: Path | None = None,
-) -> None:
-    if picture is not None and told.draw is not None:
+def _tell(told: Told, kept: KeptFiles, as_json: bool, cautions: Sequence[str] = (), brief: str = "") -> None:
+    if kept.picture is not None and told.draw is not None:
         from shuffledp.pictures.curves import footnote
 
         with footnote(brief):
-            told.draw(picture)
+            told.draw(kept.picture)
+    found = told.document if isinstance(told.document, Mapping) else asdict(told.document)
+    document = {"schema": 1, **found, "warnings": [*found.get("warnings", ()), *cautions]}
+    kept.write(document)
     if as_json:
-        found = told.document
-        document = found if isinstance(found, Mapping) else asdict(found)
-        print_json({"schema": 1, **document, "warnings": [*document.get("warnings", ()), *cautions]})
+        print_json(document)
         return
     show(*told.tables)
     warned = [f"Warning: {caution}" for caution in cautions]
-    made = [f"{what}: {path}" for what, path in (("picture", picture), ("table", table)) if path is not None]
+    made = [f"{what}: {path}" for what, path in kept.facts if path is not None]
     for line in (*told.words, *warned, *made):
         typer.echo(line)
     next_steps(told.again)

@@ -1,5 +1,6 @@
 """What a fit costs the people it learns from, over all fits: charged to a ledger, or counted and warned about."""
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.curves import epsilon_at
+from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.ledger import Entry, Ledger
-from shuffledp.accounting.spending import Spending
 from shuffledp.errors import FittedScalingWarning, ParameterError, RepeatedFitWarning
 from shuffledp.learn.fit_register import FitRegister
 from shuffledp.learn.optimize import OptimizationGuarantee, Solver
@@ -43,12 +45,19 @@ class FitSpending:
         return len(self.entries)
 
     def together(self) -> tuple[float, float]:
-        """(epsilon, delta) of all these fits together, by exact composition.
+        """(epsilon, delta) of all these fits together.
 
-        Delta is twice the sum of the claims': half of it is what lies outside of the pairs, which adds up.
+        Gaussian pairs, which is what fits have, compose exactly: shifts add up as squares. What was charged by its
+        bare claim is added to that. Delta is twice the sum of the claims', as what lies outside of pairs adds up.
         """
-        delta = 2 * sum(entry.claim.delta for entry in self.entries)
-        return Spending(self.entries).epsilon(delta), delta
+        shifts = [entry.pair.shift for entry in self.entries if isinstance(entry.pair, GaussianPair)]
+        bare = [entry.claim for entry in self.entries if not isinstance(entry.pair, GaussianPair)]
+        delta = 2 * math.fsum(entry.claim.delta for entry in self.entries)
+        epsilon = math.fsum(claim.epsilon for claim in bare)
+        if shifts:
+            outside = math.fsum([*(entry.extra_delta for entry in self.entries), *(claim.delta for claim in bare)])
+            epsilon += epsilon_at(GaussianPair(math.hypot(*shifts)), delta - outside)
+        return min(epsilon, math.fsum(entry.claim.epsilon for entry in self.entries)), delta
 
     def said_of(self, guarantee: OptimizationGuarantee) -> OptimizationGuarantee:
         """The guarantee of this fit, which says what other fits add to it."""

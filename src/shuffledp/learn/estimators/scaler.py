@@ -14,7 +14,7 @@ from shuffledp.learn.guarantee import LearnerGuarantee
 from shuffledp.learn.spec import check_number, check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.ranges import Ranges
-from shuffledp.protocols.ranges.base import RangesPlan
+from shuffledp.protocols.ranges.tree import Tree
 from shuffledp.sampling.permutation import uniform_permutation
 
 # `data` says in words what to install, so it comes first.
@@ -52,26 +52,27 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     >>> scaler = ShuffleScaler(bounds=(0, 1000), random_state=1).fit(X)
     >>> narrow = scaler.bounds_
     >>> bool(narrow[0, 1] < 10), bool(40 < narrow[1, 1] < 80), len(scaler.others(X))
-    (True, True, 18000)
+    (True, True, 17000)
     >>> print(scaler.guarantee_.privacy, scaler.guarantee_.holds)
-    Privacy(epsilon=1.0, delta=1e-06) True
+    epsilon 1, delta 1e-06 True
     """
 
     bounds: ArrayLike | None = None
     epsilon: float = 1.0
     delta: float = 1e-6
-    people: int = 1000
+    people: int = 1500
     rank: float = 0.05
     steps: int = 512
     honest_fraction: float = 1.0
     random_state: Any = None
 
-    def plan(self) -> RangesPlan:
+    def plan(self) -> Tree:
         """What every group is asked by: no data."""
-        people = check_whole("people", plain(self.people), 1, 1 << 40, "1000 say where most features lie")
+        people = check_whole("people", plain(self.people), 1, 1 << 40, "1500 say where most features lie")
         steps = check_whole("steps", plain(self.steps), 8, 1 << 20, "512 narrow bounds up to 250 times")
         privacy = Privacy(plain(self.epsilon), plain(self.delta))
-        found = Ranges.plan(users=people, privacy=privacy, domain=steps, honest_fraction=plain(self.honest_fraction))
+        asked = {"domain": steps, "honest_fraction": plain(self.honest_fraction)}
+        found: Tree = Ranges.plan(users=people, privacy=privacy, **asked)
         off = found.errors.prefix_bound / people
         if off > _FURTHEST:
             problem = f"are too few: ranks would be off by up to {off:.0%} at epsilon {privacy.epsilon:g}"
@@ -118,7 +119,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
             found[place] = lows[place] + cells[place] * np.clip(ends, 0, self.steps)
         self.bounds_: Floats = found
         self.asked_: NDArray[np.intp] = np.sort(groups, axis=None)
-        self.plan_: RangesPlan = plan
+        self.plan_: Tree = plan
         self.simulated_: bool = not bits.is_secure
         guarantee = plan.guarantee()
         self.guarantee_ = LearnerGuarantee(
@@ -142,4 +143,4 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         features = checked_data(self, X, reset=False, accept_sparse=False)
         centre, half = self.bounds_.mean(axis=1), np.diff(self.bounds_, axis=1)[:, 0] / 2
-        return np.clip((features - centre) / half, -1.0, 1.0)
+        return np.asarray(np.clip((features - centre) / half, -1.0, 1.0))

@@ -2,13 +2,14 @@
 
 A loss and a set make a `Problem`, which knows users, constants and limits but no data. `plan` turns it into a `Solver`:
 stages of rounds with fixed cohorts, steps and noise, a proved `bound` and a `guarantee()` from the accountant.
-`predicted_bounds` compares all solvers. A solver asks and is told; `shuffledp.simulation.optimize.optimize` does that
-for data in memory, by the estimates' law, message by message, or without noise (the solver's twin).
+`predicted_bounds` compares all solvers by what is proved, `choosing.rehearsals` by what they do on synthetic people. A
+solver asks and is told; `shuffledp.simulation.optimize.optimize` does that for data in memory, by the estimates' law,
+message by message, or without noise (the solver's twin).
 
 >>> from shuffledp import Privacy
 >>> loss, ball = LogisticLoss(feature_bound=1.0, ridge=0.0), L2Ball(dimension=10, radius=3.0)
 >>> problem = Problem.of(loss, ball, users=50_000, privacy=Privacy(1, 1e-6), visits=1)
->>> solver = plan(problem)  # or plan(problem, solver="sgd")
+>>> solver = plan(problem, solver="agd")  # plan(problem) rehearses all that can take it, and takes the best
 >>> solver.name, solver.rounds, solver.stages[0].users
 ('agd', 46, 1086)
 >>> guarantee = solver.guarantee()

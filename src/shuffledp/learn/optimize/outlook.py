@@ -40,8 +40,8 @@ def too_few(solver: Solver) -> str | None:
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
     >>> few = Problem.of(LogisticLoss(), L2Ball(dimension=20, radius=5), users=120, privacy=Privacy(1, 1e-6), visits=1)
-    >>> too_few(plan(few, solver="agd"))
-    '120 people are too few ...: ... From about ... people on ...'
+    >>> print(too_few(plan(few, solver="agd")))
+    120 people are too few for 20 numbers at epsilon 1: ... From about ... people on there is something to learn. ...
     """
     problem = solver.problem
     loss = rehearsable(problem)
@@ -94,5 +94,5 @@ def _enough(problem: Problem, loss: Loss, solver: str) -> int | None:
 
 def _rounded(users: float) -> int:
     """Two digits, rounded up."""
-    digits = 10 ** max(0, math.floor(math.log10(users)) - 1)
+    digits = int(10 ** max(0, math.floor(math.log10(users)) - 1))
     return math.ceil(users / digits) * digits

@@ -25,7 +25,7 @@ MOST_NUMBERS = 1024
 # The public seed of all rehearsals.
 _SEED = 18
 # Rehearsed rounds of a candidate in a world: those of few rounds are rehearsed several times.
-_ROUNDS, _MOST_RUNS = 192, 8
+_ROUNDS, _MOST_RUNS = 96, 5
 # Fewer rounds are better if they cost less than this part of the loss.
 _WORTH = 0.002
 # Noise of a plan that is further from what was expected is rehearsed again.

@@ -28,6 +28,8 @@ from shuffledp.randomness import RandomBits
 # The probability that some category meets others in all rows: part of the 5% that the error's bound allows.
 COLLISIONS = 0.01
 _MOST_ROWS = 64
+# So many decoys a person are not searched beyond: what they cannot hide is refused.
+_MOST_DECOYS = 1e12
 # Categories looked up at a time.
 _BLOCK = 1 << 22
 
@@ -74,7 +76,7 @@ def smallest_near(enough: Callable[[float], bool], guess: float) -> float:
     low, high = 0.85 * guess, guess
     while enough(low):
         low, high = 0.7 * low, low
-    return smallest_real(enough, low, high, relative=1e-3)
+    return smallest_real(enough, low, high, relative=1e-3, limit=max(_MOST_DECOYS, 2 * high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
