@@ -197,3 +197,10 @@ def test_a_one_liner_refuses_a_policy_whatever_the_data_are(ask, policy: str) ->
     with pytest.raises(ParameterError) as caught:
         ask(epsilon=2, delta=1e-3, missing=policy)
     assert caught.value.parameter == "missing" and "row" not in str(caught.value)
+
+
+def test_a_query_that_has_not_run_is_refused_in_one_sentence_and_never_half_read() -> None:
+    lazy = polars_frame().lazy()
+    for read in (lambda: column_of(lazy, "ones"), lambda: matrix_of(lazy)):
+        with pytest.raises(DataError, match=r"got LazyFrame: call its \.collect\(\) first"):
+            read()

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +15,9 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, next_steps, print_json, show
-from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.progress import users_reporting, working
 from shuffledp.cli.servers import calls_to
-from shuffledp.errors import ParameterError
+from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path, typer.Option(help="Where keys, stores and the picture go.", metavar="FOLDER")]
 
-_STARTUP_SECONDS, _STALLED_SECONDS = 30.0, 60.0
+_PATIENCE = 60.0
 _SHUFFLEDP = (sys.executable, "-m", "shuffledp")
 
 
@@ -59,18 +60,22 @@ def demo(
     shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
     tokens, path = load_tokens(run / "keys").secrets, f"/v1/tasks/{task.id}"
     with (
-        _servers(run, shuffler, analyzer),
+        _servers(run, shuffler, analyzer) as servers,
         calls_to(shuffler, "shuffler", tokens[READ]) as mixing,
         calls_to(analyzer, "analyzer", tokens[READ]) as adding,
-        users_reporting(len(values), shown=not as_json) as progress,
     ):
-        for server in (mixing, adding):
-            complaint = f"no server answers at {server.url}: see the log beside the task"
-            _wait_until(partial(_is_ready, server), _STARTUP_SECONDS, complaint)
-        for number, part in enumerate(np.array_split(values, clients), 1):
-            _report(run, number, part, shuffler, lambda: progress and progress(mixing.json(path)["counts"]["reports"]))
-        complaint = "the analyzer did not read all batches: see analyzer.log beside the task"
-        _wait_until(lambda: _is_read(mixing.json(path)["counts"], adding.json(path)), _STALLED_SECONDS, complaint)
+        with working("starting the servers", shown=not as_json):
+            for role, calls in (("analyzer", adding), ("shuffler", mixing)):
+                _wait_until(partial(_is_ready, calls), servers[role], f"does not answer at {calls.url}")
+        with users_reporting(len(values), shown=not as_json) as progress:
+            for number, part in enumerate(np.array_split(values, clients), 1):
+                _report(
+                    run, number, part, shuffler, lambda: progress and progress(mixing.json(path)["counts"]["reports"])
+                )
+            complaint = "has not read all batches"
+            _wait_until(
+                lambda: _is_read(mixing.json(path)["counts"], adding.json(path)), servers["analyzer"], complaint
+            )
         counts, seen = mixing.json(path)["counts"], adding.json(path)
         last = adding.json(f"{path}/estimate")
         history = adding.json(f"{path}/history?limit=100000")["releases"]
@@ -195,29 +200,44 @@ def _free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
+@dataclass(frozen=True)
+class _Server:
+    role: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
 @contextmanager
-def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[None]:
-    """Both servers as processes, ended with the block."""
+def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[dict[str, _Server]]:
+    """Both servers as processes, by their roles, ended with the block."""
     common = ["--keys", str(run / "keys"), "--task", str(run / "task.json")]
-    processes = []
+    servers: dict[str, _Server] = {}
     try:
         for role, url, more in (("analyzer", analyzer, ()), ("shuffler", shuffler, ("--analyzer", analyzer))):
             words = ("serve", role, "--store", str(run / f"{role}.db"), "--port", url.rpartition(":")[2], *more)
-            with (run / f"{role}.log").open("wb") as log:
-                processes.append(subprocess.Popen([*_SHUFFLEDP, *words, *common], stdout=log, stderr=log))
-        yield
+            path = run / f"{role}.log"
+            with path.open("wb") as log:
+                process = subprocess.Popen([*_SHUFFLEDP, *words, *common], stdout=log, stderr=log)
+            servers[role] = _Server(role, process, path)
+        yield servers
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait(timeout=30)
+        for server in servers.values():
+            server.process.terminate()
+        for server in servers.values():
+            server.process.wait(timeout=30)
 
 
-def _wait_until(done: Callable[[], bool], seconds: float, complaint: str) -> None:
+def _wait_until(done: Callable[[], bool], server: _Server, complaint: str, seconds: float = _PATIENCE) -> None:
+    """Wait as long as the server's process lives, and no longer than so many seconds."""
     deadline = time.monotonic() + seconds
     while not done():
+        if (code := server.process.poll()) is not None:
+            raise ShuffleDPError(f"the {server.role} has ended with code {code}: {server.log} says why.")
         if time.monotonic() > deadline:
-            raise RuntimeError(complaint)
+            raise ShuffleDPError(
+                f"the {server.role} runs but {complaint} after {seconds:g} s: see {server.log}, "
+                "or try again when the machine is less busy."
+            )
         time.sleep(0.1)
 
 

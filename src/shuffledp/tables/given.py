@@ -126,6 +126,10 @@ def _as_frame(data: Any) -> Mapping[str, Any] | None:
     arrow = _pyarrow()
     if arrow is not None and isinstance(data, arrow.Table | arrow.RecordBatch | arrow.RecordBatchReader):
         return _arrow_frame(data, arrow)
+    if hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        # Its rows need not come in the same order twice: a second column could be of other people.
+        problem = "must be rows that are there, not a query that is still to run"
+        raise DataError("data", type(data).__name__, problem, "call its .collect() first")
     # A frame has columns; a series and an array of pyarrow's have not.
     if not hasattr(data, "columns"):
         return None
