@@ -128,3 +128,19 @@ def test_after_a_plan_for_devices_come_keys_and_a_task(run, tmp_path: Path, monk
         assert run(*step.split())[0] == 0
     assert (tmp_path / "task.json").exists()
     assert "task create" not in run(*words)[1] and "task create" not in run(*words, "-o", "q.json")[1]
+
+
+@pytest.mark.parametrize(
+    "values", [["repeated-mean", "--low", "0", "--high", "9"], ["grouped-rows-count", "--groups", "a,b"]]
+)
+def test_of_people_with_several_rows_all_rows_are_replaced(asked, run, values: list[str]) -> None:
+    words = ["explain", *values, "--users", "2265", "--at-most", "3", *TARGET]
+    whole = "all rows of one person, of which at most 3 count"
+    found = asked(*words)["neighbours"]["in_words"]
+    assert found.startswith(whole) and "distance of up to 6" in found and "one value" not in found
+    assert whole in " ".join(run(*words)[1].replace("│", " ").split())
+
+
+def test_of_people_with_one_row_one_value_is_replaced(asked) -> None:
+    found = asked("explain", "--users", "500", *TARGET)["neighbours"]["in_words"]
+    assert found.startswith("one value") and "change-one distance of 1" in found

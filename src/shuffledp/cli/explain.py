@@ -43,7 +43,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     terms = table("Every term of delta", ("term", "delta", why), summed, words=(why,))
     who = collusions_listed("What each collusion reveals", collusions)
     claim = (
-        f"Whatever one of the {plan.users:,} users' values is replaced by, no event becomes more than "
+        f"Whatever takes the place of {plan.replaced}, among {plan.users:,} users, no event becomes more than "
         f"e^{plan.privacy.epsilon:g} times likelier, but for {plan.privacy.delta:g}."
     )
     rows = [
@@ -62,9 +62,14 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
 
 def _neighbours(plan: "Plan") -> str:
     """What the promise means to whoever is used to people that are added or removed."""
-    stronger = plan.privacy.added_or_removed
+    stronger, most = plan.privacy.added_or_removed, plan.domain.most_rows
+    distance = (
+        "a change-one distance of 1, or a symmetric distance of 2 between tables of equal size"
+        if most is None
+        else f"a symmetric distance of up to {2 * most:,} between tables of rows, all of them one person's"
+    )
     return (
-        "one value replaced, the number of users being public: in OpenDP's terms a change-one distance of 1, or a "
-        "symmetric distance of 2 between tables of equal size. It follows from a promise of epsilon "
+        f"{plan.replaced}: that is replaced, the number of users being public: in OpenDP's terms {distance}. "
+        "It follows from a promise of epsilon "
         f"{stronger.epsilon:.4g} and delta {stronger.delta:.2g} for one person added or removed, as replacing is both"
     )

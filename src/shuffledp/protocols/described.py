@@ -186,6 +186,12 @@ class DescribedPlan(Common, ABC):
         """What is asked, in words."""
 
     @property
+    def replaced(self) -> str:
+        """What two neighbours differ in, in words: one value, or everything that one person has."""
+        most = self.domain.most_rows
+        return "one value" if most is None else f"all rows of one person, of which at most {most:,} count"
+
+    @property
     def in_the_end(self) -> str:
         """Who is counted when everybody has reported, in words."""
         if self.uncounted == 0:
