@@ -62,6 +62,23 @@ def read_json(path: Path, parameter: str, *, if_missing: str, if_broken: str) ->
         raise DataError(parameter, str(path), "must be a JSON document", if_broken) from None
 
 
+_KINDS = {
+    "a ledger": {"population", "entries"},
+    "a task": {"suite", "plan"},
+    "a plan": {"protocol", "noise", "users"},
+}
+
+
+def kind_of_document(document: Any) -> str | None:
+    """Which of this package's documents this one looks like, for whoever expected another; None for none.
+
+    >>> kind_of_document({"population": "panel", "entries": []}), kind_of_document([1])
+    ('a ledger', None)
+    """
+    keys = set(document) if isinstance(document, dict) else set()
+    return next((kind for kind, needed in _KINDS.items() if needed <= keys), None)
+
+
 @contextmanager
 def whole_file(path: Path, *, parameter: str = "out") -> Iterator[BinaryIO]:
     """Open a binary file that appears under its name only when the block ends without an exception.

@@ -81,3 +81,20 @@ def test_from_python() -> None:
     assert found[0.5].lower <= "2024-03-16" <= found[0.5].upper
     same = shuffledp.quantiles(days, low=datetime.date(2024, 1, 1), high=datetime.date(2024, 12, 31), **limits)
     assert same.as_dict() == found.as_dict()
+
+
+@pytest.mark.parametrize("command", ["quantile", "histogram"])
+@pytest.mark.parametrize(
+    ("domain", "said"),
+    [
+        ("2025-12-31:2025-01-01", "the first day must come before the last: write 2025-01-01:2025-12-31"),
+        ("01.01.2025:31.12.2025", "write days as 2025-01-01"),
+        ("1/1/2025:12/31/2025", "write days as 2025-01-01"),
+        ("2025/01/01:2025/12/31", "write days as 2025-01-01"),
+    ],
+)
+def test_days_in_another_order_or_form_are_told_how_to_be_written(run, tmp_path, command, domain, said) -> None:
+    file = tmp_path / "visits.csv"
+    file.write_text("day\n" + "2025-03-01\n" * 3)
+    code, out, err = run(command, file, "--column", "day", "--domain", domain, "--epsilon", "1", "--delta", "1e-6")
+    assert code == 2 and out == "" and said in err and len(err.splitlines()) == 1, err

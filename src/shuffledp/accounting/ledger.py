@@ -17,7 +17,7 @@ from typing import Any, Literal
 from shuffledp.accounting.recorded import pair_document, pair_from_document
 from shuffledp.accounting.spending import Entry, Left, Spending, spent, what_is_left
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.files import locked, read_json, settle_name, whole_file
+from shuffledp.files import kind_of_document, locked, read_json, settle_name, whole_file
 from shuffledp.privacy import Privacy
 
 __all__ = ["LOCK_TIMEOUT", "SCHEMA", "Account", "Entry", "Ledger", "Left", "entry_document"]
@@ -70,6 +70,8 @@ class Account:
         """The content that a JSON document describes; what is spent is composed again, not believed."""
         if not isinstance(document, dict):
             raise DataError("ledger", type(document).__name__, "must be a JSON object", _RESTORE)
+        if (kind := kind_of_document(document)) not in (None, "a ledger"):
+            raise DataError("ledger", kind, "must be a ledger's file", "make it with `shuffledp ledger open`")
         if document.get("schema") != SCHEMA:
             raise DataError(
                 "ledger.schema",

@@ -41,7 +41,9 @@ def _run(words: list[str]) -> int:
         fail(str(error), getattr(error, "parameter", None), getattr(error, "value", None), as_json=as_json)
         return BAD_INPUT
     except USAGE_ERROR as error:
-        fail(*_usage(error, words), as_json=as_json)
+        from shuffledp.cli.usage import refusal
+
+        fail(*refusal(error, words), as_json=as_json)
         return BAD_INPUT
     except BrokenPipeError:
         # Whoever read this has had enough: there is nobody to tell.
@@ -68,24 +70,3 @@ def _check_once(words: list[str]) -> None:
         if named.count(option) > 1:
             problem, way_out = "must be given once", "a picture and a table have --picture and --csv beside -o"
             raise ParameterError(option[2:], f"it {named.count(option)} times", problem, way_out)
-
-
-def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | None]:
-    """A usage error in one sentence, with the parameter and the value if it names them."""
-    problem = str(getattr(error, "message", error)).rstrip(".") or type(error).__name__
-    parameter = getattr(getattr(error, "param", None), "name", None) or getattr(error, "option_name", None)
-    option = f"--{parameter.replace('_', '-')}" if parameter and not parameter.startswith("-") else parameter
-    value = words[words.index(option) + 1] if option in words[:-1] else None
-    joined = [word for word in words if option and word.startswith(f"{option}=")]
-    value = joined[-1].partition("=")[2] if joined else value
-    command = getattr(getattr(error, "ctx", None), "command_path", None) or "shuffledp"
-    if getattr(error, "param", None) is not None and problem.startswith("Missing"):
-        problem = "must be given"
-    named = f"{parameter.lstrip('-').replace('-', '_')}: {problem}" if parameter else problem
-    if value is not None and value not in named:
-        named += f", got {value}"
-    if parameter in ("--user", "--at-most") and problem.startswith("No such option"):
-        from shuffledp.protocols.family import ROW_A_PERSON
-
-        return f"{named}: {ROW_A_PERSON}.", parameter, value
-    return f"{named}: see `{command} --help`.", parameter, value

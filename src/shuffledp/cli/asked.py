@@ -28,6 +28,9 @@ _TYPED_AS = {
 
 def target(users: int | None, epsilon: float | None, delta: float | None) -> tuple[int, Privacy]:
     """How many users, and the privacy; each must be given."""
+    if users is epsilon is delta is None:
+        way_out = "add --plan FILE, or --users, --epsilon and --delta"
+        raise ParameterError("users", "nothing", "must be given", way_out)
     for name, value in (("users", users), ("epsilon", epsilon), ("delta", delta)):
         if value is None:
             raise ParameterError(name, None, "must be given", f"add --{name}, or --plan with a plan's file")

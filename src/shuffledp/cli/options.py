@@ -11,6 +11,7 @@ import typer
 from shuffledp.cli.asked import Asked, names_of_options
 from shuffledp.cli.limits import in_one_way, with_both_ways
 from shuffledp.cli.said import Said
+from shuffledp.cli.usage import whole_number
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protect
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]
-Users = Annotated[int | None, typer.Option(help="How many people report.", metavar="N")]
+Users = Annotated[int | None, typer.Option(help="How many people report.", metavar="N", parser=whole_number)]
 WithTruth = Annotated[
     bool, typer.Option("--with-truth", help="Show what is in the data without noise, too: not for publication.")
 ]
@@ -242,6 +243,8 @@ def takes_plan(
             reading = reading_of(words) if how else None
             found = {name: words.pop(name) for name in options}
             file, named = found.pop("plan_file", None), found.get("protocol")
+            if file is None and named is not None and Path(named).is_file():
+                raise ParameterError("protocol", named, "is a file", f"write --plan {named}")
             whose = {name: value for name in WHOSE if (value := found.pop(name, None)) is not None}
             said = {name: value for name, value in found.items() if value != options[name][1]}
             if file is not None and said:

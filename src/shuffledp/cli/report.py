@@ -67,6 +67,8 @@ def report(
     token = load_token(token_file)
     domain = task.plan.domain
     values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain, reading)
+    if value is not None and value != "-":
+        _check_typed(value, values, task)
     # Standard input is not the same twice.
     stream = (
         None if file is None or outbox is None or file == Path("-") else f"{file.resolve()}#{column or columns or ''}"
@@ -92,6 +94,14 @@ def report(
         print_json({"schema": 1, "task_id": task.id, **counted, "seconds": seconds})
         return
     _tell(task, len(values), left, sent, seconds)
+
+
+def _check_typed(typed: str, values: Any, task: "Task") -> None:
+    """Refuse one value that was typed without talking of rows and columns, of which there are none."""
+    try:
+        task.plan.check_values(task.plan.encode(values))
+    except DataError as refused:
+        raise DataError("value", typed, refused.problem, "`shuffledp task show` says what is asked") from None
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:

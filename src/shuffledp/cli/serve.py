@@ -12,7 +12,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.service.serving import Server
 
-serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.", no_args_is_help=True)
+serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.")
 
 Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
 Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]

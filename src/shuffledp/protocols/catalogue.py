@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError, ShuffleDPError
-from shuffledp.files import read_json
+from shuffledp.files import kind_of_document, read_json
 from shuffledp.protocols.family import Family, check_name
 from shuffledp.protocols.fields import alike
 from shuffledp.protocols.plan import SCHEMA, Plan
@@ -214,6 +214,8 @@ def plan_from_document(document: Any, *, whole: bool = False) -> Plan:
 def _read_plan(document: Any, whole: bool) -> Plan:
     if not isinstance(document, dict):
         raise DataError("plan", type(document).__name__, "must be a JSON object", _AGAIN)
+    if (kind := kind_of_document(document)) not in (None, "a plan"):
+        raise DataError("plan", kind, "must be a plan's document", "name the file that `shuffledp plan ... -o` wrote")
     if document.get("schema") != SCHEMA:
         raise DataError("plan.schema", document.get("schema"), f"must be {SCHEMA}", _AGAIN)
     family = PROTOCOLS.get(str(document.get("protocol")))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import whole_file
+from shuffledp.files import kind_of_document, whole_file
 from shuffledp.protocols.catalogue import live_method, plan_from_document
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
@@ -113,6 +113,8 @@ class Task:
             document: Any = json.loads(self.text)
         except (ValueError, RecursionError):
             raise DataError("task", "no JSON", "must be a JSON document", again) from None
+        if (kind := kind_of_document(document)) not in (None, "a task"):
+            raise DataError("task", kind, "must be a task's file", "create it with `shuffledp task create`")
         version = document.get("version") if isinstance(document, dict) else None
         if version != VERSION or document.get("suite") != SUITE_NAME:
             raise DataError("task.version", version, f"must be {VERSION}, with {SUITE_NAME}", again)

@@ -61,7 +61,12 @@ class BinarySumPlan(RoundPlan):
             problem = "must be booleans or numbers"
             raise DataError("values", f"dtype {array.dtype}", problem, "convert them, e.g. x.astype(int)")
         bad = (array != 0) & (array != 1)
-        refuse_first(array, bad, "must be 0 or 1", "a binary sum counts ones; recode the column")
+        refuse_first(
+            array,
+            bad,
+            "must be 0 or 1",
+            "a binary sum counts ones; recode the column, or add limits to sum numbers (--low A --high B)",
+        )
         return array.astype(np.uint8)
 
     @property

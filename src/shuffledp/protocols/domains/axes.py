@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.protocols.domains.categories import Dates
+from shuffledp.protocols.domains.categories import Dates, check_days_are_iso
 from shuffledp.protocols.domains.domain import Codes, Domain, Generator, refuse_first
 
 LARGEST_AXIS = 1 << 22
@@ -299,6 +299,7 @@ def parse_axes(text: str, steps: int | None = None) -> tuple[Axis, ...]:
             problem, way_out = "must be two days where it has days", "write FIRST:LAST, such as 2026-01-01:2026-12-31"
             raise ParameterError("domain", text, problem, way_out)
         return (Days(ends[0].strip(), ends[1].strip(), steps),)
+    check_days_are_iso(text)
     axes = []
     for part in text.split("x"):
         try:

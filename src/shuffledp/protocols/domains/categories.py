@@ -153,6 +153,10 @@ class Dates(Categories):
     last: str
 
     def __post_init__(self) -> None:
+        if _day(self.last) < _day(self.first):
+            problem = "must not end before it begins"
+            way_out = f"the first day must come before the last: write {self.last}:{self.first}"
+            raise ParameterError("domain", f"{self.first}:{self.last}", problem, way_out)
         _check_size((_day(self.last) - _day(self.first)).days + 1)
 
     @property
@@ -317,12 +321,12 @@ def parse_categories(
         _check_order(text, low, high)
         found = Integers(low, high)
     elif len(ends) == 2 and all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", end) for end in ends):
-        _check_order(text, *ends)
         found = Dates(*ends)
     else:
         names = tuple(split_names(text, "domain") if names_in is None else names_in(text))
         names = names if other is None or other in names else (*names, other)
         if len(names) == 1:
+            check_days_are_iso(text)
             problem = "must have at least two categories, or be the path of a file with one name a line"
             raise ParameterError("domain", text, problem, "write a,b,c or LOW:HIGH, or check the path")
         return Names(names, other)
@@ -357,6 +361,21 @@ def _quoted(name: str) -> str:
     if "," in name or '"' in name or name.startswith("hash:"):
         return '"' + name.replace('"', '""') + '"'
     return name
+
+
+def check_days_are_iso(text: str) -> None:
+    """Refuse days in another form than ISO's, which no number is and no name should be.
+
+    >>> check_days_are_iso("2026-01-01:2026-12-31")
+    >>> check_days_are_iso("01.01.2026:31.12.2026")
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.ParameterError: domain must have ISO days, got 01.01.2026:31.12.2026: write days as 2025-01-01.
+    """
+    if any(
+        re.fullmatch(r"\d{1,2}([./-])\d{1,2}\1\d{2,4}|\d{4}([./])\d{1,2}\2\d{1,2}", e.strip()) for e in text.split(":")
+    ):
+        raise ParameterError("domain", text, "must have ISO days", "write days as 2025-01-01")
 
 
 def _check_order(text: str, low: Any, high: Any) -> None:
