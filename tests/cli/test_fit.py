@@ -372,7 +372,7 @@ BAD = [
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing_behind(run, tmp_path, monkeypatch, words, parameter: str) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = "".join(f"{i % 10},{i % 7},{i % 2}\n" for i in range(200))
+    rows = "".join(f"{i % 50},{i % 7},{i % 2}\n" for i in range(200))
     Path("people.csv").write_text("age,height,bought\n" + rows)
     code, out, err = run(*words)
     assert code == 2 and out == ""
