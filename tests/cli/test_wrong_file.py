@@ -58,4 +58,4 @@ def test_numbers_that_are_no_bits_are_offered_limits(run, made) -> None:
 def test_of_one_typed_value_no_row_is_named(run, made) -> None:
     to = ["--task", "task.json", "--shuffler", "http://127.0.0.1:9", "--token-file", "keys/enrol.token"]
     code, _, err = run("report", "2", *to)
-    assert code == 2 and "value must be 0 or 1, got 2: " in err and "row" not in err and "column" not in err
+    assert code == 2 and "values must be 0 or 1, got 2: " in err and "row" not in err and "column" not in err

@@ -101,7 +101,7 @@ def _check_typed(typed: str, values: Any, task: "Task") -> None:
     try:
         task.plan.check_values(task.plan.encode(values))
     except DataError as refused:
-        raise DataError("value", typed, refused.problem, "`shuffledp task show` says what is asked") from None
+        raise DataError(refused.parameter, typed, refused.problem, "`shuffledp task show` says what is asked") from None
 
 
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:

@@ -114,7 +114,9 @@ class Task:
         except (ValueError, RecursionError):
             raise DataError("task", "no JSON", "must be a JSON document", again) from None
         if (kind := kind_of_document(document)) not in (None, "a task"):
-            raise DataError("task", kind, "must be a task's file", "create it with `shuffledp task create`")
+            raise DataError(
+                "task.version", kind, "must be there in a task's file", "create it with `shuffledp task create`"
+            )
         version = document.get("version") if isinstance(document, dict) else None
         if version != VERSION or document.get("suite") != SUITE_NAME:
             raise DataError("task.version", version, f"must be {VERSION}, with {SUITE_NAME}", again)
