@@ -214,7 +214,7 @@ def test_rows_that_were_learned_from_are_refused_and_some_are_warned_of() -> Non
     model.fit(rows[:4000], labels[:4000])
     asked = {"epsilon": 2, "delta": 1e-4, "bins": 4, "random_state": 1}
     for again in (slice(0, 4000), slice(1000, 2000), slice(2000, 5500)):
-        with pytest.raises(DataError, match="who were kept out.*got mostly rows that were learned from"):
+        with pytest.raises(DataError, match=r"who were kept out.*got mostly rows that were learned from"):
             evaluate(model, rows[again], labels[again], **asked)
     # What is read without noise is told to whoever holds the rows, and is no part of the answer; of few, nothing is.
     with pytest.warns(RepeatedFitWarning, match="Read without noise"):

@@ -151,9 +151,9 @@ def difference(
     Let p be where the mean of a group of n people lies in the range, from 0 to 1, and e the error of one of its parts
     (`ends_error`), which lie at places t of the range.
 
-    For these people: noise of a part, at least one person, counts (t - p)/n, so that the difference has a standard error of at most the
-    root of the sum, over both groups and their parts, of e^2 (t - p)^2 / n^2; the interval takes the 95% point of a
-    Laplace law, the heaviest tail that the noise has.
+    For these people: noise of a part, at least one person, counts (t - p)/n, so that the difference has a standard
+    error of at most the root of the sum, over both groups and their parts, of e^2 (t - p)^2 / n^2, n as few as they may
+    well be; the interval takes the 95% point of a Laplace law, the heaviest tail that the noise has.
 
     For the population: squared places add up to the last part where there are three, so that it less p^2 is people's
     variance; where there are two, it is p (1 - p), the largest there may be and that of bits. Deviations of both kinds
