@@ -88,4 +88,6 @@ def _usage(error: Exception, words: list[str]) -> tuple[str, str | None, str | N
         from shuffledp.protocols.family import ROW_A_PERSON
 
         return f"{named}: {ROW_A_PERSON}.", parameter, value
+    if named.endswith("?"):
+        return f"{named} See `{command} --help`.", parameter, value
     return f"{named}: see `{command} --help`.", parameter, value
