@@ -70,8 +70,31 @@ def test_an_interrupt_ends_it_and_leaves_nothing(rows: str, tmp_path: Path, name
         out, err = child.communicate(timeout=PATIENCE)
     # To a shell both are 130: where an interrupt meets code that was made from text, Python ends by the signal itself.
     assert child.returncode in (cli.INTERRUPTED, -signal.SIGINT) and cli.INTERRUPTED == 128 + signal.SIGINT
-    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+    left = {path.name for path in tmp_path.iterdir()} - {"p.csv"}
+    # What an experiment has measured is kept beside its picture, whole, so that a second run goes on.
+    assert left <= ({"slopes.png.rows.json"} if name == "papers counter" else set())
+    assert all(json.loads((tmp_path / each).read_text()) for each in left)
     if "--json" in words:
         assert "no file is half-written" in json.loads(out)["error"]["message"] and err == ""
     else:
         assert out == "" and err.strip().splitlines()[-1] == "shuffledp: interrupted, and no file is half-written."
+
+
+def test_an_error_that_comes_of_an_interrupt_is_one(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """A library that was met by an interrupt may raise an error of its own."""
+
+    def met(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise SystemError("returned NULL without setting an exception") from None
+
+    def broken(*_: object) -> None:
+        raise SystemError("a bug")
+
+    for run, code in ((met, cli.INTERRUPTED), (broken, 1)):
+        monkeypatch.setattr(cli, "_check_once", run)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["protocols"])
+        assert ended.value.code == code
+    assert "interrupted, and no file is half-written" in capsys.readouterr().err

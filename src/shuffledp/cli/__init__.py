@@ -47,6 +47,8 @@ def _run(words: list[str]) -> int:
         # Whoever read this has had enough: there is nobody to tell.
         return BROKEN_PIPE
     except Exception as error:
+        if _was_interrupted(error):
+            return INTERRUPTED
         import traceback
 
         traceback.print_exc()
@@ -56,6 +58,13 @@ def _run(words: list[str]) -> int:
             as_json=as_json,
         )
         return BUG
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error comes of an interrupt: a library that was met by one may raise an error of its own instead."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _check_once(words: list[str]) -> None:

@@ -285,7 +285,7 @@ def test_a_solver_that_cannot_take_the_loss_is_refused_in_words(people) -> None:
     for name in streams:
         with pytest.raises(ParameterError, match="all rows are in memory at once"):
             ShuffleLogisticRegression(feature_norm=20.0, solver=name).fit(features, labels)
-    with pytest.raises(ParameterError, match="must be auto or one of sgd, agd"):
+    with pytest.raises(ParameterError, match="must be auto, least-bound or one of sgd, agd"):
         ShuffleLogisticRegression(feature_norm=20.0, solver="newton").fit(features, labels)
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from shuffledp.accounting.laws import Binomial
 from shuffledp.protocols import cut
 from shuffledp.protocols.error_bounds import CONFIDENCE
-from shuffledp.protocols.histogram import bounds, collision_bounds, opt_in, zsum
+from shuffledp.protocols.histogram import bounds, collision_bounds, opt_in
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound, thrown_bound
 
 
@@ -109,7 +109,7 @@ def test_the_worst_count_of_all_is_bounded_in_groups(probability: float, monkeyp
     """Counts that noise may cut to 0: silences, and the tails of those who opt in, against tables of every count."""
     silences, tails = Binomial(20_000, probability), Binomial(20_000, probability / 2)
     tables = {
-        silences: zsum._mean_squares(20_000, probability),
+        silences: cut.mean_squares_by_silence(20_000, probability),
         tails: opt_in.cut_mean_squares(20_000, probability),
     }
     for law, table in tables.items():

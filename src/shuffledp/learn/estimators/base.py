@@ -27,8 +27,12 @@ from shuffledp.privacy import Privacy
 from sklearn.base import BaseEstimator  # isort: skip
 from sklearn.utils.validation import check_is_fitted  # isort: skip
 
-# scikit-learn calls a score poor by what is learned from 200 and 300 people: below about this epsilon that is noise.
-ENOUGH_FOR_FEW = 10
+_ENOUGH_FOR_FEW = 10
+
+
+def is_poor_for_few(epsilon: Any) -> bool:
+    """Whether scikit-learn's checks, which learn from 200 and 300 people, would see next to nothing but noise."""
+    return not (isinstance(epsilon, int | float) and epsilon >= _ENOUGH_FOR_FEW)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

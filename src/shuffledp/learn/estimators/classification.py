@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from shuffledp.errors import DataError
-from shuffledp.learn.estimators.base import ENOUGH_FOR_FEW
+from shuffledp.learn.estimators.base import is_poor_for_few
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats
 from shuffledp.learn.estimators.online import OnlineModel
@@ -24,6 +24,8 @@ from sklearn.utils.multiclass import check_classification_targets  # isort: skip
 from sklearn.utils.validation import check_is_fitted  # isort: skip
 
 _MOST_NAMED = 5
+# More labels than these, that nobody declared, are rather numbers.
+_MOST_READ = 20
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -166,7 +168,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = self.epsilon < ENOUGH_FOR_FEW
+        tags.classifier_tags.poor_score = is_poor_for_few(self.epsilon)
         return tags
 
 
@@ -191,6 +193,10 @@ class ShuffleLogisticRegression(ShuffleLinearClassifier):
     def _check_classes(self) -> None:
         if self.classes_.size < 2:
             super()._check_classes()
+        if self._labels_read and self.classes_.size > _MOST_READ:
+            problem = f"must be one of at most {_MOST_READ} labels where classes are read from them"
+            way_out = "declare classes, or take a regression for numbers (--task regression)"
+            raise DataError("y", f"{self.classes_.size} classes", problem, way_out)
 
     def predict_proba(self, X: ArrayLike) -> Floats:  # noqa: N803
         """How likely each class is.

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.learn.estimators.base import ENOUGH_FOR_FEW
+from shuffledp.learn.estimators.base import is_poor_for_few
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
 from shuffledp.learn.estimators.online import OnlineModel
@@ -87,7 +87,7 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = self.epsilon < ENOUGH_FOR_FEW
+        tags.regressor_tags.poor_score = is_poor_for_few(self.epsilon)
         return tags
 
 
