@@ -162,10 +162,8 @@ def read_groups(file: Path, column: str | None, groups: "Categories | None", rea
     try:
         return read_codes(file, column, groups, own)
     except DataError as outside:
-        if outside.parameter == "column":
-            raise _of_option("by", outside) from None
         if outside.parameter != "values" and "value in every row" not in outside.problem:
-            raise
+            raise outside if outside.parameter != "column" else _of_option("by", outside) from None
         problem = f"of {file.name} must be one of the {groups.size} groups"
         way_out = "add it to --groups, or name a group for all others (--other-group NAME)"
         raise DataError("by", outside.value, f"{column} {problem}", way_out) from None
