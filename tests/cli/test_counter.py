@@ -112,7 +112,7 @@ def test_a_file_is_counted_into_a_table_and_a_picture(run, stream, tmp_path, kin
     for line in (lines[5], lines[-1]):
         time, estimate, lower, upper = (float(cell) for cell in line.split(","))
         assert (lower, upper) == (max(0, estimate - document["bound"]), min(time, estimate + document["bound"]))
-    assert 0 < lower and upper < time
+    assert lower > 0 and upper < time
     assert b"<svg" in picture.read_bytes()
 
 
