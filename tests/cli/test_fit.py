@@ -443,3 +443,17 @@ def test_without_scikit_learn_it_says_what_to_install(run, people, monkeypatch) 
     monkeypatch.setattr(shuffledp.learn, "__getattr__", missing)
     code, _, err = run("fit", people["csv"], "--target", "bought", "--classes", "0,1", *TARGET)
     assert code == 2 and "pip install 'shuffledp[learn]'" in err
+
+
+def test_what_a_look_at_the_rows_says_is_told_with_the_truth_only(run, tmp_path, monkeypatch) -> None:
+    """Whether a column ends at exactly 0 and 1 is one person's value."""
+    monkeypatch.chdir(tmp_path)
+    rows = np.linspace(0, 1, 400)
+    Path("p.csv").write_text("a,y\n" + "".join(f"{a},{int(a > 0.5)}\n" for a in rows))
+    asked = ["fit", "p.csv", "--target", "y", "--bounds", "0:1", "--classes", "0,1", "--epsilon", "4"]
+    asked += ["--delta", "1e-4", "--seed", "1", "--solver", "agd", "--json"]
+    code, out, _ = run(*asked)
+    assert code == 0 and not any("scaler" in words for words in json.loads(out)["warnings"])
+    assert any(
+        "scaler" in words for words in json.loads(run(*asked, "--with-truth", "--holdout", "0.01")[1])["warnings"]
+    )

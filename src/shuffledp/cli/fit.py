@@ -159,7 +159,7 @@ def fit(
     )
     started = time.perf_counter()
     try:
-        with kept_warnings() as warned, of_how_much("learning", shown=not as_json) as progress:
+        with kept_warnings(with_truth=with_truth) as warned, of_how_much("learning", shown=not as_json) as progress:
             _fit(model.watched_by(progress), data)
     except DataError as refused:
         name = {"y": "target"}.get(refused.parameter, refused.parameter)

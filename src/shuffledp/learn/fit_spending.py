@@ -63,9 +63,10 @@ class FitSpending:
         """The guarantee of this fit, which says what other fits add to it."""
         where = "" if self.ledger is None else f"; {_charged(self.ledger)}"
         if self.fits == 1:
-            return replace(guarantee, history=f"of this fit; 1 fit so far{where}")
+            return replace(guarantee, history=f"of this fit; 1 fit so far that is known of here{where}")
         epsilon, delta = self.together()
-        words = f"of this fit; {self.fits} fits so far of some of these people, together epsilon {epsilon:.3g}"
+        words = f"of this fit; {self.fits} fits so far of some of these people, as far as is known here, together "
+        words += f"epsilon {epsilon:.3g}"
         return replace(guarantee, history=f"{words}, delta {delta:.3g}{where}")
 
 
@@ -147,7 +148,7 @@ def warn_if_scaled_by_data(features: Floats) -> None:
         warnings.warn(
             f"{found} of {features.shape[1]} features have exactly {how}, as a scaler that was fitted on these people "
             "makes them: what it read is not covered by the guarantee. Declare bounds, fit it on public data, or take "
-            "ShuffleScaler.",
+            "ShuffleScaler. (Read without noise, for whoever holds the rows; no part of the model.)",
             FittedScalingWarning,
             stacklevel=2,
         )

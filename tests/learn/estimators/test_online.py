@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shuffledp.errors import DataError, InfeasibleError
+from shuffledp.errors import DataError, InfeasibleError, ParameterError
 from shuffledp.learn import ShuffleLogisticRegression, ShuffleRidge
 
 ASKED = {"feature_bounds": (-1, 1), "random_state": 1, "max_rounds": 20}
@@ -78,3 +78,18 @@ def test_fit_begins_anew_and_what_fails_changes_nothing(people) -> None:
     assert vars(model).keys() == before.keys() and all(vars(model)[name] is before[name] for name in before)
     model.fit(features[:5000], numbers[:5000])
     assert model.n_users_ == 5000 and not hasattr(model, "calls_") and "calls" not in model.guarantee_.because
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 0.5}, {"delta": 1e-7}, {"honest_fraction": 0.9}])
+def test_every_call_promises_the_same(people, change: dict[str, float]) -> None:
+    """A model has one guarantee, and the people of all calls read it."""
+    features, numbers = people
+    model = ShuffleRidge(**ASKED, target_bounds=(-1, 1), epsilon=2).partial_fit(features[:3000], numbers[:3000])
+    before = model.guarantee_
+    with pytest.raises(ParameterError, match="as in the calls of partial_fit before") as refused:
+        model.set_params(**change).partial_fit(features[3000:6000], numbers[3000:6000])
+    assert refused.value.parameter in change and model.guarantee_ is before and model.calls_ == 1
+    # What is known of other fits is that of the last call: these people were asked at least twice.
+    model.set_params(epsilon=2, delta=1e-6, honest_fraction=1.0)
+    told = model.partial_fit(features[:3000], numbers[:3000]).guarantee_.history
+    assert told != before.history and int(told.split()[3]) >= 2

@@ -150,3 +150,11 @@ def test_nothing_longer_than_the_bound_is_sent_whatever_the_squares_do(size: flo
 def test_targets_beyond_their_bound_are_refused() -> None:
     with pytest.raises(DataError, match=r"1\.5 in row 2"):
         SquaredLoss(target_bound=1.0).check_rows(1, [[0.1], [0.2]], [1.0, 1.5])
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_a_gradient_that_is_no_number_is_sent_as_nothing(odd: float) -> None:
+    """One person's row neither ends a run nor moves it by more than the bound."""
+    loss = CustomLoss(value=lambda theta, x: x[:, 0], gradient=lambda theta, x: np.where(x > 0, odd, 3.0), bound=1.0)
+    sent, clipped = loss.sent(np.zeros(1), 1.0, None, np.array([[-1.0], [1.0], [-1.0]]))
+    assert np.abs(sent[[0, 2], 0] - 1).max() < 1e-9 and sent[1, 0] == 0 and clipped == 3

@@ -128,3 +128,18 @@ def test_two_groups_of_the_estimate_are_compared() -> None:
         with pytest.raises(ParameterError) as refused:
             difference(estimate, *pair)
         assert refused.value.parameter == parameter
+
+
+@pytest.mark.parametrize(("epsilon", "small"), [(5.0, 8), (3.0, 12), (10.0, 6)])
+def test_the_interval_for_these_people_holds_in_a_small_group_at_a_large_epsilon(epsilon: float, small: int) -> None:
+    """Where noise is nobody or one person, and people who are added for the population would hide it."""
+    users, runs, bits = 600, 1000, RandomBits.seeded(3)
+    plan: Any = GroupedRateFamily.plan(users=users, privacy=Privacy(epsilon, 1e-6), groups=GROUPS, method="shares")
+    people = np.arange(users)
+    group = (people < small).astype(int)
+    ones = np.where(group == 1, people % 4 > 0, people % 10 == 0).astype(int)
+    truth = ones[group == 1].mean() - ones[group == 0].mean()
+    codes = plan.encode([(GROUPS[place], one) for place, one in zip(group.tolist(), ones.tolist(), strict=True)])
+    estimates = [plan.sample_estimate(codes, bits=bits) for _ in range(runs)]
+    intervals = [difference(each, "A", "B").people for each in estimates]
+    assert not too_rarely(covered(intervals, [truth] * runs), runs)

@@ -54,6 +54,8 @@ def over_calls(
 ) -> OptimizationGuarantee:
     """What holds after several calls of `partial_fit`, whose people all differ: what the call that proves least proves.
 
+    All calls promise the same epsilon and delta.
+
     Args:
         before: what held before; None in the first call.
         now: what holds for the people of the last call.
@@ -62,4 +64,4 @@ def over_calls(
     """
     first = now if before is None or now.delta >= before.delta else before
     text = now.because
-    return replace(first, because=f"{text} {_NEW_PEOPLE.format(users, calls)}")
+    return replace(first, because=f"{text} {_NEW_PEOPLE.format(users, calls)}", history=now.history)

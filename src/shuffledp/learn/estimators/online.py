@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shuffledp.errors import ParameterError
 from shuffledp.learn.estimators.base import ShuffleLinearModel
 from shuffledp.learn.estimators.declared import Floats
 from shuffledp.learn.estimators.guarantees import over_calls
+from shuffledp.learn.optimize import OptimizationGuarantee
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -31,9 +33,24 @@ class OnlineModel(ShuffleLinearModel):
     def _start(self) -> Floats | None:
         return self.theta_ if self._has_begun else None
 
+    def _check_promise(self, first: OptimizationGuarantee) -> None:
+        """Refuse another promise than that of the calls before: the model has one guarantee, for everybody."""
+        assert first.privacy is not None
+        promised = {
+            "epsilon": first.privacy.epsilon,
+            "delta": first.privacy.delta,
+            "honest_fraction": first.honest_fraction,
+        }
+        for name, value in promised.items():
+            if getattr(self, name) != value:
+                problem = f"must be {value:g}, as in the calls of partial_fit before"
+                raise ParameterError(name, getattr(self, name), problem, "begin anew by fit, or by another estimator")
+
     def _go_on(self, learn: Callable[[], None]) -> None:
         """One more call: learn from its people, then take the mean of all calls."""
         before = dict(self.__dict__) if self._has_begun else None
+        if before is not None:
+            self._check_promise(before["guarantee_"])
         learn()
         now = self.n_users_
         if before is None:

@@ -1,12 +1,13 @@
 """A model on people who were kept out: their scores and labels become codes, and codes an evaluation."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import DataError, ParameterError
+from shuffledp.errors import DataError, ParameterError, RepeatedFitWarning
 from shuffledp.learn.evaluation.cells import ScoreKind
 from shuffledp.learn.evaluation.metrics import Evaluation
 from shuffledp.learn.evaluation.planned import EvaluationPlan
@@ -59,7 +60,7 @@ def evaluate(
     (True, True)
     """
     found = scored(model, X, y)
-    warnings = _kept_out(model, X, y, len(found.labels))
+    doubts = _kept_out(model, X, y, len(found.labels))
     return evaluate_scores(
         found.logits,
         found.labels,
@@ -68,7 +69,7 @@ def evaluate(
         bins=bins,
         honest_fraction=honest_fraction,
         bits=RandomBits.secure() if random_state is None else RandomBits.seeded(random_state),
-        warnings=warnings,
+        warnings=doubts,
     )
 
 
@@ -107,19 +108,27 @@ def evaluate_scores(
 
 # Rows that are alike by chance, such as those of a few categories, are fewer.
 _HARDLY_CHANCE = 0.5
+# Of fewer nothing is said: one person more or less among those who learned must not be seen.
+_SOME = 0.05
 
 
 def _kept_out(model: Any, X: ArrayLike, y: ArrayLike, people: int) -> tuple[str, ...]:  # noqa: N803
     """What speaks for people whom the model learned from; where most are known to be such, an error.
 
-    Fits of this process are remembered by estimators; a model's file knows nothing of rows.
+    Fits of this process are remembered by estimators; a model's file knows nothing of rows. Whose rows are alike is
+    read without noise: it is told to whoever holds them, coarsely, and is no part of what is published.
     """
     part = model.part_learned_from(X, y) if hasattr(model, "part_learned_from") else 0.0
     if part > _HARDLY_CHANCE:
         wanted = "must be of people who were kept out: these would look too good, and pay twice"
-        raise DataError("data", f"{part:.0%} of rows that were learned from", wanted, "keep rows out before fitting")
-    if part > 0:
-        return (f"About {part:.1%} of these rows are as some that were learned from: were they kept out?",)
+        raise DataError("data", "mostly rows that were learned from", wanted, "keep rows out before fitting")
+    if part > _SOME:
+        warnings.warn(
+            "Some of these rows are as rows that were learned from: were they kept out? (Read without noise, for "
+            "whoever holds the rows; no part of the evaluation.)",
+            RepeatedFitWarning,
+            stacklevel=3,
+        )
     if getattr(model, "users", getattr(model, "n_users_", None)) == people:
         return (f"The model learned from {people:,} people, as many as these: were they kept out?",)
     return ()

@@ -26,8 +26,9 @@ class CustomLoss(Loss):
 
     All three take arrays with an entry or a row a user and return one a user. What a person sends is computed from
     copies of that person's row alone, one call a person, and clipped to `bound`: whatever the functions do with what
-    they are shown, one person moves a sum by at most twice the bound. (A function that remembers earlier calls, or
-    writes down what it sees, is beyond what any call can hold; on people's own devices it sees nothing else.)
+    they return, one person moves a sum by at most twice the bound, and what is no number is sent as 0. (A function that
+    remembers earlier calls, writes down what it sees, or raises an error, is beyond what any call can hold: that a run
+    stopped is seen. On people's own devices it sees nothing else.)
 
     With `rowwise=True` many people's rows are passed at once, which is faster by orders of magnitude and private only
     if no row's result depends on another row. That is your word; it is tried on rows drawn from the declared shapes

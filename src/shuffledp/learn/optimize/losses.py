@@ -98,9 +98,17 @@ class Loss(ABC):
         return float(self.values(theta, *rows).mean()) + self.ridge / 2 * float(theta @ theta)
 
     def sent(self, theta: Floats, bound: float, smoothing: float | None, *rows: Floats) -> tuple[Floats, int]:
-        """What users send: their gradients, or their envelopes', none longer than the bound, and how many were."""
+        """What users send: their gradients, or their envelopes', none longer than the bound, and how many were.
+
+        One that is no number is sent as 0 and counted: a run must not end because of one person's row.
+        """
         gradients = self.unclipped(theta, smoothing, *rows)
-        return Ball(theta.size, bound).clip_values(gradients)
+        odd = np.flatnonzero(~np.isfinite(gradients).all(axis=1))
+        if odd.size:
+            gradients = gradients.copy()
+            gradients[odd] = 0.0
+        sent, clipped = Ball(theta.size, bound).clip_values(gradients)
+        return sent, clipped + odd.size
 
     def unclipped(self, theta: Floats, smoothing: float | None, *rows: Floats) -> Floats:
         """Users' gradients, or their envelopes', as long as they are: what `sent` clips."""

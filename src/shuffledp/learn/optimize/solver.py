@@ -184,8 +184,11 @@ class Solver(Learner[OptimizerState]):
         """
         privacy = self.problem.privacy
         fraction = self.problem.honest_fraction if honest_fraction is None else honest_fraction
-        found = [_stage_terms(stage, privacy.epsilon if privacy else 0.0, fraction) for stage in self.stages]
+        epsilon = privacy.epsilon if privacy else 0.0
+        found = [_stage_terms(stage, epsilon, fraction) for stage in self.stages]
         terms, pair = max(found, key=lambda each: sum(term.value for term in each[0]))
+        # Compositions with other questions go by the pair: that of the stage whose noise hides least.
+        pair = max((each for _, each in found if each is not None), key=lambda each: each.delta(epsilon), default=pair)
         visits = max(stage.visits for stage in self.stages)
         return OptimizationGuarantee(
             model=self.model,

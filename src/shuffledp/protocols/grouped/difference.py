@@ -151,9 +151,9 @@ def difference(
     Let p be where the mean of a group of n people lies in the range, from 0 to 1, and e the error of one of its parts
     (`ends_error`), which lie at places t of the range.
 
-    For these people: noise of a part counts (t - p)/n, so that the difference has a standard error of at most the
-    root of the sum, over both groups and their parts, of e^2 (t - p)^2 / n^2; the interval takes the 95% point of a
-    Laplace law, the heaviest tail that the noise has.
+    For these people: noise of a part, at least one person, counts (t - p)/n, so that the difference has a standard
+    error of at most the root of the sum, over both groups and their parts, of e^2 (t - p)^2 / n^2, n as few as they may
+    well be; the interval takes the 95% point of a Laplace law, the heaviest tail that the noise has.
 
     For the population: squared places add up to the last part where there are three, so that it less p^2 is people's
     variance; where there are two, it is p (1 - p), the largest there may be and that of bits. Deviations of both kinds
@@ -189,8 +189,12 @@ def difference(
     counted[:, [0, -1]] += _ADDED * rows
     sizes, places = counted.sum(axis=1), places_of(ends.shape[1])
     rates = part_of_range(counted, 0.5)
-    off = ((places - rates[:, np.newaxis]) ** 2).sum(axis=1)
-    noise = float(np.sum(estimate.ends_error**2 * off / sizes**2))
+    # Noise is that of the people there are, as few as they may well be: those who are added would make it look smaller.
+    # At a large epsilon it is nobody, or sometimes one: the interval reaches as far as one.
+    error = max(estimate.ends_error, 1 / _LAPLACE)
+    fewer = np.maximum(ends, 0.0).sum(axis=1) - math.sqrt(ends.shape[1]) * error
+    off = ((places - part[:, np.newaxis]) ** 2).sum(axis=1)
+    noise = float(np.sum(error**2 * off / np.maximum(fewer, 1.0) ** 2))
     sampling = float(np.sum(rows * _variances(counted) / sizes))
     people = population = -width, width
     sampled, deviations = math.inf, None
