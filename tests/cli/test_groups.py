@@ -111,7 +111,7 @@ def test_people_of_no_group(asked: Any, trial: Path) -> None:
     [
         (["--by", "variant"], "groups"),
         (["--groups", "A,B"], "by"),
-        (["--by", "nothing", "--groups", "A,B"], "column"),
+        (["--by", "nothing", "--groups", "A,B"], "by"),
         (["--by", "variant", "--groups", "A"], "groups"),
         (["--by", "variant", "--groups", "A,A"], "groups"),
         (["--by", "variant", "--other-group", "x"], "groups"),

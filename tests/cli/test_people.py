@@ -64,7 +64,7 @@ def test_a_plan_s_file_says_how_many_rows_count(asked: Any, visits: Path, tmp_pa
     [
         (["--user", "who"], "at_most"),
         (["--at-most", "2"], "user"),
-        (["--user", "nobody", "--at-most", "2"], "column"),
+        (["--user", "nobody", "--at-most", "2"], "user"),
         (["--user", "who", "--at-most", "0"], "at_most"),
     ],
 )

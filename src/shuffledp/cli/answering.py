@@ -93,8 +93,8 @@ class Answered:
         about = "" if plan.messages_per_user_mean == plan.messages_per_user_max else "about "
         how = f"{about}{self.messages:,} messages made, shuffled and read"
         if self.by_law:
-            how = "from its own law, no messages made"
-            how += f": {self.messages:,} would be too many here" if self.too_many else ""
+            how = "from its own law, without messages"
+            how += f" (all {self.messages:,} would be too many here)" if self.too_many else ""
         return [
             ("asked", question(plan)),
             ("what happened", "the answer was drawn from its law" if self.by_law else happened),
@@ -148,7 +148,7 @@ def answered(
         shown: whether a person watches.
     """
     bits = options.bits_of(seed)
-    with working("choosing a method", shown=shown):
+    with working(asked.at_first(file), shown=shown):
         plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
     # By the plan and not by these values: how many messages they make is a fact about people.
     messages = round(plan.users * plan.messages_per_user_mean)

@@ -216,6 +216,9 @@ class Asked:
         )
         at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
         rows = Rows.of(file, self.whose.get("user"), at_most, reading=self.reading)
+        # A plan takes seconds: a row that is in no group is found before.
+        listed = known.get("groups") if self.loaded is None else self.loaded.domain.group_list
+        groups = read_groups(file, self.whose.get("by"), listed, self.reading)
         users = self.request.get("users")
         more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
         if in_rows and reads != "rows" and "domain" not in known:
@@ -232,7 +235,6 @@ class Asked:
             check_public_number(self.reading.missing, plan.domain)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row
-        groups = read_groups(file, self.whose.get("by"), plan.domain, self.reading)
         own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
         if rows is None and groups is None:
             return plan, plan.check_values(own if named is not None else plan.encode(own)), Unlike(clipped)
@@ -268,6 +270,11 @@ class Asked:
                 raise ParameterError(name, value, "is a file's; there is none beside --synthetic", "leave it out")
         plan = self.plan()
         return plan, plan.check_values(synthetic_values(plan, seed=seed)), Unlike()
+
+    def at_first(self, file: Path | None) -> str:
+        """What goes on before anybody reports, in words: a plan that is loaded is chosen already."""
+        read = "making data up" if file is None else f"reading {file.name}"
+        return read if self.loaded is not None else f"{read} and choosing a method"
 
     @property
     def said_of_files(self) -> list[tuple[str, str]]:

@@ -156,7 +156,11 @@ def _columns(plan: Any, times: Any, estimates: Any) -> dict[str, Any]:
 
     bound = plan.error_bound
     if plan.domain.coordinates == 1:
-        return {"time": times, "estimate": estimates, "lower": estimates - bound, "upper": estimates + bound}
+        # So many people cannot have less or more than this together.
+        domain = plan.domain
+        least, most = ((domain.origin + end * domain.step) * times for end in (domain.lowest, domain.highest))
+        lower, upper = (np.clip(ends, least, most) for ends in (estimates - bound, estimates + bound))
+        return {"time": times, "estimate": estimates, "lower": lower, "upper": upper}
     names = plan.domain.coordinate_names()
     columns = {f"estimate_{name}": estimates[:, place] for place, name in enumerate(names)}
     return {"time": times, **columns, "bound": np.full(times.size, bound)}

@@ -199,10 +199,10 @@ class Checks(list[Check]):
         if role == "shuffler":
             same = document.get("routing") == task.routing.document()
             counts = document.get("counts") or {}
-            done = f"{counts.get('reports', '?')} reports, {counts.get('batches_waiting', '?')} batches wait to be sent"
+            done = f"reports: {counts.get('reports', '?')}, batches to be sent: {counts.get('batches_waiting', '?')}"
         else:
             same = document.get("task") == task.document
-            done = f"{document.get('batches_read', '?')} batches read, {document.get('batches_void', '?')} void"
+            done = f"batches read: {document.get('batches_read', '?')}, void: {document.get('batches_void', '?')}"
         to_do = "it has another document under this id: send it the task's file again"
         self.verdict(f"{role} serves the task", same, f"token for {token}; {done}", to_do)
         there = document.get("time")

@@ -41,7 +41,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
     summed = [*((term.name, f"{term.value:.3g}", term.why) for term in guarantee.terms), proved]
     why = "where it comes from"
     terms = table("Every term of delta", ("term", "delta", why), summed, words=(why,))
-    who = collusions_listed("What each collusion reveals", collusions)
+    who = collusions_listed("What each collusion reveals", collusions, plan.privacy.epsilon)
     claim = (
         f"Whatever takes the place of {plan.replaced}, among {plan.users:,} users, no event becomes more than "
         f"e^{plan.privacy.epsilon:g} times likelier, but for {plan.privacy.delta:g}."

@@ -88,7 +88,8 @@ def histogram(
         [
             (found.spending("draw it"), drawn),
             ("why it is private", found.other("explain")),
-            ("other methods", found.other("plan histogram")),
+            ("other methods", found.other(f"plan {plan.protocol}")),
+            ("keep the plan", found.other(f"plan {plan.protocol}", "-o plan.json")),
         ]
     )
 

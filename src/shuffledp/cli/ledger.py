@@ -77,7 +77,7 @@ def _report(file: Path, change: "Callable[[Ledger], Any]" = lambda budget: None,
     if account.entries:
         rows = (
             (
-                entry.time,
+                entry.time[:16].replace("T", " "),
                 entry.description,
                 f"{entry.users:,}",
                 f"{entry.claim.epsilon:g}",
@@ -86,7 +86,7 @@ def _report(file: Path, change: "Callable[[Ledger], Any]" = lambda budget: None,
             )
             for entry in account.entries
         )
-        headings = ("when", "what", "users", "epsilon", "delta", "plan")
+        headings = ("when (UTC)", "what", "users", "epsilon", "delta", "plan")
         show(table("Asked so far", headings, rows, left=("what",), folded=("what",)))
 
 

@@ -200,18 +200,21 @@ def heading(plan: "Plan", *without: str) -> dict[str, Any]:
     return {name: value for name, value in {"schema": 1, **named, **target}.items() if name not in without}
 
 
-def collusions_listed(title: str, collusions: "Iterable[Collusion]", first: Iterable[tuple[str, ...]] = ()) -> Any:
+def collusions_listed(
+    title: str, collusions: "Iterable[Collusion]", promised: float, first: Iterable[tuple[str, ...]] = ()
+) -> Any:
     """Who learns what together with whom, as a table: the parties, which epsilon is left, and in words.
 
     Args:
         title: of the table.
         collusions: a plan's.
+        promised: the plan's epsilon: nobody is said to learn less together than the analyzer alone.
         first: rows above them.
     """
     rows = (
         (
             each.parties,
-            "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
+            "unbounded" if each.epsilon is None else f"{max(each.epsilon, promised):.4g}",
             each.in_words + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
         )
         for each in collusions

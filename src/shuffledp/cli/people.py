@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.domains.domain import Domain
+    from shuffledp.protocols.domains.domain import Categories, Domain
     from shuffledp.protocols.people.rows import KeptRows
     from shuffledp.protocols.plan import Plan
     from shuffledp.tables.reading import Reading
@@ -64,7 +64,10 @@ class Rows:
         from shuffledp.protocols.people.rows import kept_rows
         from shuffledp.tables.texts import read_texts
 
-        whose = read_texts(file, column, reading=None if reading is None else reading.refusing())
+        try:
+            whose = read_texts(file, column, reading=None if reading is None else reading.refusing())
+        except DataError as refused:
+            raise refused if refused.parameter != "column" else _of_option("user", refused) from None
         return cls(kept_rows(whose.where, at_most))
 
     @property
@@ -80,6 +83,11 @@ class Rows:
     def gathered(self, domain: "Domain", checked: Any) -> Any:
         """What each person contributes, from a checked value a row."""
         return self.kept.gathered(domain, checked)
+
+
+def _of_option(name: str, refused: DataError) -> DataError:
+    """A refusal of a column, under the name of the option that named it."""
+    return DataError(name, refused.value, refused.problem, refused.way_out)
 
 
 def counted_rows(plan: "Plan", unlike: Unlike, *, file: Path | None, shows_truth: bool) -> str | None:
@@ -130,13 +138,13 @@ def check_groups(column: str | None, *, known: bool) -> None:
         raise ParameterError("groups", None, problem, f"add --groups a,b,c beside --by {column}")
 
 
-def read_groups(file: Path, column: str | None, domain: "Domain", reading: "Reading | None" = None) -> Any:
+def read_groups(file: Path, column: str | None, groups: "Categories | None", reading: "Reading | None" = None) -> Any:
     """The code of the group in every row; None where groups are not asked for.
 
     Args:
         file: CSV, Parquet or .npy.
         column: the column of groups.
-        domain: the plan's, which knows the groups.
+        groups: all there are; None where they are not asked for.
         reading: how the file is read. Whoever has no group is in the group of all others, or refused if there is none.
 
     Raises:
@@ -145,7 +153,6 @@ def read_groups(file: Path, column: str | None, domain: "Domain", reading: "Read
     from shuffledp.cli.domains import read_codes
     from shuffledp.tables.missing import Missing
 
-    groups = domain.group_list
     check_groups(column, known=groups is not None)
     if groups is None:
         return None
@@ -156,7 +163,7 @@ def read_groups(file: Path, column: str | None, domain: "Domain", reading: "Read
         return read_codes(file, column, groups, own)
     except DataError as outside:
         if outside.parameter != "values" and "value in every row" not in outside.problem:
-            raise
+            raise outside if outside.parameter != "column" else _of_option("by", outside) from None
         problem = f"of {file.name} must be one of the {groups.size} groups"
         way_out = "add it to --groups, or name a group for all others (--other-group NAME)"
         raise DataError("by", outside.value, f"{column} {problem}", way_out) from None

@@ -37,6 +37,16 @@ class Families(typer.core.TyperGroup):
             return self.commands.get(cmd_name)
         return options.as_command(_command(cmd_name), cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named; for a name that there is not, the nearest there is."""
+        from difflib import get_close_matches
+
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = get_close_matches(args[0].replace("_", "-"), self.list_commands(ctx), n=1)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
 
 plan_app = typer.Typer(cls=Families, help="Plan a protocol: noise, messages and error, before any data.")
 
@@ -106,7 +116,7 @@ def _plan(
                 "run it on made-up data",
                 typed.other("simulate", found, "--synthetic") if by_file is None else f"simulate {by_file} --synthetic",
             ),
-            ("your own data", typed.other(found.file_command, found, file=YOUR_FILE)),
+            ("your own data", typed.other(found.file_command, found, file=YOUR_FILE, saved=out)),
             ("why it is private", typed.other("explain", found) if by_file is None else f"explain {by_file}"),
             *(_live_steps(by_file) if by_file is not None and asked.request["live"] else ()),
         ]

@@ -37,8 +37,9 @@ def protocols(asked: Asked, as_json: options.AsJson = False) -> None:
         return
     question = next((found.question for found in plans.values() if is_plan(found)), family.summary.rstrip("."))
     title = f"{asked.protocol}: {question}, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    error = f"{family.error_name}{family.error_unit and f' so many{family.error_unit}'}"
     legend = (
-        f"error: {family.error_name}; msgs: messages a user, mean; eps 90%, 50%: epsilon when only so many are honest; "
+        f"error: {error}; msgs: messages a user, mean; eps 90%, 50%: epsilon when only so many are honest; "
         "liar: how far one lying client moves a number of the answer"
     )
     show(table(title, _HEADINGS, [_cells(*row) for row in rows], left=("also",), folded=("also",)), legend)

@@ -107,18 +107,27 @@ def _check_typed(typed: str, values: Any, task: "Task") -> None:
 def _tell(task: "Task", values: int, left: "Sent", sent: "Sent", seconds: float) -> None:
     from shuffledp.protocols.presentation import numbered
 
+    were = "was" if values - sent.reports == 1 else "were"
     known, again, lost = values - sent.reports, left.retried + sent.retried, left.refused + sent.refused
     before, late = left.reports, "old reports came too late and reached nobody: those may be reported again"
+    what = f"{task.plan.protocol} by {task.plan.method}"
     rows = [
         ("task", task.id[:12]),
-        ("acknowledged", f"{numbered(sent.reports, 'report')} in {seconds:.1f} s: the shuffler has them on disk"),
-        ("from before", f"{before:,} reports that the outbox held are acknowledged, too" if before else None),
-        ("known", f"{known:,} rows of this file were reported before" if known > 0 else None),
+        ("acknowledged", f"{numbered(sent.reports, 'report')} in {seconds:.1f} s: {_on_disk(sent.reports)}"),
+        ("from before", f"{numbered(before, 'report')} that the outbox held: acknowledged, too" if before else None),
+        ("known", f"{numbered(known, 'row')} of this file {were} reported before" if known > 0 else None),
         ("sent again", f"{again:,}: nothing is counted twice" if again else None),
         ("refused", f"{lost:,} {late}" if lost else None),
-        ("what was sent", f"{task.plan.protocol} by {task.plan.method}: noisy messages that only the analyzer reads"),
+        ("what was sent", f"{what}: noisy messages that only the analyzer reads" if sent.reports + before else None),
     ]
     show(facts("Reported", rows))
+
+
+def _on_disk(reports: int) -> str:
+    """What became of so many reports that were to be sent now."""
+    if reports == 0:
+        return "there was nothing new to send"
+    return "the shuffler has it on disk" if reports == 1 else "the shuffler has them on disk"
 
 
 def _values(value: str | None, domain: "Domain") -> Any:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.privacy import Privacy
@@ -70,7 +71,9 @@ class Said:
         words = [_words(parameter, value) for parameter, value in self._typed() if parameter.name not in left_out]
         return _joined(self.command, *words, *more)
 
-    def other(self, command: str, plan: "Plan", *more: str, file: str | None = None) -> str | None:
+    def other(
+        self, command: str, plan: "Plan", *more: str, file: str | None = None, saved: Path | None = None
+    ) -> str | None:
         """Another command for the same plan, with every option that it has, too; None if it cannot take the plan.
 
         Args:
@@ -78,6 +81,7 @@ class Said:
             plan: what the options ask for; None of its numbers need be typed but the users.
             *more: words to add.
             file: the name of a file, where the other command reads one; the columns are left to whoever types it.
+            saved: where the plan has been written, if it has: a command that takes a file of it is given that.
         """
         target = self.context.find_root().command
         for word in command.split():
@@ -86,6 +90,8 @@ class Said:
         options = {option for parameter in target.params for option in parameter.opts}
         typed = [(parameter, value) for parameter, value in self._typed() if parameter.name not in _SHOWN]
         kept = next((str(value) for parameter, value in typed if parameter.name == "plan_file"), None)
+        if saved is not None and "plan_file" in known:
+            kept = str(saved)
         words = [command, *([file, own_columns(plan)] if file is not None else [])]
         if kept is not None:
             # A plan's file says everything, and is for its own number of people.
@@ -101,6 +107,8 @@ class Said:
             # The domain was read from data, or has one more category for people without a value: what it is is said.
             left_out |= {"domain", "other", "domain_is_public"}
             words.append(plan.options)
+            given |= dict.fromkeys(_LEFT_OUT)
+            options -= set(shlex.split(plan.options))
         for parameter, value in typed:
             option = next((each for each in _longest_first(parameter) if each in options), None)
             if option is not None and parameter.name not in left_out:

@@ -222,7 +222,7 @@ def _report(
     ]
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
     without_papers = (replace(each, paper_epsilon=None) for each in collusions[1:])
-    listed = collusions_listed("Who sees what", without_papers, seen)
+    listed = collusions_listed("Who sees what", without_papers, plan.privacy.epsilon, seen)
     show(facts("A task", rows), listed, *(f"Warning: {each}" for each in (*plan.cautions, *task.warnings)))
     if more:
         out, folder = more["out"], "KEYS" if keys is None else shlex.quote(str(keys))

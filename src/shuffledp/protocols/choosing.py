@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from shuffledp.errors import InfeasibleError
 from shuffledp.protocols.plan import Plan
+from shuffledp.protocols.presentation import figure
 from shuffledp.protocols.request import Request
 
 P = TypeVar("P", bound=Plan, covariant=True)
@@ -45,6 +46,7 @@ class Choosing:
         methods: the plans' classes by the names of their methods, in the order in which equals are preferred.
         error: what the best method has the least of.
         error_name: the same in words.
+        error_unit: what it is counted in, where its name does not say it.
         request: what is asked for.
         given: what is said about the users' values.
         few: the messages that are sent without being asked for; None for any number.
@@ -56,6 +58,7 @@ class Choosing:
     request: Request
     given: Mapping[str, Any]
     few: int | None = None
+    error_unit: str = ""
     plans: dict[str, Any] = field(default_factory=dict)
     larger: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, Skipped] = field(default_factory=dict)
@@ -136,8 +139,7 @@ class Choosing:
         """The best plan, the others, and those that cannot be had, in words."""
         fitting = sorted((plan for plan in self._in_order() if self._fits(plan) and plan is not best), key=self.rank)
         reasons = [
-            f"{plan.method}: {self.error_name} {self.error(plan):.3g} with {plan.messages_per_user_mean:.3g} messages "
-            "a user"
+            f"{plan.method}: {self._told(plan)} with {plan.messages_per_user_mean:.3g} messages a user"
             for plan in (best, *fitting)
         ]
         over = sorted((plan for plan in self._in_order() if not self._fits(plan) and plan is not best), key=self.rank)
@@ -150,6 +152,9 @@ class Choosing:
         ]
         return "; ".join(reasons)
 
+    def _told(self, plan: Any) -> str:
+        return f"{self.error_name} {figure(self.error(plan), 3)}{self.error_unit}"
+
     def more(self, best: Any) -> str | None:
         """What the most exact method would do with more messages than are sent without being asked for."""
         better = [plan for plan in self.larger.values() if self._step(self.error(plan)) < self._step(self.error(best))]
@@ -159,8 +164,8 @@ class Choosing:
         sent = plan.messages_per_user_max
         digit = 10 ** (len(str(sent)) - 1)
         return (
-            f"{plan.method} would send up to {sent:,} messages for {self.error_name} {self.error(plan):.3g} instead of "
-            f"{self.error(best):.3g}: --max-messages {-(-sent // digit) * digit}"
+            f"{plan.method} would send up to {sent:,} messages for {self._told(plan)} instead of "
+            f"{figure(self.error(best), 3)}: --max-messages {-(-sent // digit) * digit}"
         )
 
     def limit_of(self, best: Any) -> int | None:

@@ -19,6 +19,7 @@ from shuffledp.protocols.presentation import (
     Presentation,
     View,
     beside_others,
+    noise_in_words,
     numbered,
     present_categories,
     present_numbers,
@@ -238,7 +239,7 @@ class DescribedPlan(Common, ABC):
         return [
             ("each user sends", self.sends),
             ("standard error", f"{self.standard_error:.4g}{self.unit}"),
-            ("noise", ", ".join(f"{name} {value}" for name, value in self.noise.items() if value is not None)),
+            ("noise", noise_in_words(self.noise)),
             ("one lying client", self.lying_client),
         ]
 

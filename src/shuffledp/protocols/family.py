@@ -110,6 +110,7 @@ class Family(Generic[P]):
         domain: what must be said about the users' values.
         error: what the best method has the least of.
         error_name: the same in words.
+        error_unit: words after its number, with a blank before them, where the name does not say what is counted.
         reads: how a table is read before there is a plan whose domain could say it: a column of numbers or of words,
             or rows of several numbers.
         variants: families that answer the same question where more is said, "module:attribute" by the name of what is
@@ -126,6 +127,7 @@ class Family(Generic[P]):
     domain: tuple[DomainParameter, ...] = ()
     error: Callable[[Any], float] = standard_error
     error_name: str = "standard error"
+    error_unit: str = ""
     reads: Literal["numbers", "words", "rows"] = "numbers"
     few_messages: Callable[[Mapping[str, Any]], int] | None = None
     """Messages that auto lets a user send where no limit is given, from what is said about the values; None for any
@@ -267,7 +269,7 @@ class Family(Generic[P]):
         names, given = self._tried(method), self.read_domain(domain)
         is_free = method == "auto" and request.max_messages is None
         few = self.few_messages(given) if is_free and self.few_messages is not None else None
-        chosen = Choosing(self.methods, self.error, self.error_name, request, given, few)
+        chosen = Choosing(self.methods, self.error, self.error_name, request, given, few, self.error_unit)
         chosen.run(names)
         best = chosen.winner()
         if method != "auto":

@@ -315,6 +315,33 @@ def listed(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *
     return Listing(title, columns, tuple(ListingRow(tuple(cells)) for cells in rows), **more)
 
 
+def noise_in_words(noise: Mapping[str, Any]) -> str:
+    """The parameters of a noise with a few digits each, for people; a plan's document has them all.
+
+    Args:
+        noise: the name of its law under "law", and its parameters.
+
+    >>> noise_in_words({"law": "random-bits", "random_probability": 0.0190277099609375, "bits_per_user": 1200})
+    'random bits, random probability 0.01903, bits per user 1,200'
+    """
+    known = {name.replace("_", " "): value for name, value in noise.items() if value is not None}
+    law = str(known.pop("law", "")).replace("-", " ")
+    return ", ".join(filter(None, (law, *(f"{name} {figure(value)}" for name, value in known.items()))))
+
+
+def figure(value: Any, digits: int = 4) -> str:
+    """A number as people read it: few digits, and none behind the point from a thousand on; other things as they are.
+
+    >>> figure(1828.4), figure(0.40656965), figure(262144), figure(1e-12), figure([1, 2])
+    ('1,828', '0.4066', '262,144', '1e-12', '[1, 2]')
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or 1000 <= abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
 def numbered(number: int | str, what: str) -> str:
     """So many of something, in words.
 

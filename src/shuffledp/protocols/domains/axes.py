@@ -66,7 +66,7 @@ class Axis:
             raise DataError("values", shown, "must be a column of numbers", "pass one a user")
         bad = ~((array >= self.low) & (array <= self.high))
         problem = f"must lie in the domain {self}"
-        way_out = "widen the domain, or bring them into it (quantile: --clip)"
+        way_out = "widen the domain, or bring them into it (quantile: --clip, clip=True)"
         if self.steps is None and array.dtype.kind == "f" and not bad.any():
             bad, problem = array != np.floor(array), "must be a whole number"
             way_out = "put reals on a grid (--steps)"
@@ -154,7 +154,7 @@ class Days(Axis):
         try:
             return self.dates.encode(values)
         except DataError as refused:
-            way_out = "widen the domain, or bring them into it (quantile: --clip)"
+            way_out = "widen the domain, or bring them into it (quantile: --clip, clip=True)"
             outside = "must lie in the domain" in refused.problem
             raise DataError(
                 refused.parameter, refused.value, refused.problem, way_out if outside else refused.way_out

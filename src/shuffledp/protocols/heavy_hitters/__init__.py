@@ -30,7 +30,8 @@ HeavyHitters: Family[StringSearch] = Family.of(
         DomainParameter("keep", meaning="how many prefixes survive a level at most; planned."),
     ),
     error=_surely_found,
-    error_name="users of a string that is surely found",
+    error_name="surely finds strings of",
+    error_unit=" users",
     reads="words",
 )
 

@@ -24,7 +24,7 @@ from shuffledp.protocols.heavy_hitters.search import Search, SearchState
 from shuffledp.protocols.heavy_hitters.tree import Level, packed
 from shuffledp.protocols.heavy_hitters.words import ANY_TEXT, UnlistedStrings
 from shuffledp.protocols.histogram.blanket import BlanketPlan
-from shuffledp.protocols.presentation import Presentation, View
+from shuffledp.protocols.presentation import APART, Listing, Presentation, View, beside_others
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import InteractivePlan
 from shuffledp.randomness import RandomBits
@@ -87,6 +87,9 @@ class StringSearch(InteractivePlan):
     ) -> Self:
         """The widths and numbers of prefixes that find the rarest strings for sure, and the least noise for them."""
         only_exact(request.constants)
+        for name, asked in (("top", top), ("keep", keep)):
+            if asked is not None and asked < 1:
+                raise ParameterError(name, asked, "must be >= 1", "ask for one or more, or leave it out")
         way, noise = cls._calibrated(request, UnlistedStrings(length, alphabet).bits, top)
         plan = cls(
             **request.common,
@@ -287,6 +290,12 @@ class StringSearch(InteractivePlan):
             view: not used: all strings that were found are shown.
         """
         return present_found(estimate, truth)
+
+    def compared(self) -> Listing:
+        """The plan's error alone: of no other way to search is an error proved here."""
+        rows = [(f"this plan ({self.method})", self.standard_error, APART)]
+        title = "The error of a count; no other model's is proved here"
+        return beside_others(title, ("who adds it", "standard error"), self.standard_error, rows)
 
     @property
     def options(self) -> str:

@@ -217,7 +217,8 @@ class RepeatedMean(DerivedPlan):
             (f"this plan ({self.method})", own, APART),
             ("local model", found["local_standard_error"], ALONE),
         ]
-        return beside_others(f"With {self.users:,} rows in all", ("who adds it", "standard error"), own, rows)
+        title = f"If everybody had one row, {self.users:,} rows in all; with more rows every error is smaller"
+        return beside_others(title, ("who adds it", "standard error"), own, rows)
 
     def facts(self) -> list[tuple[str, str]]:
         told = f"{self.error_among(self.users):.4g} where everybody has one row; less where there are more"

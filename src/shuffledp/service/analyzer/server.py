@@ -53,10 +53,12 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
 
     def _leaves(self) -> list[str]:
         found = [self.progress(task_id) for task_id in list(self.tasks)]
-        unread = sum(each.batches_received - each.batches_read for each in found)
+        read = sum(each.batches_read for each in found)
+        unread = sum(each.batches_received for each in found) - read
+        released = sum(each.releases for each in found)
         return [
-            f"{sum(each.batches_read for each in found):,} batches read, {unread:,} that are not",
-            f"{sum(each.releases for each in found):,} estimates released",
+            f"{read:,} {'batch' if read == 1 else 'batches'} read, {unread:,} that are not",
+            f"{released:,} {'estimate' if released == 1 else 'estimates'} released",
         ]
 
     def add_task(self, text: str) -> tuple[str, bool]:
