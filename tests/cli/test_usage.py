@@ -13,7 +13,7 @@ SAID = [
     (["ledger"], "say one of open, show, spend, close"),
     (["plan"], "or another: see `shuffledp plan --help`"),
     (["papers"], "papers must be told what"),
-    (["plan", "bnary-sum"], "did you mean binary-sum"),
+    (["plan", "bnary-sum"], "Did you mean 'binary-sum'?"),
     (["plan", "binary-sum", "--user", "1000", *TARGET], "--user, got 1000: did you mean --users?"),
     (["plan", "binary-sum", "--user", "who", *TARGET], "make one row a person first"),
     (["plan", "counter", "--nosie", "coins"], "did you mean --noise?"),

@@ -26,7 +26,8 @@ def refusal(error: Exception, words: Sequence[str]) -> tuple[str, str | None, st
     if unknown := getattr(error, "option_name", None):
         return _unknown_option(unknown, getattr(error, "possibilities", None) or (), words, see)
     if parameter is None:
-        return f"{_of_commands(context, message)}: {see}.", None, None
+        said = _of_commands(context, message)
+        return (f"{said} S{see[1:]}." if said.endswith("?") else f"{said}: {see}."), None, None
     option = max(parameter.opts, key=len)
     name, value = option.lstrip("-").replace("-", "_"), _value_of(option, words)
     if not message or message.startswith("Missing"):
@@ -74,7 +75,7 @@ def _of_commands(context: Any, message: str) -> str:
         return f"{context.info_name} must be told what: say one of {listed}"
     if found := re.match(r"No such command '(.*?)'", message):
         near = get_close_matches(found[1], known, 1)
-        return f"No such command '{found[1]}'" + (f", did you mean {near[0]}" if near else "")
+        return f"No such command '{found[1]}'" + (f". Did you mean '{near[0]}'?" if near else "")
     return message or "this command line cannot be read"
 
 

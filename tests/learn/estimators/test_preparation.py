@@ -150,6 +150,8 @@ def test_rows_with_categories_are_no_longer_than_one(levels: int, numbers: int, 
     ready = Preparation.of(numbers + 1, bounds=(-1, 1), norm=None, categories={0: list(range(levels))})
     rows, _ = ready.rows(np.column_stack((rng.integers(0, levels, 20), rng.normal(size=(20, numbers)) * 9)))
     assert (np.linalg.norm(rows, axis=1) <= 1).all() and rows.shape == (20, levels + numbers + 1)
+    # Everybody is in one category: a block with more would be shortened, and say less.
+    assert ((rows != 0).sum(axis=1) == 1 + numbers + 1).all()
 
 
 # --- sparse ----------------------------------------------------------------------------------------
