@@ -35,7 +35,7 @@ class LocalRandomizedResponse:
 
     @property
     def standard_error(self) -> float:
-        """Of the unbiased estimate, whatever the values."""
+        """The standard error of the unbiased estimate, whatever the values."""
         lie = self.lie_probability
         return math.sqrt(self.users * lie * (1 - lie)) / (1 - 2 * lie)
 

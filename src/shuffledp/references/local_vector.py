@@ -18,11 +18,11 @@ class Cap:
     dimension: int
     height: float
     share: float
-    """Of the sphere's surface."""
+    """The part of the sphere's surface that is in the cap."""
     probability: float
-    """Of an answer from the cap."""
+    """How likely an answer is from the cap."""
     mean: float
-    """Of <answer, u>."""
+    """The mean of <answer, u>."""
 
 
 @lru_cache(maxsize=1024)
@@ -60,7 +60,7 @@ def best_cap(epsilon: float, dimension: int) -> Cap:
 
 
 def cap_standard_error(users: int, epsilon: float, dimension: int, radius: float) -> float:
-    """Of PrivUnit's sum of vectors no longer than the radius: root mean square over coordinates, all vectors being 0.
+    """The error of PrivUnit's sum of vectors within a radius: root mean square over coordinates, all vectors being 0.
 
     A user answers with a unit vector from the cap around its own, or from the rest, times radius/mean. A vector
     shorter than the radius is first rounded at random to the sphere, to its own direction or the opposite one. In
