@@ -64,6 +64,7 @@ def read_json(path: Path, parameter: str, *, if_missing: str, if_broken: str) ->
 
 _KINDS = {
     "a ledger": {"population", "entries"},
+    "a campaign": {"suite", "learner", "seatings"},
     "a task": {"suite", "plan"},
     "a plan": {"protocol", "noise", "users"},
 }

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from shuffledp.service import crypto
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
@@ -179,11 +179,16 @@ class Service:
     tokens: Tokens
     clock: Callable[[], float] = time.time
     lease_seconds: float = 60.0
+    signing: SigningKey = field(default_factory=SigningKey.generate)
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
         self.analyzer = AnalyzerServer(
-            open_analyzer_store(self.folder / "analyzer.db"), key=self.key, opener=OpenerHere(self.key)
+            open_analyzer_store(self.folder / "analyzer.db"),
+            key=self.key,
+            opener=OpenerHere(self.key),
+            signing=self.signing,
+            clock=self.clock,
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(
@@ -204,8 +209,8 @@ class Service:
         headers = {} if role is None else {"Authorization": f"Bearer {self.tokens.secrets[role]}"}
         return httpx.Client(transport=OnLoop(self.apps[server], self.loop), base_url="http://test", headers=headers)
 
-    def add(self, task: Task) -> Task:
-        """Serve a task on both."""
+    def add(self, task: Any) -> Any:
+        """Serve a task or a campaign on both."""
         self.analyzer.add_task(task.text)
         self.shuffler.add_task(task.text)
         return task
@@ -277,8 +282,8 @@ class ShufflerMemory:
     def drop_lease(self, task_id: str, seat: str) -> None:
         del self.held[seat]
 
-    def ended_lease(self, task_id: str, now: float) -> Lease | None:
-        ended = [lease for lease in self.held.values() if lease.ends <= now]
+    def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
+        ended = [lease for lease in self.held.values() if lease.ends <= now and lease.position < positions]
         return min(ended, key=lambda lease: lease.position, default=None)
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:

@@ -34,10 +34,11 @@ from shuffledp.service.store.contract import (
     Outbox,
     Progress,
     Release,
+    Visit,
 )
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
-from shuffledp.service.wire import SentReport
+from shuffledp.service.wire import SentReport, SignedText
 
 Key = tuple[str, str]
 
@@ -76,9 +77,10 @@ class Mixing:
     def drop_lease(self, task_id: str, seat: str) -> None:
         del self.held[task_id, seat]
 
-    def ended_lease(self, task_id: str, now: float) -> Lease | None:
+    def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
         ended = [lease for (owner, _), lease in self.held.items() if owner == task_id and lease.ends <= now]
-        return min(ended, key=lambda lease: lease.ends, default=None)
+        within = [lease for lease in ended if lease.position < positions]
+        return min(within, key=lambda lease: lease.ends, default=None)
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted[task_id] & set(report_ids)
@@ -135,6 +137,15 @@ class Mixing:
     def unpurged(self) -> list[Key]:
         return []
 
+    def open_tasks(self) -> list[str]:
+        return sorted({task_id for task_id, _ in (*self.open, *self.held)})
+
+    def sealed_tasks(self) -> list[str]:
+        return []
+
+    def abandon(self, task_id: str, positions: int) -> bool:
+        raise AssertionError("no campaign here drops rounds")
+
     def waiting_bytes(self) -> int:
         return sum(len(self.done[key]) for key in self.waiting())
 
@@ -156,6 +167,7 @@ class Reading:
     bodies: dict[Key, bytes] = field(default_factory=dict)
     said: dict[Key, BatchTotal] = field(default_factory=dict)
     published: dict[str, list[Release]] = field(default_factory=lambda: defaultdict(list))
+    signed: dict[str, list[SignedText]] = field(default_factory=lambda: defaultdict(list))
 
     def add_task(self, task_id: str, text: str) -> None:
         self.texts.setdefault(task_id, text)
@@ -198,10 +210,26 @@ class Reading:
         return [release for release in self.published[task_id] if release.time > after][:most]
 
     def progress(self, task_id: str) -> Progress:
-        said = [total for (owner, _), total in self.said.items() if owner == task_id]
+        said = [total for (owner, _), total in self.said.items() if owner.partition(".")[0] == task_id]
         void, dropped = sum(total.void for total in said), sum(total.dropped for total in said)
-        received = sum(owner == task_id for owner, _ in self.digests)
+        received = sum(owner.partition(".")[0] == task_id for owner, _ in self.digests)
         return Progress(received, len(said), void, dropped, len(self.published[task_id]))
+
+    def add_model(self, campaign_id: str, number: int, model: SignedText) -> None:
+        assert number == len(self.signed[campaign_id])
+        self.signed[campaign_id].append(model)
+
+    def last_model(self, campaign_id: str) -> SignedText | None:
+        return self.signed[campaign_id][-1] if self.signed[campaign_id] else None
+
+    def models(self, campaign_id: str, after: int, most: int) -> list[SignedText]:
+        return self.signed[campaign_id][after + 1 :][:most]
+
+    def model(self, campaign_id: str, number: int) -> SignedText | None:
+        return dict(enumerate(self.signed[campaign_id])).get(number)
+
+    def all_totals(self, campaign_id: str) -> list[tuple[str, BatchTotal]]:
+        return [(owner, total) for (owner, _), total in self.said.items() if owner.partition(".")[0] == campaign_id]
 
 
 class MemoryStore:
@@ -246,6 +274,8 @@ class MemoryOutbox(Outbox):
 
     def __init__(self) -> None:
         self.reports: list[tuple[str, SentReport]] = []
+        self.places: dict[int, Visit] = {}
+        self.seen = 0
 
     def close(self) -> None:
         pass
@@ -271,6 +301,21 @@ class MemoryOutbox(Outbox):
 
     def rows_refused(self, task_id: str, stream: str) -> list[int]:
         return []
+
+    def visits(self, campaign_id: str) -> list[Visit]:
+        return list(self.places.values())
+
+    def sit(self, campaign_id: str, visit: Visit) -> None:
+        self.places[visit.number] = visit
+
+    def newest_seen(self, campaign_id: str) -> int:
+        return self.seen
+
+    def see(self, campaign_id: str, number: int) -> None:
+        self.seen = max(self.seen, number)
+
+    def waiting_tasks(self) -> list[str]:
+        return sorted({owner for owner, _ in self.reports})
 
 
 STORES: dict[str, MemoryStore] = {}

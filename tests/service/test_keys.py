@@ -10,10 +10,21 @@ import pytest
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service import keys as module
-from shuffledp.service.keys import load_private_key, load_public_key, load_token, load_tokens, make_keys
+from shuffledp.service.keys import (
+    load_private_key,
+    load_public_key,
+    load_signing_key,
+    load_token,
+    load_tokens,
+    load_verifying_key,
+    make_keys,
+)
 from shuffledp.service.tokens import ROLES, Tokens
 
-FILES = {"analyzer.key", "analyzer.pub", "tokens.json", *(f"{role}.token" for role in ROLES)}
+FILES = {
+    *("analyzer.key", "analyzer.pub", "models.key", "models.pub", "tokens.json"),
+    *(f"{role}.token" for role in ROLES),
+}
 
 
 @pytest.fixture
@@ -25,6 +36,7 @@ def keys(tmp_path: Path) -> Path:
 def test_everything_is_there_and_fits_together(keys: Path) -> None:
     assert {file.name for file in keys.iterdir()} == FILES
     assert load_private_key(keys).public == load_public_key(keys) == load_public_key(keys / "analyzer.pub")
+    assert load_signing_key(keys).public == load_verifying_key(keys) == load_verifying_key(keys / "models.pub")
     tokens = load_tokens(keys)
     assert tokens.secrets == {role: load_token(keys / f"{role}.token") for role in ROLES}
     assert len(set(tokens.secrets.values())) == len(ROLES)

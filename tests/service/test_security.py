@@ -364,7 +364,7 @@ def test_the_shufflers_tables_after_release(aftermath: Aftermath) -> None:
 
 def test_the_analyzers_tables_after_reading(aftermath: Aftermath) -> None:
     tables = aftermath.tables["analyzer"]
-    assert set(tables) == {"store", "tasks", "batches", "releases"}
+    assert set(tables) == {"store", "tasks", "batches", "releases", "models"}
     assert {row[3] for row in tables["batches"]} == {None}
     assert [row[1] for row in tables["releases"]] == [6, 12, 18, 24, 30]
 

@@ -14,17 +14,19 @@ Folder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
 def keys(folder: Folder, as_json: options.AsJson = False) -> None:
     """Make the keys of a service: one pair for the analyzer, a token for each role."""
     from shuffledp.randomness import RandomBits
-    from shuffledp.service.keys import PRIVATE, PUBLIC, TOKENS, make_keys, token_name
+    from shuffledp.service.keys import PRIVATE, PUBLIC, SIGNING, TOKENS, VERIFYING, make_keys, token_name
     from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ, ROLES
 
     public = make_keys(folder, bits=RandomBits.secure())
-    files = [PRIVATE, PUBLIC, TOKENS, *map(token_name, ROLES)]
+    files = [PRIVATE, PUBLIC, SIGNING, VERIFYING, TOKENS, *map(token_name, ROLES)]
     if as_json:
         print_json({"schema": 1, "folder": str(folder), "public_key": public.text, "files": files})
         return
     who = {
         PRIVATE: "the analyzer only; who has it can read every message, so never the shuffler",
-        PUBLIC: "everybody: it goes into every task",
+        PUBLIC: "everybody: it goes into every task and campaign",
+        SIGNING: "the analyzer only: it signs the models of campaigns",
+        VERIFYING: "everybody: it goes into every campaign, and devices check models with it",
         TOKENS: "shuffler and analyzer: all tokens, to compare with",
         token_name(ENROL): "clients, to report",
         token_name(HOP): "the shuffler, to send batches on",

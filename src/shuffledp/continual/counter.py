@@ -127,7 +127,7 @@ class Counter(RunningLearner[CounterState]):
     def told_document(self, told: Total) -> Any:
         return np.asarray(told).tolist()
 
-    def told_from(self, document: Any) -> Total:
+    def told_from(self, document: Any, mechanism: BatchMechanism | None = None) -> Total:
         return _total_from(document)
 
     def stand_in(self, mechanism: BatchMechanism) -> Total:

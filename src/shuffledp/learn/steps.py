@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.models import linear_model_from
@@ -46,11 +47,31 @@ def _choose(parameters: Parameters, own: tuple[Floats, Callable[[Any], Any]], bi
     differently, and nobody else knows what was drawn.
     """
     offered, reward = own
-    model = linear_model_from(parameters["model"])
-    chosen = model.choose_each(offered, standard_normals((len(offered), model.draws), bits=bits))
-    joint = JointVectors(**parameters["joint"])
+    chosen = chosen_arms(parameters, offered, bits=bits)
     features = np.take_along_axis(offered, chosen[:, np.newaxis, np.newaxis], axis=1)[:, 0]
-    return joint.pack(*joint.check(features, reward(chosen)))
+    return joint_vectors(parameters, features, reward(chosen))
+
+
+def chosen_arms(parameters: Parameters, offered: Floats, *, bits: RandomBits) -> NDArray[np.intp]:
+    """The first half of the step `choose`: which of the arms on offer, (users, arms, dimension), each user takes.
+
+    Args:
+        parameters: the step's.
+        offered: features of the arms.
+        bits: where a theta that each user draws comes from.
+    """
+    model = linear_model_from(parameters["model"])
+    return model.choose_each(offered, standard_normals((len(offered), model.draws), bits=bits))
+
+
+def joint_vectors(parameters: Parameters, features: Any, rewards: Any) -> Floats:
+    """The second half of the step `choose`: what users send of the features that they chose and of their rewards.
+
+    Raises:
+        DataError: features of another dimension, longer than 1 or not finite, or rewards outside their range.
+    """
+    joint = JointVectors(**parameters["joint"])
+    return joint.pack(*joint.check(features, rewards))
 
 
 def _gradient(parameters: Parameters, own: tuple[Any, ...], bits: RandomBits) -> Floats:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.estimates import answer_document
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.states import State
 from shuffledp.protocols.tallies import Tally
@@ -139,6 +140,39 @@ class Cohort:
         return {batch.level: batch for batch in self.batches if batch.first_seat + users == batch.mechanism.users}
 
 
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """A plan that rounds of a learner run, and how often one user may take part: what the guarantee counts on.
+
+    Attributes:
+        plan: what users of such a round report by.
+        visits: in how many slots of rounds with this seating one user may take part, never twice in one slot.
+        group: a user who takes part in rounds of one group takes part in no other.
+        in_all: in how many slots of rounds of its group one user may take part, whichever their seating.
+    """
+
+    plan: Any
+    visits: int = 1
+    group: int = 0
+    in_all: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Where a cohort's users sit: people of one round share a plan's batches.
+
+    Attributes:
+        number: of the round: larger than that of every earlier one, and below the learner's `most_rounds`. A running
+            sum is one round from its first user to its last.
+        seating: the place of its seating in the learner's `seatings`.
+        first: users of the round who came before the cohort.
+    """
+
+    number: int
+    seating: int
+    first: int
+
+
 S = TypeVar("S")
 
 
@@ -199,9 +233,50 @@ class Learner(ABC, Generic[S]):
         """What a mechanism read from a batch, as JSON: it waits until every batch that closes with it is read."""
         return told
 
-    def told_from(self, document: Any) -> Any:
-        """What a mechanism read, from the JSON of `told_document`."""
+    def told_from(self, document: Any, mechanism: BatchMechanism) -> Any:
+        """What a mechanism read, from the JSON of `told_document`.
+
+        Args:
+            document: what `told_document` wrote.
+            mechanism: that of the batch in the cohort that it closes with.
+        """
         return document
+
+    takes_void: ClassVar[bool] = False
+    """Whether it may be told None of a batch that was spoiled, or that never filled, and goes on without it."""
+
+    @property
+    def seatings(self) -> tuple[Seating, ...]:
+        """What rounds may run, and how often one user may take part; empty where the learner cannot run live."""
+        return ()
+
+    @property
+    def most_rounds(self) -> int:
+        """No round has this number, or a larger one."""
+        return 1
+
+    @property
+    def model_age(self) -> int:
+        """How many slots older than the newest a model may be that a user answers by."""
+        return 0
+
+    def known(self, state: S) -> Any:
+        """What is known by now, as JSON, for whoever reads what is published."""
+        answer = self.estimate(state)
+        return answer.document() if hasattr(answer, "document") else answer_document(answer)
+
+    def last_step(self, state: S) -> DeviceStep | None:
+        """What devices compute when nobody is asked to report any more, as those of a bandit who still choose."""
+        return None
+
+    def round_of(self, state: S, cohort: Cohort) -> Round | None:
+        """Where this cohort, which `ask` said for this state, sits; None where nobody reports.
+
+        Raises:
+            ParameterError: the learner cannot run live.
+        """
+        problem = "must say where its users sit"
+        raise ParameterError("learner", type(self).__name__, problem, "run it in one process")
 
     def stand_in(self, mechanism: BatchMechanism) -> Any:
         """What a batch that was spoiled counts as; None where nothing can stand in for it, and no answer comes."""
@@ -230,3 +305,10 @@ class PlanLearner(Learner[S]):
 
     def guarantee(self) -> Any:
         return self.plan.guarantee()
+
+    @property
+    def seatings(self) -> tuple[Seating, ...]:
+        return (Seating(self.plan),)
+
+    def round_of(self, state: Any, cohort: Cohort) -> Round | None:
+        return Round(0, 0, state.users)

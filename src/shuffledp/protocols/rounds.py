@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.estimates import AnyEstimate
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.fields import forwarded
-from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Part, PlanLearner
+from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.states import RESTORE, State, inner, whole
 from shuffledp.protocols.tallies import Tally
@@ -196,6 +196,22 @@ class EstimatedRound(WholeRound):
         return estimate, estimate.dropped
 
 
+S = TypeVar("S")
+
+
+class RoundsLearner(Learner[S]):
+    """A learner of rounds, each by a plan of one round: it is told estimates, and goes on without one that is void."""
+
+    __slots__ = ()
+    takes_void: ClassVar[bool] = True
+
+    def told_document(self, told: Tally) -> Any:
+        return told.document()
+
+    def told_from(self, document: Any, mechanism: BatchMechanism) -> Any:
+        return mechanism.read(Tally.from_document(document))[0]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundState(State):
     """How many users came, and the tally of their batch once it closed."""
@@ -239,5 +255,5 @@ class OneRound(PlanLearner[RoundState]):
     def told_document(self, told: Tally) -> Any:
         return told.document()
 
-    def told_from(self, document: Any) -> Tally:
+    def told_from(self, document: Any, mechanism: BatchMechanism | None = None) -> Tally:
         return Tally.from_document(document)

@@ -9,7 +9,8 @@ import binascii
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from cryptography.exceptions import InvalidTag
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
@@ -90,6 +91,51 @@ class PrivateKey(Key):
     def open(self, ciphertext: bytes, info: bytes) -> bytes | None:
         """The message, or None for what is no ciphertext to this key in this batch."""
         return open_all(self.raw, [ciphertext], info)[0]
+
+
+@dataclass(frozen=True)
+class VerifyingKey(Key):
+    """What devices check models with (Ed25519).
+
+    >>> key = SigningKey.generate()
+    >>> signature = key.sign(b"a model")
+    >>> key.public.has_signed(b"a model", signature), key.public.has_signed(b"another", signature)
+    (True, False)
+    """
+
+    name: ClassVar[str] = "signing_key"
+
+    def has_signed(self, message: bytes, signature: bytes) -> bool:
+        """Whether this signature is of these bytes, by the key's owner."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+@dataclass(frozen=True, repr=False)
+class SigningKey(Key):
+    """What an analyzer signs models with; its text is a secret."""
+
+    name: ClassVar[str] = "signing_private_key"
+
+    def __repr__(self) -> str:
+        return f"SigningKey(of {self.public.text})"
+
+    @classmethod
+    def generate(cls) -> Self:
+        """A new key."""
+        return cls(Ed25519PrivateKey.generate().private_bytes_raw())
+
+    @property
+    def public(self) -> VerifyingKey:
+        """The key to give away."""
+        return VerifyingKey(Ed25519PrivateKey.from_private_bytes(self.raw).public_key().public_bytes_raw())
+
+    def sign(self, message: bytes) -> bytes:
+        """The signature of these bytes."""
+        return Ed25519PrivateKey.from_private_bytes(self.raw).sign(message)
 
 
 def open_all(private_raw: bytes, ciphertexts: list[bytes], info: bytes) -> list[bytes | None]:

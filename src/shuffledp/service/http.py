@@ -33,7 +33,7 @@ from shuffledp.service.server import TaskServer
 from shuffledp.service.telemetry import LOG, Metrics
 from shuffledp.service.tokens import ADMIN, Tokens
 
-S = TypeVar("S", bound=TaskServer[Any, Any])
+S = TypeVar("S", bound=TaskServer[Any, Any, Any])
 Handler = Callable[[Request], Awaitable[Response]]
 
 # Whoever sends slower than this holds one of few connections: so long for a beginning, and then so many bytes a second.

@@ -1,7 +1,9 @@
 """A folder of keys: the analyzer's key pair, and a token for each role. Made once, whole or not at all.
 
     analyzer.key   the private key: the analyzer's machine only
-    analyzer.pub   the public key: goes into every task
+    analyzer.pub   the public key: goes into every task and campaign
+    models.key     what models of campaigns are signed with: the analyzer's machine only
+    models.pub     what devices check models with: goes into every campaign
     tokens.json    the secrets of all roles: the servers
     <role>.token   one role's secret by itself: whoever has the role
 
@@ -21,11 +23,12 @@ from typing import Any
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
 from shuffledp.randomness import RandomBits
-from shuffledp.service.crypto import PrivateKey, PublicKey
+from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
 from shuffledp.service.tokens import ROLES, Tokens
 
 VERSION = 1
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
+SIGNING, VERIFYING = "models.key", "models.pub"
 
 _MAKE = "make keys with `shuffledp keys FOLDER`"
 
@@ -52,10 +55,12 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         raise ParameterError("folder", str(folder), problem, f"create {target.parent} or name another")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise _not_new(folder)
-    private, tokens = PrivateKey.generate(), Tokens.generate(bits=bits)
+    private, signing, tokens = PrivateKey.generate(), SigningKey.generate(), Tokens.generate(bits=bits)
     contents = {
         PRIVATE: _json({"version": VERSION, "private_key": private.text}),
         PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
+        SIGNING: _json({"version": VERSION, "signing_private_key": signing.text}),
+        VERIFYING: _json({"version": VERSION, "signing_key": signing.public.text}),
         TOKENS: _json({"version": VERSION, **tokens.secrets}),
         **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
     }
@@ -64,7 +69,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     try:
         part.mkdir(mode=0o700)
         for name, text in contents.items():
-            _write(part / name, text, 0o644 if name == PUBLIC else 0o600)
+            _write(part / name, text, 0o644 if name in (PUBLIC, VERIFYING) else 0o600)
         settle_name(part / PRIVATE)
         part.replace(target)
     except OSError as refused:
@@ -106,6 +111,16 @@ def load_private_key(path: Path) -> PrivateKey:
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
     return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+
+
+def load_signing_key(path: Path) -> SigningKey:
+    """What models are signed with, from its folder or file; refused if anybody but its owner may read it."""
+    return SigningKey.from_text(_field(_file(path, SIGNING), "signing_private_key"))
+
+
+def load_verifying_key(path: Path) -> VerifyingKey:
+    """What devices check models with, from its folder or file."""
+    return VerifyingKey.from_text(_field(_file(path, VERIFYING), "signing_key"))
 
 
 def load_tokens(path: Path) -> Tokens:
@@ -153,7 +168,7 @@ def check_private(file: Path, parameter: str) -> None:
 def _file(path: Path, name: str) -> Path:
     """The file of this name, where the path is its folder; refused if it holds a secret that others may read."""
     file = path / name if path.is_dir() else path
-    if name != PUBLIC:
+    if name not in (PUBLIC, VERIFYING):
         check_private(file, "keys")
     return file
 

@@ -23,6 +23,8 @@ ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}
 # The parameters of paths: what they are, and the pattern that they must have.
 _PATH_PARAMETERS = {
     "task_id": ("SHA-256 of the task's document.", None),
+    "campaign_id": ("SHA-256 of the campaign's document.", None),
+    "number": ("The model's number, from 0.", "^[0-9]+$"),
     "report_id": ("16 random bytes in hexadecimal, drawn by the client; the same in every retry.", "^[0-9a-f]{32}$"),
     "batch_id": ("Level, first slot and end slot, as in 2.0.15.", r"^[0-9]+\.[0-9]+\.[0-9]+$"),
 }
@@ -86,7 +88,7 @@ class Operation:
         due = {
             (400,): self.takes or self.query,
             (401, 403): self.roles,
-            (404,): "{task_id}" in self.path,
+            (404,): "{task_id}" in self.path or "{campaign_id}" in self.path,
             (408, 413, 415): self.takes,
             (503,): not self.route.startswith("GET "),
         }

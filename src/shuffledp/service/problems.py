@@ -50,6 +50,7 @@ METHOD_NOT_ALLOWED = ProblemKind("method-not-allowed", 405, "The method is not a
 TOO_SLOW = ProblemKind("too-slow", 408, "The body did not come in time")
 BATCH_DIFFERS = ProblemKind("batch-differs", 409, "Another batch was delivered under this id")
 TASK_FULL = ProblemKind("task-full", 409, "All seats of the task are taken")
+SEATS_LATER = ProblemKind("seats-later", 409, "The seats for this model are taken")
 SEAT_GONE = ProblemKind("seat-gone", 410, "The seat is no longer yours")
 TOO_LARGE = ProblemKind("too-large", 413, "The body is too large")
 WRONG_TYPE = ProblemKind("media-type", 415, "The body is of another type")

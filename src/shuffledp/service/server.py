@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 from shuffledp.service.chores import Chores
 from shuffledp.service.problems import TASK_UNKNOWN, RefusedError
@@ -11,32 +11,67 @@ from shuffledp.service.telemetry import Metrics
 
 R = TypeVar("R", bound=TaskRecords)
 T = TypeVar("T")
+C = TypeVar("C")
 
 
 class Served(dict[str, T]):
-    """What a server knows of its tasks, by their ids; to ask for another is refused."""
+    """What a server knows of its tasks, by their ids; to ask for another is refused.
 
-    def __missing__(self, task_id: str) -> NoReturn:
-        raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
+    Args:
+        found: its tasks.
+        of_round: what it knows of a round of one of its campaigns, by the round's id; None where it serves none such.
+    """
+
+    def __init__(self, found: dict[str, T], of_round: Callable[[str], T | None] = lambda task_id: None) -> None:
+        super().__init__(found)
+        self._of_round = of_round
+
+    def __missing__(self, task_id: str) -> T:
+        known = self._of_round(task_id)
+        if known is None:
+            raise RefusedError(TASK_UNKNOWN, f"task {task_id[:12]} is not served here: check the task's file.")
+        return known
 
 
-class TaskServer(ABC, Generic[R, T]):
-    """One process's server of tasks.
+class TaskServer(ABC, Generic[R, T, C]):
+    """One process's server of tasks, and of campaigns, whose rounds are served like tasks.
 
     Args:
         role: what it is, in metrics and in the names of threads.
         store: where everything is kept; closed by `stop`.
-        load: what the server knows of a task, from the text that the store has of it.
+        load: what the server knows of a task or a campaign, from the text that the store has of it.
+        of_round: what it knows of a round, by its id.
         chore: what it does in the background; answers whether nothing is left to do.
     """
 
-    def __init__(self, role: str, store: Store[R], load: Callable[[str], T], chore: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        role: str,
+        store: Store[R],
+        load: Callable[[str], T | C],
+        of_round: Callable[[C, str], T | None],
+        chore: Callable[[], bool],
+    ) -> None:
         self._store = store
         self._chores = Chores(role, chore)
         self.metrics = Metrics(role)
         self.left: str | None = None
-        kept = store.read(lambda records: records.tasks())
-        self.tasks = Served({task_id: load(text) for task_id, text in kept.items()})
+        self.campaigns: dict[str, C] = {}
+        self._of_round = of_round
+        self.tasks: Served[T] = Served({}, self._round)
+        for task_id, text in store.read(lambda records: records.tasks()).items():
+            self._hold(task_id, load(text))
+
+    def _round(self, task_id: str) -> T | None:
+        campaign = self.campaigns.get(task_id.partition(".")[0])
+        return None if campaign is None else self._of_round(campaign, task_id)
+
+    @abstractmethod
+    def _is_campaign(self, known: T | C) -> bool:
+        """Whether this is of a campaign, and not of a task."""
+
+    def _hold(self, task_id: str, known: Any) -> None:
+        (self.campaigns if self._is_campaign(known) else self.tasks)[task_id] = known
 
     def start(self) -> None:
         """Begin the chore; what an earlier process left is done first."""
@@ -65,9 +100,9 @@ class TaskServer(ABC, Generic[R, T]):
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve the task of this text from now on; answers its id and whether it is new."""
 
-    def _serve(self, task_id: str, text: str, task: T) -> tuple[str, bool]:
-        """Keep a text of a task and serve it; answers its id and whether it is new."""
+    def _serve(self, task_id: str, text: str, known: T | C) -> tuple[str, bool]:
+        """Keep a text of a task or a campaign and serve it; answers its id and whether it is new."""
         self._store.write(lambda records: records.add_task(task_id, text))
-        new = task_id not in self.tasks
-        self.tasks[task_id] = task
+        new = task_id not in self.tasks and task_id not in self.campaigns
+        self._hold(task_id, known)
         return task_id, new

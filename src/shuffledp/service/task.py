@@ -120,7 +120,7 @@ class Task:
         version = document.get("version") if isinstance(document, dict) else None
         if version != VERSION or document.get("suite") != SUITE_NAME:
             raise DataError("task.version", version, f"must be {VERSION}, with {SUITE_NAME}", again)
-        if _canonical(document) != self.text:
+        if canonical(document) != self.text:
             raise DataError("task", "another spelling", "must be the text that was created", "copy the file unchanged")
         return dict(document)
 
@@ -150,18 +150,60 @@ class Task:
         return self.plan.domain.named
 
     @property
+    def open_slots(self) -> int | None:
+        """Seats are asked for in so many slots: in all of them."""
+        return None
+
+    def admits(self, position: int) -> bool:
+        """Whether the user of this position may report: everybody may."""
+        return True
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What the operator asked for against advice."""
         return tuple(self.document.get("warnings", ()))
 
 
-def _canonical(document: Any) -> str:
+@dataclass(frozen=True)
+class RoundTask:
+    """One round of a campaign as clients and analyzer serve it: like a task, for people of some slots.
+
+    Attributes:
+        id: what it is served and sealed under.
+        plan: what its people report by.
+        routing: which batches there are.
+        public_key: what its people encrypt to.
+        slots: the first slot whose people may answer by a model, and the one after the last; None for all.
+    """
+
+    id: str
+    plan: Plan
+    routing: Routing
+    public_key: PublicKey
+    slots: tuple[int, int] | None = None
+
+    @property
+    def open_slots(self) -> int | None:
+        """Seats are asked for in so many slots; None for all."""
+        return None if self.slots is None else self.slots[1]
+
+    def slot_of(self, position: int) -> int:
+        """The slot in which this position's user sits."""
+        return int(self.routing.schedule.place_of(position)[0])
+
+    def admits(self, position: int) -> bool:
+        """Whether the user of this position may answer by the model that the slots are of."""
+        return self.slots is None or self.slots[0] <= self.slot_of(position) < self.slots[1]
+
+
+def canonical(document: Any) -> str:
+    """The one spelling of a document, whose SHA-256 is an id."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
 def _text(plan: Plan, routing: Routing, key: PublicKey, nonce: Any, written: Any) -> str:
     """The one text of a task; the plan's document is the one that was written."""
-    return _canonical(
+    return canonical(
         {
             "version": VERSION,
             "nonce": nonce,

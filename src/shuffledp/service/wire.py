@@ -102,6 +102,30 @@ def unpack_messages(plain: bytes) -> Unpacked:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedText:
+    """A text that anybody may read, and its signature in base64url."""
+
+    text: str
+    signature: str
+
+    def document(self) -> dict[str, str]:
+        """Text and signature as JSON."""
+        return {"text": self.text, "signature": self.signature}
+
+    @classmethod
+    def from_document(cls, document: Any) -> "SignedText":
+        """Text and signature, unchecked.
+
+        Raises:
+            DataError: it has not both.
+        """
+        found = (document.get("text"), document.get("signature")) if isinstance(document, dict) else (None, None)
+        if not isinstance(found[0], str) or not isinstance(found[1], str):
+            raise DataError("model", type(document).__name__, "must be a text and its signature", "fetch it again")
+        return cls(found[0], found[1])
+
+
+@dataclass(frozen=True, slots=True)
 class SentReport:
     """A report as it is uploaded: its own id, the seat that it was made for, its ciphertexts."""
 

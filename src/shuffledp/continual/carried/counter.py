@@ -134,7 +134,7 @@ class CarriedCounter(RunningLearner[CarriedState]):
     def told_document(self, told: Any) -> Any:
         return told if isinstance(told, str) else np.asarray(told).tolist()
 
-    def told_from(self, document: Any) -> Any:
+    def told_from(self, document: Any, mechanism: BatchMechanism | None = None) -> Any:
         if document == VOID or (is_whole(document) and not isinstance(document, list)):
             return document
         if not isinstance(document, list) or not all(map(is_whole, document)):

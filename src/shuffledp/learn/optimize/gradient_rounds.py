@@ -21,8 +21,9 @@ from shuffledp.learn.optimize.step_rules import AdamSteps, Floats, StepRule
 from shuffledp.learn.spec import as_floats, check_kind, check_positive, check_privacy, check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.ball import LARGEST_DIMENSION
-from shuffledp.protocols.learner import DeviceStep, Learner
+from shuffledp.protocols.learner import Cohort, DeviceStep, Round, Seating
 from shuffledp.protocols.request import check_users
+from shuffledp.protocols.rounds import RoundsLearner
 from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, whole
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
@@ -38,7 +39,7 @@ class RoundsState(State):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientRounds(Learner[RoundsState]):
+class GradientRounds(RoundsLearner[RoundsState]):
     """Rounds in which people send clipped gradients of any loss at the point so far; made by `plan`.
 
     People are dealt out into disjoint cohorts, the same for the whole run, who are asked in turn: nobody is in more
@@ -218,6 +219,17 @@ class GradientRounds(Learner[RoundsState]):
             trusted=_TRUSTED if self.privacy else "everybody",
             because=_BECAUSE.format(self.visits) if self.privacy else "Nobody is protected.",
         )
+
+    @property
+    def seatings(self) -> tuple[Seating, ...]:
+        return () if self.sums is None else (Seating(self.sums, self.visits, in_all=self.visits),)
+
+    @property
+    def most_rounds(self) -> int:
+        return self.rounds
+
+    def round_of(self, state: RoundsState, cohort: Cohort) -> Round | None:
+        return Round(state.round, 0, 0)
 
     def start(self) -> RoundsState:
         """At the beginning, nobody asked."""

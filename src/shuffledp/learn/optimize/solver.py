@@ -6,7 +6,7 @@ It does no input or output and draws no noise. Its state is the round, two vecto
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,8 @@ from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.stages import GradientSum, Stage
-from shuffledp.protocols.learner import Cohort, DeviceStep, Learner
+from shuffledp.protocols.learner import Cohort, DeviceStep, Round, Seating
+from shuffledp.protocols.rounds import RoundsLearner
 from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, whole
 
 
@@ -91,7 +92,7 @@ class SolverChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solver(Learner[OptimizerState]):
+class Solver(RoundsLearner[OptimizerState]):
     """A named method's stages for a problem; refuses noise that does not reach the problem's (epsilon, delta).
 
     Attributes:
@@ -113,6 +114,8 @@ class Solver(Learner[OptimizerState]):
     >>> state.round, solver.guarantee().holds
     (1, True)
     """
+
+    states: ClassVar[type[State] | None] = OptimizerState
 
     name: str
     model: Model
@@ -205,6 +208,21 @@ class Solver(Learner[OptimizerState]):
             trusted=_TRUSTED[self.model],
             because=_COMPOSED.format(visits) if privacy and visits > 1 else _BECAUSE[self.model],
         )
+
+    @property
+    def seatings(self) -> tuple[Seating, ...]:
+        return tuple(
+            Seating(stage.plan, stage.visits, group, stage.visits)
+            for group, stage in enumerate(self.stages)
+            if self.model == "shuffle"
+        )
+
+    @property
+    def most_rounds(self) -> int:
+        return self.rounds
+
+    def round_of(self, state: OptimizerState, cohort: Cohort) -> Round | None:
+        return Round(state.round, self._place(state.round)[0], 0)
 
     def start(self) -> OptimizerState:
         """At the centre of the domain, nobody asked."""

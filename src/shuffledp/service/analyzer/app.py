@@ -13,13 +13,19 @@ from starlette.responses import JSONResponse, Response
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
 from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
+from shuffledp.service.problems import BAD_REQUEST, RefusedError
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import HOP, READ, Tokens
 from shuffledp.tables.reading import is_installed
 
 _AFTER = Query("after", "Only later times.", 0, 0, 10**12)
+_AFTER_MODEL = Query("from", "Only from this number on.", 0, 0, 10**12)
 _LIMIT = Query("limit", "At most so many.", 1000, 1, 100_000)
+
+
+NEWEST_SECONDS = 1
+"""For so long a cache may answer with the newest model without asking again."""
 
 
 def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
@@ -33,7 +39,7 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, READ)
     async def show_task(self, request: Request) -> Response:
         """Its document and how far it is."""
-        task = self.server.tasks[request.path_params["task_id"]]
+        task = self.server.task(request.path_params["task_id"])
         progress = await asyncio.to_thread(self.server.progress, task.id)
         return JSONResponse({"task_id": task.id, "task": task.document, **asdict(progress), "time": time.time()})
 
@@ -49,7 +55,7 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     @operation("GET /v1/tasks/{task_id}/estimate", {200: "The estimate, null before the first release."}, READ)
     async def show_estimate(self, request: Request) -> Response:
         """The newest estimate with its bound."""
-        task = self.server.tasks[request.path_params["task_id"]]
+        task = self.server.task(request.path_params["task_id"])
         release, progress = await asyncio.to_thread(self.server.latest, task.id)
         return JSONResponse(_estimate(task, release, progress))
 
@@ -62,13 +68,49 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     )
     async def show_history(self, request: Request) -> Response:
         """Every estimate, oldest first; Arrow if it is accepted."""
-        task = self.server.tasks[request.path_params["task_id"]]
+        task = self.server.task(request.path_params["task_id"])
         after, most = whole_query(request, _AFTER), whole_query(request, _LIMIT)
         releases = await asyncio.to_thread(self.server.history, task.id, after, most)
         # Arrow needs an extra; where that is not installed the same comes as JSON, and says so.
         if ARROW in request.headers.get("accept", "") and is_installed("pyarrow"):
             return Response(await asyncio.to_thread(_as_arrow, releases), media_type=ARROW)
         return JSONResponse({"task_id": task.id, "releases": releases})
+
+    @operation("GET /v1/campaigns/{campaign_id}", {200: "The campaign."}, READ)
+    async def show_campaign(self, request: Request) -> Response:
+        """Its document, how far it is, and its newest model."""
+        campaign = self.server.campaign(request.path_params["campaign_id"])
+        progress = await asyncio.to_thread(self.server.progress, campaign.id)
+        newest = self.server.newest_model(campaign.id)
+        known = {"campaign_id": campaign.id, "campaign": campaign.document, "newest": newest.document()}
+        return JSONResponse({**known, **asdict(progress), "time": time.time()})
+
+    @operation("GET /v1/campaigns/{campaign_id}/models/newest", {200: "It is signed.", 304: "It has not changed."})
+    async def show_newest_model(self, request: Request) -> Response:
+        """The newest model: public, so that any cache may keep it for a moment."""
+        newest = self.server.newest_model(request.path_params["campaign_id"])
+        tag = f'"{newest.signature}"'
+        headers = {"ETag": tag, "Cache-Control": f"public, max-age={NEWEST_SECONDS}"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return JSONResponse(newest.document(), headers=headers)
+
+    @operation("GET /v1/campaigns/{campaign_id}/models/{number}", {200: "It is signed, and never changes."})
+    async def show_model(self, request: Request) -> Response:
+        """The model of a number: public, and the same for ever."""
+        asked = request.path_params["number"]
+        if not (asked.isascii() and asked.isdecimal()) or len(asked) > 15:
+            raise RefusedError(BAD_REQUEST, "a model's number is a whole number: the newest is at models/newest.")
+        model = await asyncio.to_thread(self.server.model, request.path_params["campaign_id"], int(asked))
+        return JSONResponse(model.document(), headers={"Cache-Control": "public, max-age=31536000, immutable"})
+
+    @operation("GET /v1/campaigns/{campaign_id}/models", {200: "Models, oldest first."}, query=(_AFTER_MODEL, _LIMIT))
+    async def show_models(self, request: Request) -> Response:
+        """Models from a number on, oldest first."""
+        campaign = self.server.campaign(request.path_params["campaign_id"])
+        after, most = whole_query(request, _AFTER_MODEL), whole_query(request, _LIMIT)
+        found = await asyncio.to_thread(self.server.models, campaign.id, after - 1, most)
+        return JSONResponse({"campaign_id": campaign.id, "models": [model.document() for model in found]})
 
 
 def _estimate(task: Task, release: Release | None, progress: Progress) -> dict[str, Any]:

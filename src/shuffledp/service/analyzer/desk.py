@@ -1,30 +1,47 @@
 """What has been aggregated and what is released: no network, no database.
 
 Every method runs inside one transaction of the records it is given. A batch is kept once (a second delivery must be
-the same bytes), read once (its total appears and its ciphertexts vanish in one step), and told to the plan's learner in
-the schedule's order, whatever the order in which batches arrive.
+the same bytes), read once (its total appears and its ciphertexts vanish in one step), and told to the learner in the
+schedule's order, whatever the order in which batches arrive. A task's answers are published as releases; of a campaign
+every move of its learner publishes the next model, in the same step.
 """
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shuffledp.errors import BatchError
 from shuffledp.estimates import Estimate, VectorEstimate, answer_document
 from shuffledp.messages import Batch
+from shuffledp.protocols.learner import Cohort, Learner, OpenBatch, Round
+from shuffledp.service.campaign import Campaign
+from shuffledp.service.crypto import SigningKey
+from shuffledp.service.models import model_of, signed, unchecked_model
 from shuffledp.service.problems import BATCH_DIFFERS, BATCH_UNKNOWN, WRONG_LENGTH, RefusedError
+from shuffledp.service.routing import Routing, round_id, split_round
 from shuffledp.service.routing import batch_id as id_of
 from shuffledp.service.store.contract import AnalyzerRecords, BatchTotal, Release
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import Unpacked
 
 
 @dataclass(frozen=True)
 class AnalyzerDesk:
-    """The analyzer's rules."""
+    """The analyzer's rules.
 
-    tasks: Mapping[str, Task]
+    Attributes:
+        tasks: tasks, and rounds of campaigns, by their ids.
+        campaigns: by their ids.
+        signing: what models are signed with; None where no campaign is served.
+        clock: the seconds since the epoch, by which rounds that do not fill are dropped.
+    """
+
+    tasks: Mapping[str, Task | RoundTask]
+    campaigns: Mapping[str, Campaign] = field(default_factory=dict)
+    signing: SigningKey | None = None
+    clock: Callable[[], float] = time.time
 
     def batch_size(self, task_id: str, batch_id: str) -> int:
         """How many users a batch of a task has, or a refusal."""
@@ -41,7 +58,7 @@ class AnalyzerDesk:
         return self.tasks[task_id].routing.batch_bytes(self.batch_size(task_id, batch_id))
 
     def deliver(self, records: AnalyzerRecords, task_id: str, batch_id: str, body: bytes) -> bool:
-        """Keep a batch; False if the same bytes were delivered before."""
+        """Keep a batch; False if the same bytes were delivered before, or nobody asks for its round any more."""
         expected = self.batch_bytes(task_id, batch_id)
         if len(body) != expected:
             raise RefusedError(
@@ -50,65 +67,160 @@ class AnalyzerDesk:
         digest = hashlib.sha256(body).hexdigest()
         known = records.digest(task_id, batch_id)
         if known is None:
+            if not self._is_asked_for(records, task_id):
+                # Taken and thrown away: the shuffler deletes it, too.
+                return False
             records.add_batch(task_id, batch_id, digest, body)
             return True
         if known != digest:
             raise RefusedError(BATCH_DIFFERS, f"batch {batch_id} was delivered with other bytes: it is kept as it was.")
         return False
 
+    def _is_asked_for(self, records: AnalyzerRecords, task_id: str) -> bool:
+        """Whether a batch is to be read: not that of a round that was dropped, or that no model ever asked for."""
+        parts = split_round(task_id)
+        if parts is None:
+            return True
+        asked = self._asked(task_id)
+        state, _ = _stored(records, asked)
+        cohort = asked.learner.ask(state)
+        place = None if cohort is None else asked.learner.round_of(state, cohort)
+        return place is not None and (place.number, place.seating) == parts[1:]
+
     def read(self, records: AnalyzerRecords, task_id: str, batch_id: str, messages: Unpacked) -> list[Release]:
-        """Add a batch up, once, and publish every estimate that this makes known."""
+        """Add a batch up, once, and publish every estimate, or every model, that this makes known."""
         if records.body(task_id, batch_id) is None:
             return []
         size, plan = self.batch_size(task_id, batch_id), self.tasks[task_id].plan
-        mechanism = plan.mechanism(size)
+        mechanism, asked = plan.mechanism(size), self._asked(task_id)
         # Where messages carry no labels, one that has a label is another message than the plan's.
         labels = messages.labels if plan.is_labelled or messages.labels.any() else None
         void = False
         try:
             told, dropped = mechanism.read(mechanism.tally(Batch(messages.payloads, size, labels), messages.malformed))
         except BatchError:
-            told, dropped, void = plan.learner().stand_in(mechanism), messages.malformed, True
-        total = None if told is None else plan.learner().told_document(told)
+            told, dropped, void = asked.learner.stand_in(mechanism), messages.malformed, True
+        total = None if told is None else asked.learner.told_document(told)
         records.add_total(task_id, BatchTotal(batch_id, total, dropped, void))
-        return self._advance(records, task_id)
+        return self._advance(records, asked)
 
-    def _advance(self, records: AnalyzerRecords, task_id: str) -> list[Release]:
+    def open_campaign(self, records: AnalyzerRecords, campaign: Campaign) -> None:
+        """Publish a campaign's first model, of nobody, unless that was done."""
+        if records.last_model(campaign.id) is None:
+            state = campaign.learner.start()
+            self._publish(records, campaign, 0, state, campaign.learner.ask(state))
+
+    def drop_late(self, records: AnalyzerRecords, campaign: Campaign) -> bool:
+        """Go on without a round that has not filled in time, as its campaign says; answers whether there was one."""
+        last = records.last_model(campaign.id)
+        place = None if last is None else unchecked_model(last).round
+        if place is None or place.closes is None or self.clock() < place.closes:
+            return False
+        asked = self._asked(round_id(campaign.id, place.number, place.seating))
+        state, lost = _stored(records, asked)
+        cohort = asked.learner.ask(state)
+        if cohort is None:
+            return False
+        task_id, due = asked.due(state, cohort)
+        if any(records.digest(task_id, batch_id) is not None for batch_id in due):
+            # It has come, and is read sooner or later.
+            return False
+        nothing = {batch.level: None for batch in due.values()}
+        state = asked.learner.tell(state, cohort.users, nothing)
+        self._move(records, asked, state, _Lost(lost.dropped, lost.void + len(due), lost.width))
+        return True
+
+    def _asked(self, task_id: str) -> "_Asked":
+        """What is asked in a task, or in a round of a campaign."""
+        parts = split_round(task_id)
+        if parts is None:
+            task = self.tasks[task_id]
+            assert isinstance(task, Task)
+            return _Asked(task_id, task.plan.learner(), lambda place: (task_id, task.routing))
+        campaign = self.campaigns[parts[0]]
+        layouts = campaign.routing.layouts
+        return _Asked(
+            campaign.id,
+            campaign.learner,
+            lambda place: (round_id(campaign.id, place.number, place.seating), layouts[place.seating]),
+        )
+
+    def _advance(self, records: AnalyzerRecords, asked: "_Asked") -> list[Release]:
         """Tell the learner every cohort whose batches are all read, in order."""
-        task = self.tasks[task_id]
-        learner, routing = task.plan.learner(), task.routing
-        stored = records.state(task_id)
-        lost = _Lost()
-        if stored is None:
-            state = learner.start()
-        else:
-            # Version 0.1.0 had counters only.
-            state = learner.resume(stored["learner"] if "learner" in stored else stored["counter"])
-            lost = _Lost(stored["dropped"], stored["void"], stored["width"])
+        learner = asked.learner
+        state, lost = _stored(records, asked)
         published: list[Release] = []
         while (cohort := learner.ask(state)) is not None:
-            # All that closes now ends with the slot that is over when the cohort has come.
-            end, _ = routing.schedule.place_of(state.users + cohort.users)
-            due = {id_of(level, batch.first_slot, end): batch for level, batch in cohort.closing(cohort.users).items()}
+            task_id, due = asked.due(state, cohort)
             totals = records.totals(task_id, list(due))
             if not due or len(totals) < len(due):
                 break
-            if any(total.total is None for total in totals.values()):
+            if not learner.takes_void and any(total.total is None for total in totals.values()):
                 # Nothing stands in for a void batch: this task has no answer.
                 break
             closed: dict[int, Any] = {}
             for batch_id, batch in due.items():
                 total = totals[batch_id]
-                closed[batch.level] = learner.told_from(total.total)
+                closed[batch.level] = None if total.total is None else learner.told_from(total.total, batch.mechanism)
                 lost = lost.with_batch(total, learner.widening(batch.mechanism, total.dropped, total.void))
             state = learner.tell(state, cohort.users, closed)
+            if asked.owner in self.campaigns:
+                self._move(records, asked, state, lost)
+                continue
             answer = learner.estimate(state)
             if answer is not None:
                 published.append(_release(answer, state.users, lost))
-                records.add_release(task_id, published[-1])
+                records.add_release(asked.owner, published[-1])
         if published:
-            records.set_state(task_id, {"learner": state.document(), **asdict(lost)})
+            records.set_state(asked.owner, {"learner": state.document(), **asdict(lost)})
         return published
+
+    def _move(self, records: AnalyzerRecords, asked: "_Asked", state: Any, lost: "_Lost") -> None:
+        """A campaign's learner stands here from now on, and the model of it is the next one."""
+        last = records.last_model(asked.owner)
+        assert last is not None
+        records.set_state(asked.owner, {"learner": state.document(), **asdict(lost)})
+        campaign = self.campaigns[asked.owner]
+        self._publish(records, campaign, unchecked_model(last).number + 1, state, asked.learner.ask(state))
+
+    def _publish(
+        self, records: AnalyzerRecords, campaign: Campaign, number: int, state: Any, cohort: Cohort | None
+    ) -> None:
+        assert self.signing is not None
+        seconds = campaign.waiting.seconds
+        closes = None if seconds is None else self.clock() + seconds
+        model = model_of(campaign, number, state, cohort, closes=closes)
+        records.add_model(campaign.id, number, signed(model, self.signing))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A learner, whose it is, and under which id and routing its rounds are served."""
+
+    owner: str
+    learner: Learner[Any]
+    served: Callable[[Round], tuple[str, Routing]]
+
+    def due(self, state: Any, cohort: Cohort) -> tuple[str, dict[str, OpenBatch]]:
+        """The round that a cohort sits in, and by their ids its batches that close when all of the cohort have come."""
+        place = self.learner.round_of(state, cohort)
+        if place is None:
+            return "", {}
+        task_id, routing = self.served(place)
+        # All that closes now ends with the slot that is over when the cohort has come.
+        end, _ = routing.schedule.place_of(place.first + cohort.users)
+        closing = cohort.closing(cohort.users)
+        return task_id, {id_of(level, batch.first_slot, end): batch for level, batch in closing.items()}
+
+
+def _stored(records: AnalyzerRecords, asked: _Asked) -> tuple[Any, "_Lost"]:
+    """Where a learner stands, and what was lost so far."""
+    stored = records.state(asked.owner)
+    if stored is None:
+        return asked.learner.start(), _Lost()
+    # Version 0.1.0 had counters only.
+    state = asked.learner.resume(stored["learner"] if "learner" in stored else stored["counter"])
+    return state, _Lost(stored["dropped"], stored["void"], stored["width"])
 
 
 @dataclass(frozen=True, slots=True)

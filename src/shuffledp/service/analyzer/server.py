@@ -1,18 +1,24 @@
 """An analyzer on its store: what HTTP calls, and the chore in the background, reading batches."""
 
+import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Protocol
 
 from shuffledp.errors import ParameterError
+from shuffledp.files import kind_of_document
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.opening import ClosedError
-from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.campaign import Campaign
+from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
 from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.telemetry import log
-from shuffledp.service.wire import Unpacked
+from shuffledp.service.wire import SignedText, Unpacked
 
 
 class Opening(Protocol):
@@ -25,20 +31,35 @@ class Opening(Protocol):
         """Let go of what it holds."""
 
 
-class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
+class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
     """One process's analyzer: keeps what is delivered, reads it once, publishes.
 
     Args:
         store: where everything is kept; closed by `stop`.
         key: what tasks must be encrypted to.
         opener: what decrypts batches with it; closed by `stop`.
+        signing: what models of campaigns are signed with; without it campaigns are refused.
+        clock: the seconds since the epoch, by which rounds that do not fill are dropped.
     """
 
-    def __init__(self, store: Store[AnalyzerRecords], *, key: PrivateKey, opener: Opening) -> None:
-        super().__init__("analyzer", store, Task.from_text, lambda: self.read_all() >= 0)
+    def __init__(
+        self,
+        store: Store[AnalyzerRecords],
+        *,
+        key: PrivateKey,
+        opener: Opening,
+        signing: SigningKey | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__("analyzer", store, _loaded, Campaign.round_of_id, self._do_chores)
         self._public = key.public
         self._opener = opener
-        self.desk = AnalyzerDesk(self.tasks)
+        self.desk = AnalyzerDesk(self.tasks, self.campaigns, signing, clock)
+        if signing is None and self.campaigns:
+            raise _unsigned(next(iter(self.campaigns)))
+        self._newest: dict[str, SignedText] = {}
+        for campaign_id in self.campaigns:
+            self._remember_newest(campaign_id)
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
         self.messages = self.metrics.counter("messages_opened", "Ciphertexts opened.")
@@ -52,7 +73,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
         super().stop()
 
     def _leaves(self) -> list[str]:
-        found = [self.progress(task_id) for task_id in list(self.tasks)]
+        found = [self.progress(task_id) for task_id in (*self.tasks, *self.campaigns)]
         read = sum(each.batches_read for each in found)
         unread = sum(each.batches_received for each in found) - read
         released = sum(each.releases for each in found)
@@ -61,17 +82,80 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
             f"{released:,} {'estimate' if released == 1 else 'estimates'} released",
         ]
 
+    def _is_campaign(self, known: Task | RoundTask | Campaign) -> bool:
+        return isinstance(known, Campaign)
+
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task that is encrypted to this analyzer's key; answers its id and whether it is new."""
-        task = Task.from_text(text)
-        if task.public_key != self._public:
+        """Serve a task or a campaign that is encrypted to this analyzer's key; its id, and whether it is new."""
+        known = _loaded(text)
+        if known.public_key != self._public:
             raise ParameterError(
                 "public_key",
-                task.public_key.text,
+                known.public_key.text,
                 f"must be this analyzer's, {self._public.text}",
                 "create the task again",
             )
-        return self._serve(task.id, text, task)
+        if isinstance(known, Campaign):
+            self._check_signing(known)
+        served = self._serve(known.id, text, known)
+        if isinstance(known, Campaign):
+            self._store.write(lambda records: self.desk.open_campaign(records, known))
+            self._remember_newest(known.id)
+        return served
+
+    def _check_signing(self, campaign: Campaign) -> None:
+        signing = self.desk.signing
+        if signing is None:
+            raise _unsigned(campaign.id)
+        if campaign.signing_key != signing.public:
+            problem = f"must be this analyzer's, {signing.public.text}"
+            raise ParameterError("signing_key", campaign.signing_key.text, problem, "create the campaign again")
+
+    def _remember_newest(self, campaign_id: str) -> None:
+        """Devices are answered from memory."""
+        newest = self._store.read(lambda records: records.last_model(campaign_id))
+        if newest is not None:
+            self._newest[campaign_id] = newest
+
+    def task(self, task_id: str) -> Task:
+        """A task that is served here, and no round of a campaign.
+
+        Raises:
+            RefusedError: it is not.
+        """
+        found = self.tasks[task_id]
+        if not isinstance(found, Task):
+            raise RefusedError(TASK_UNKNOWN, f"{task_id[:12]} is a round of a campaign: see /v1/campaigns.")
+        return found
+
+    def campaign(self, campaign_id: str) -> Campaign:
+        """A campaign that is served here.
+
+        Raises:
+            RefusedError: it is not.
+        """
+        found = self.campaigns.get(campaign_id)
+        if found is None:
+            words = f"campaign {campaign_id[:12]} is not served here: check the campaign's file."
+            raise RefusedError(TASK_UNKNOWN, words)
+        return found
+
+    def newest_model(self, campaign_id: str) -> SignedText:
+        """The newest model of a campaign, from memory."""
+        self.campaign(campaign_id)
+        return self._newest[campaign_id]
+
+    def model(self, campaign_id: str, number: int) -> SignedText:
+        """The model of this number."""
+        self.campaign(campaign_id)
+        found = self._store.read(lambda records: records.model(campaign_id, number))
+        if found is None:
+            raise RefusedError(NOT_FOUND, f"there is no model {number} yet: the newest is at models/newest.")
+        return found
+
+    def models(self, campaign_id: str, after: int, most: int) -> list[SignedText]:
+        """Models of larger numbers than this, oldest first."""
+        return self._store.read(lambda records: records.models(campaign_id, after, most))
 
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
@@ -93,6 +177,25 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
         """Estimates after a time, oldest first."""
         found = self._store.read(lambda records: records.releases(task_id, after, most))
         return [asdict(release) for release in found]
+
+    def _do_chores(self) -> bool:
+        """Read what was delivered, and drop rounds that did not fill in time; False while some may yet be dropped."""
+        self.read_all()
+        self.drop_late()
+        return all(campaign.waiting.seconds is None for campaign in self.campaigns.values())
+
+    def drop_late(self) -> int:
+        """Go on without rounds that have not filled in time, as their campaigns say; answers how many there were."""
+        count = 0
+        for campaign in list(self.campaigns.values()):
+            if campaign.waiting.seconds is None:
+                continue
+            act = partial(self.desk.drop_late, campaign=campaign)
+            if self._store.write(act):
+                count += 1
+                self._remember_newest(campaign.id)
+                log("round dropped", campaign=campaign.id[:12])
+        return count
 
     def read_all(self) -> int:
         """Open and add up every batch that is kept and not read."""
@@ -119,8 +222,24 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task]):
         messages = self._opener.open(body, task_id, batch_id)
         seconds = time.perf_counter() - started
         published = self._store.write(lambda records: self.desk.read(records, task_id, batch_id, messages))
+        if (campaign_id := task_id.partition(".")[0]) in self.campaigns:
+            self._remember_newest(campaign_id)
         self.read_batches.inc()
         self.messages.inc(messages.payloads.size + messages.fillers + messages.malformed)
         self.opening_seconds.inc(seconds)
         self.released.inc(len(published))
         log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, releases=len(published))
+
+
+def _loaded(text: str) -> Task | Campaign:
+    """A task or a campaign from its text."""
+    try:
+        kind = kind_of_document(json.loads(text))
+    except (ValueError, RecursionError):
+        kind = None
+    return Campaign.from_text(text) if kind == "a campaign" else Task.from_text(text)
+
+
+def _unsigned(campaign_id: str) -> ParameterError:
+    problem = "needs a key that models are signed with"
+    return ParameterError("campaign", campaign_id[:12], problem, "make keys with this version: `shuffledp keys FOLDER`")

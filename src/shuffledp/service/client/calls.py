@@ -81,13 +81,19 @@ class Calls:
         """A new patience."""
         return Backoff(self, self.clock())
 
-    def once(self, method: str, path: str, content: bytes | None = None, media: str | None = None) -> httpx.Response:
-        """One request, one answer, whatever it is."""
+    def once(
+        self, method: str, path: str, content: bytes | None = None, media: str | None = None, tag: str | None = None
+    ) -> httpx.Response:
+        """One request, one answer, whatever it is; with a tag, 304 where what it tags has not changed."""
         headers = {"Accept": "application/json"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         if media is not None:
             headers["Content-Type"] = media
+        if tag is not None:
+            headers["If-None-Match"] = tag
+        # Whatever a server or a proxy set would link one request to another.
+        self.http.cookies.clear()
         return self.http.request(method, self.url + path, content=content, headers=headers, follow_redirects=False)
 
     def ask(

@@ -37,7 +37,7 @@ from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LEN
 from shuffledp.service.routing import Seat
 from shuffledp.service.store import open_outbox
 from shuffledp.service.store.contract import Outbox
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import (
     CIPHERTEXT_BYTES,
     ID_BYTES,
@@ -108,6 +108,7 @@ class Client:
         bits: where noise and ids come from; must be secure, and is if it is left out.
         patience: for how many seconds a request that fails in passing is tried again.
         sleep: what waits between tries.
+        seated: told of the seats that were taken, before anything is randomized for them; what it raises ends the call.
 
     Raises:
         RandomnessError: the bits are seeded.
@@ -124,7 +125,7 @@ class Client:
 
     def __init__(
         self,
-        task: Task,
+        task: Task | RoundTask,
         shuffler_url: str,
         token: str,
         outbox: Outbox | Path | str | None = None,
@@ -133,12 +134,13 @@ class Client:
         *,
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
+        seated: Callable[[list[Seat]], None] = lambda seats: None,
     ) -> None:
         bits = RandomBits.secure() if bits is None else bits
         if not bits.is_secure:
             raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
         self.task = task
-        self._bits = bits
+        self._bits, self._seated = bits, seated
         url = check_url(shuffler_url, "shuffler")
         self._owns_http = http is None
         self._calls = Calls(url, token, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
@@ -180,6 +182,14 @@ class Client:
             ReportError: it was not acknowledged; the error says whether it waits in the outbox.
         """
         return self._report(self._checked(np.asarray(value)[np.newaxis]), None, None)
+
+    def report_prepared(self, values: Any) -> Sent:
+        """Report users' values that are encoded already, as a device step makes them; checked before anything is sent.
+
+        Args:
+            values: an entry or a row a user.
+        """
+        return self._report(self.task.plan.check_values(values), None, None)
 
     def report_many(self, values: ArrayLike, progress: Progress | None = None, *, stream: str | None = None) -> Sent:
         """Report many users' values; all are checked before anything is sent.
@@ -295,14 +305,17 @@ class Client:
                 raise never
 
     def _take_seats(self, count: int) -> list[Seat]:
-        seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}", _seats)
+        within = "" if self.task.open_slots is None else f"&slots={self.task.open_slots}"
+        seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}{within}", _seats)
         for seat in seats[:count]:
             self._check_seat(seat)
+        self._seated(seats[:count])
         return seats[:count]
 
     def _check_seat(self, seat: Seat) -> None:
         """Only what the task's own routing has: in a batch that is said to be larger, everybody adds less noise."""
-        if self.task.routing.position_of(seat.batches) is None:
+        position = self.task.routing.position_of(seat.batches)
+        if position is None or not self.task.admits(position):
             words = "the shuffler offers a seat that the task does not have, so nothing was reported: it serves another"
             raise AnswerError(201, "seat-unknown", f"{words} task under this id, or is not to be trusted")
 

@@ -18,11 +18,13 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.crypto import binding
 from shuffledp.service.routing import SeatInBatch
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import pack_messages
 
 
-def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], *, bits: RandomBits) -> list[bytes]:
+def make_reports(
+    task: Task | RoundTask, values: Any, seats: Sequence[tuple[SeatInBatch, ...]], *, bits: RandomBits
+) -> list[bytes]:
     """A report for each value: what its device sends.
 
     Args:
@@ -66,7 +68,7 @@ def make_reports(task: Task, values: Any, seats: Sequence[tuple[SeatInBatch, ...
     return [b"".join(body[batch.batch_id] for batch in seat) for body, seat in zip(bodies, seats, strict=True)]
 
 
-def _positions(task: Task, seats: Sequence[tuple[SeatInBatch, ...]]) -> NDArray[np.int64]:
+def _positions(task: Task | RoundTask, seats: Sequence[tuple[SeatInBatch, ...]]) -> NDArray[np.int64]:
     """Which of the task's users each seat's is."""
     found = [task.routing.position_of(seat) for seat in seats]
     if None in found:
@@ -84,7 +86,7 @@ def _runs(members: list[tuple[int, SeatInBatch]]) -> Iterator[list[tuple[int, Se
             start = end
 
 
-def _sealed(task: Task, batch: SeatInBatch, reports: Reports, bits: RandomBits) -> Iterator[bytes]:
+def _sealed(task: Task | RoundTask, batch: SeatInBatch, reports: Reports, bits: RandomBits) -> Iterator[bytes]:
     """Each user's ciphertexts for one batch: its messages, and as many that only fill up as are missing."""
     sizes = reports.sizes.tolist()
     if max(sizes) > batch.messages:

@@ -22,6 +22,7 @@ Waiter = asyncio.Future[list[Answer]]
 _LARGEST_UPLOAD = 64 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
 _COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
+_SLOTS = Query("slots", "Only in so many first slots, those whose people answer by one model; 0 for all.", 0, 0, 10**12)
 _NEW, _KNOWN = b'{"new":true}', b'{"new":false}'
 
 
@@ -45,11 +46,12 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         counts = await asyncio.to_thread(self.server.counts, task_id)
         return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
 
-    @operation("POST /v1/tasks/{task_id}/seats", {201: "Seats."}, ENROL, refuses=(409, 429), query=(_COUNT,))
+    @operation("POST /v1/tasks/{task_id}/seats", {201: "Seats."}, ENROL, refuses=(409, 429), query=(_COUNT, _SLOTS))
     async def take_seats(self, request: Request) -> Response:
         """A place in one batch of every level, for a while."""
-        count = whole_query(request, _COUNT)
-        seats = await asyncio.wrap_future(self.server.take_seats(request.path_params["task_id"], count))
+        count, slots = whole_query(request, _COUNT), whole_query(request, _SLOTS)
+        taking = self.server.take_seats(request.path_params["task_id"], count, slots or None)
+        seats = await asyncio.wrap_future(taking)
         self.server.seats.inc(len(seats))
         return JSONResponse({"seats": [seat.document() for seat in seats]}, 201)
 

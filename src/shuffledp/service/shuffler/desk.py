@@ -14,7 +14,7 @@ import numpy as np
 
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, TASK_FULL, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, SEATS_LATER, TASK_FULL, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
@@ -56,19 +56,27 @@ class ShufflerDesk:
     most_waiting_bytes: int = MOST_WAITING_BYTES
     has_room: Callable[[], bool] = lambda: True
 
-    def take_seat(self, records: ShufflerRecords, task_id: str) -> Seat:
-        """The lowest place that is free: one whose lease ran out, or the next."""
+    def take_seat(self, records: ShufflerRecords, task_id: str, slots: int | None = None) -> Seat:
+        """The lowest place that is free, in so many first slots if they are given: whose lease ran out, or the next.
+
+        Raises:
+            RefusedError: all are taken, those of these slots (`seats-later`) or of all (`task-full`).
+        """
         routing = self.routings[task_id]
+        open_users = routing.users if slots is None else min(routing.users, routing.users_by(slots))
         if refused := self._refuse_without_room(records):
             raise refused
         now = self.clock()
-        ended = records.ended_lease(task_id, now)
+        ended = records.ended_lease(task_id, now, open_users)
         if ended is not None:
             # First the old seat is nobody's, for good; then somebody else has the place.
             records.drop_lease(task_id, ended.seat)
             position = ended.position
         else:
-            taken = records.take_position(task_id, routing.users)
+            taken = records.take_position(task_id, open_users)
+            if taken is None and open_users < routing.users:
+                words = f"all seats of the first {slots} slots are taken: fetch the newest model and answer by it."
+                raise RefusedError(SEATS_LATER, words)
             if taken is None:
                 raise RefusedError(TASK_FULL, f"all {routing.users} seats are taken: the task needs no more reports.")
             position = taken

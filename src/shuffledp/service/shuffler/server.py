@@ -18,7 +18,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.routing import Routing, Seat, routing_of_task
+from shuffledp.service.routing import RoundsRouting, Routing, Seat, routing_from, routing_of_task, split_round
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
 from shuffledp.service.store.contract import Counts, ShufflerRecords, Store
@@ -50,7 +50,7 @@ def post_to(url: str, token: str) -> Post:
     return post
 
 
-class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
+class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     """One process's shuffler: serves the tasks of its store, seals and sends what is full.
 
     Args:
@@ -70,7 +70,8 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         lease_seconds: float = LEASE_SECONDS,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
     ) -> None:
-        super().__init__("shuffler", store, lambda text: Routing.from_document(json.loads(text)), self._seal_and_send)
+        load = lambda text: routing_from(json.loads(text))  # noqa: E731
+        super().__init__("shuffler", store, load, _routing_of_round, self._seal_and_send)
         self._post = post
         self.desk = ShufflerDesk(
             routings=self.tasks,
@@ -89,22 +90,31 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         self._arrived: list[Upload] = []
 
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task, of which only the routing is read and kept; answers its id and whether it is new."""
+        """Serve a task or a campaign, of which only the routing is read and kept; its id, and whether it is new."""
         task_id, routing = routing_of_task(text)
         return self._serve(task_id, json.dumps(routing.document()), routing)
 
-    def take_seats(self, task_id: str, count: int) -> "Future[list[Seat]]":
-        """Up to so many seats, at least one."""
+    def _is_campaign(self, known: Routing | RoundsRouting) -> bool:
+        return isinstance(known, RoundsRouting)
+
+    def take_seats(self, task_id: str, count: int, slots: int | None = None) -> "Future[list[Seat]]":
+        """Up to so many seats, at least one; in the first so many slots, if they are given."""
 
         def take(records: ShufflerRecords) -> list[Seat]:
-            seats = [self.desk.take_seat(records, task_id)]
+            self._open_round(records, task_id)
+            seats = [self.desk.take_seat(records, task_id, slots)]
             # Fewer may be left than were asked for.
             with suppress(RefusedError):
                 while len(seats) < count:
-                    seats.append(self.desk.take_seat(records, task_id))
+                    seats.append(self.desk.take_seat(records, task_id, slots))
             return seats
 
         return self._store.submit(take)
+
+    def _open_round(self, records: ShufflerRecords, task_id: str) -> None:
+        """A round that somebody sits down in for the first time is served from then on."""
+        if task_id not in self.tasks and (routing := self._round(task_id)) is not None:
+            records.add_task(task_id, json.dumps(routing.document()))
 
     def accept_all(self, uploads: list[Upload]) -> None:
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
@@ -158,7 +168,8 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         return asdict(self._store.read(lambda records: records.counts(task_id)))
 
     def _leaves(self) -> list[str]:
-        counts = [self._store.read(partial(_counts_of, task_id)) for task_id in list(self.tasks)]
+        known = self._store.read(lambda records: records.tasks())
+        counts = [self._store.read(partial(_counts_of, task_id)) for task_id in known]
         open_batches, waiting = (
             sum(getattr(each, name) for each in counts) for name in ("batches_open", "batches_waiting")
         )
@@ -189,6 +200,7 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
         """
         all_sealed = True
         with self._sealing:
+            self._abandon_dropped()
             untidy = [(self._tidy, *key) for key in self._store.read(lambda records: records.untidy())]
             full = [(self._seal, *key) for key in self._store.read(lambda records: records.full_batches())]
             for act, task_id, batch_id in untidy + full:
@@ -200,6 +212,22 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing]):
                     log("batch not sealed", level=40, batch=batch_id, error=type(failed).__name__)
                     all_sealed = False
         return all_sealed
+
+    def _abandon_dropped(self) -> None:
+        """Where a campaign drops rounds: those that are not full while a later one was are never released, and go."""
+        dropping = {name for name, campaign in self.campaigns.items() if campaign.drops}
+        if not dropping:
+            return
+        sealed = self._store.read(lambda records: [split_round(each) for each in records.sealed_tasks()])
+        latest: dict[str, int] = {}
+        for campaign_id, number, _ in filter(None, sealed):
+            latest[campaign_id] = max(number, latest.get(campaign_id, 0))
+        for task_id in self._store.read(lambda records: records.open_tasks()):
+            parts = split_round(task_id)
+            if parts is not None and parts[0] in dropping and parts[1] < latest.get(parts[0], 0):
+                positions = self.tasks[task_id].users
+                self._until_done(partial(_abandon, task_id, positions))
+                log("round abandoned", level=30, round=parts[1])
 
     def _seal(self, task_id: str, batch_id: str) -> None:
         """Piece by piece, a commit each: reports go on being accepted between them."""
@@ -277,6 +305,15 @@ def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
             answered(answers)
         except Exception as failed:
             log("an answer was lost", level=40, error=type(failed).__name__)
+
+
+def _routing_of_round(campaign: RoundsRouting, task_id: str) -> Routing | None:
+    parts = split_round(task_id)
+    return None if parts is None else campaign.of_round(*parts[1:])
+
+
+def _abandon(task_id: str, positions: int, records: ShufflerRecords) -> bool:
+    return records.abandon(task_id, positions)
 
 
 def _counts_of(task_id: str, records: ShufflerRecords) -> Counts:

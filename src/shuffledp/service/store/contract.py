@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-from shuffledp.service.wire import SentReport
+from shuffledp.service.wire import SentReport, SignedText
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
@@ -119,8 +119,8 @@ class ShufflerRecords(TaskRecords, Protocol):
     def drop_lease(self, task_id: str, seat: str) -> None:
         """End a seat's lease: it has reported, or its time ran out, and is nobody's any more."""
 
-    def ended_lease(self, task_id: str, now: float) -> Lease | None:
-        """The lease whose time ran out first."""
+    def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
+        """Of the leases of the first so many positions, the one whose time ran out first."""
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         """Which of these reports are in the task's batches, or were."""
@@ -163,6 +163,18 @@ class ShufflerRecords(TaskRecords, Protocol):
 
     def unpurged(self) -> list[tuple[str, str]]:
         """Task and id of batches that `purge` has begun with and not finished."""
+
+    def open_tasks(self) -> list[str]:
+        """Tasks and rounds that have batches which are not sealed, or seats that wait for their reports."""
+
+    def sealed_tasks(self) -> list[str]:
+        """Tasks and rounds of which a batch was sealed."""
+
+    def abandon(self, task_id: str, positions: int) -> bool:
+        """Delete some of what a round has that will never be released; it has so many positions, all taken from now on.
+
+        The ids of its reports stay known. True if nothing is left.
+        """
 
     def waiting_bytes(self) -> int:
         """How many bytes wait to be sealed or sent on."""
@@ -246,7 +258,32 @@ class AnalyzerRecords(TaskRecords, Protocol):
         """Estimates of times after this one, oldest first."""
 
     def progress(self, task_id: str) -> Progress:
-        """How far a task has come."""
+        """How far a task has come, or all rounds of a campaign together."""
+
+    def add_model(self, campaign_id: str, number: int, model: SignedText) -> None:
+        """Publish a model; there must be none of this number."""
+
+    def last_model(self, campaign_id: str) -> SignedText | None:
+        """The newest model that was published; None before the first."""
+
+    def models(self, campaign_id: str, after: int, most: int) -> list[SignedText]:
+        """Models of larger numbers than this, oldest first."""
+
+    def model(self, campaign_id: str, number: int) -> SignedText | None:
+        """The model of this number; None where there is none."""
+
+    def all_totals(self, campaign_id: str) -> list[tuple[str, BatchTotal]]:
+        """Every batch of a campaign's rounds that was read, with its round's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One time that a device took part in a campaign: its number, from 0, and in which slot of which round."""
+
+    number: int
+    seating: int
+    round: int
+    slot: int
 
 
 class Outbox(ABC):
@@ -309,3 +346,25 @@ class Outbox(ABC):
     @abstractmethod
     def rows_refused(self, task_id: str, stream: str) -> list[int]:
         """Those rows of a stream that were randomized before and reached nobody."""
+
+    # --- campaigns: where this device took part, which no server knows -------------------------
+
+    @abstractmethod
+    def visits(self, campaign_id: str) -> list[Visit]:
+        """Where this device took part in a campaign, in the order of their numbers."""
+
+    @abstractmethod
+    def sit(self, campaign_id: str, visit: Visit) -> None:
+        """Remember a visit, durable when this returns; a second one of its number takes the place of the first."""
+
+    @abstractmethod
+    def newest_seen(self, campaign_id: str) -> int:
+        """The largest number of a model that this device has seen; 0 if none."""
+
+    @abstractmethod
+    def see(self, campaign_id: str, number: int) -> None:
+        """Remember that a model of this number was seen."""
+
+    @abstractmethod
+    def waiting_tasks(self) -> list[str]:
+        """The tasks and rounds for which reports wait to be acknowledged."""

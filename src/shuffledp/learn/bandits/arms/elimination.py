@@ -39,8 +39,9 @@ from shuffledp.learn.spec import (
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum.base import BinarySumPlan
 from shuffledp.protocols.fields import Constants
-from shuffledp.protocols.learner import Cohort, DeviceStep, Learner
+from shuffledp.protocols.learner import Cohort, DeviceStep, Round, Seating
 from shuffledp.protocols.request import LARGEST_USERS
+from shuffledp.protocols.rounds import RoundsLearner
 from shuffledp.protocols.states import RESTORE, State, fingerprint_of, is_whole, numbers, whole_numbers
 from shuffledp.protocols.states import whole as whole_kept
 from shuffledp.randomness import RandomBits
@@ -154,7 +155,7 @@ class ArmsState(State):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateElimination(Elimination, Learner[ArmsState]):
+class PrivateElimination(Elimination, RoundsLearner[ArmsState]):
     """Arm elimination in the shuffle model: ask which arm the next users play, tell what their batch showed.
 
     Attributes:
@@ -165,6 +166,8 @@ class PrivateElimination(Elimination, Learner[ArmsState]):
             batch M rewards would count M times, not like M batches.
         constants: exact noise and widths, or the paper's for comparison.
     """
+
+    states: ClassVar[type[State] | None] = ArmsState
 
     privacy: Privacy = declared(check_privacy)
     method: str = declared(check_method, default="shares")
@@ -185,8 +188,27 @@ class PrivateElimination(Elimination, Learner[ArmsState]):
 
     def guarantee(self) -> ArmsGuarantee:
         """What users are promised, from the plans of all batches that there can be."""
-        sizes = sorted({stage.batch_users for stage in self.stages})
-        return guarantee_of([self.batch_plan(size) for size in sizes], self.privacy, self.visits)
+        return guarantee_of([self.batch_plan(size) for size in self.batch_sizes], self.privacy, self.visits)
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """The different sizes of batches that there can be."""
+        return tuple(sorted({stage.batch_users for stage in self.stages}))
+
+    @property
+    def seatings(self) -> tuple[Seating, ...]:
+        return tuple(Seating(self.batch_plan(size), self.visits, in_all=self.visits) for size in self.batch_sizes)
+
+    @property
+    def most_rounds(self) -> int:
+        return self.horizon
+
+    def last_step(self, state: ArmsState) -> DeviceStep:
+        return DeviceStep("pull", {"arm": self.best(state)})
+
+    def round_of(self, state: ArmsState, cohort: Cohort) -> Round | None:
+        # By the users who came before: a void batch is asked for again, as a round of its own.
+        return Round(state.users, self.batch_sizes.index(cohort.users), 0) if cohort.batches else None
 
     @abstractmethod
     def _sizes(self) -> dict[str, int]:

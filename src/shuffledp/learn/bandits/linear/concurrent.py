@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Self, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class ConcurrentLinUCB(CountedPolicy):
     >>> policy.name, policy.plan.shufflers_used, policy.guarantee().holds
     ('concurrent-4', 4, True)
     """
+
+    kind: ClassVar[str] = "concurrent"
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -105,6 +105,8 @@ class ConfidenceRule:
     setting: LinearSetting
     noise: ReleaseNoise
     slot_users: int
+    model_age: int = 0
+    """How many slots older than the newest a model may be that a user chooses by."""
 
     @property
     def _releases(self) -> int:
@@ -204,13 +206,16 @@ class ConfidenceRule:
     def regret_bound(self) -> float:
         """Of the whole horizon, with the setting's confidence: at most a slot whenever the matrix doubles, and widths.
 
+        Where models may be older, so many slots more whenever it doubles.
+
         Often above the users' number, which bounds regret, too: but the order of two policies' bounds still says which
         schedule is the better one.
 
         Reference: docs/theory/002-linear-bandits.md.
         """
         log_det = self._log_det(float(self.low[1:].min(initial=math.inf)))
-        lost = (1 - self.setting.lowest_reward) * self.slot_users * (1 + log_det / math.log(2))
+        spoiled = self.slot_users * (1 + self.model_age)
+        lost = (1 - self.setting.lowest_reward) * spoiled * (1 + log_det / math.log(2))
         return lost + 2 * math.sqrt(2) * self.largest_radius * math.sqrt(2 * self.setting.users * log_det)
 
     def _log_det(self, low: float) -> float:

@@ -21,7 +21,7 @@ from shuffledp.learn.bandits.linear.setting import LinearSetting, check_visits
 from shuffledp.learn.spec import check_declared, check_privacy, declared
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.summed import Vectors
-from shuffledp.protocols.learner import Cohort, OpenBatch
+from shuffledp.protocols.learner import BatchMechanism, Cohort, OpenBatch, Round, Seating
 from shuffledp.protocols.sums.noise import SkellamNoise
 from shuffledp.randomness import RandomBits
 
@@ -37,6 +37,8 @@ class CountedPolicy(LinearPolicy):
     """
 
     is_counted: ClassVar[bool] = True
+    kind: ClassVar[str]
+    """How its schedule was planned, in documents."""
 
     privacy: Privacy = declared(check_privacy)
     plan: RunningPlan
@@ -129,6 +131,22 @@ class CountedPolicy(LinearPolicy):
 
     def start(self) -> LinearState:
         return LinearState(self.fingerprint, 0, (0.0,) * self.setting.joint.length, self.counter.start())
+
+    @property
+    def seatings(self) -> tuple[Seating, ...]:
+        return (Seating(self.plan, self.visits, in_all=self.visits),)
+
+    def round_of(self, state: LinearState, cohort: Cohort) -> Round | None:
+        return Round(0, 0, state.users)
+
+    def told_document(self, told: Any) -> Any:
+        return self.counter.told_document(told)
+
+    def told_from(self, document: Any, mechanism: BatchMechanism) -> Any:
+        return self.counter.told_from(document, mechanism)
+
+    def stand_in(self, mechanism: BatchMechanism) -> Any:
+        return self.counter.stand_in(mechanism)
 
     def _batches(self, state: LinearState) -> tuple[OpenBatch, ...]:
         cohort: Cohort | None = self.counter.ask(_counter(state))

@@ -40,4 +40,4 @@ class _Few(ConfidenceRule):
 
 def planning_bound(setting: LinearSetting, deviations: Floats, slot_users: int, releases: int) -> float:
     """The regret bound where these deviations, the smallest and the largest included, are those of so many releases."""
-    return _Few(setting, ReleaseNoise.gaussian(deviations), slot_users, releases).regret_bound
+    return _Few(setting, ReleaseNoise.gaussian(deviations), slot_users, in_all=releases).regret_bound

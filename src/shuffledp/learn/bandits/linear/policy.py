@@ -22,11 +22,13 @@ from shuffledp.learn.bandits.linear.models import LinearModel, linear_model_from
 from shuffledp.learn.bandits.linear.posterior import PosteriorRule
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting
 from shuffledp.learn.spec import as_floats, check_declared, declared
+from shuffledp.learn.spec import whole as whole_number
 from shuffledp.protocols.learner import Cohort, DeviceStep, Learner, OpenBatch
 from shuffledp.protocols.states import State, fingerprint_of, inner, is_whole, numbers, whole
 from shuffledp.randomness import RandomBits
 
 LARGEST_SUM = 1e100
+MOST_AGE = 1000
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
@@ -70,6 +72,8 @@ class LinearCohort(Cohort):
 class LinearPolicy(Learner[LinearState]):
     """A policy is when sums are released and with which noise; the rest is one rule for all."""
 
+    states = LinearState
+
     name: ClassVar[str]
     """The policy's name in JSON and pictures."""
     is_counted: ClassVar[bool] = False
@@ -78,6 +82,8 @@ class LinearPolicy(Learner[LinearState]):
     setting: LinearSetting = declared(check_setting)
     choice: Choice = declared(_check_choice, default="confidence")
     """Releases and their noise, and so the guarantee, are the same for both."""
+    model_age: int = whole_number(0, MOST_AGE, "0 is the newest only", default=0)
+    """How many slots older than the newest a model may be that a user answers by, live; the regret bound counts it."""
 
     def __post_init__(self) -> None:
         check_declared(self)
@@ -137,7 +143,7 @@ class LinearPolicy(Learner[LinearState]):
     @cached_property
     def rule(self) -> ConfidenceRule:
         """Regularizer and radius that are proved, whichever way arms are chosen."""
-        return ConfidenceRule(self.setting, self.release_noise, self.slot_users)
+        return ConfidenceRule(self.setting, self.release_noise, self.slot_users, self.model_age)
 
     @cached_property
     def model_rule(self) -> ConfidenceRule | PosteriorRule:
@@ -150,7 +156,8 @@ class LinearPolicy(Learner[LinearState]):
     def fingerprint(self) -> str:
         """SHA-256 of what decides the policy."""
         # Left out where bounds decide, so that states from before there was a choice have their fingerprints.
-        chosen = {} if self.choice == "confidence" else {"choice": self.choice}
+        chosen: dict[str, Any] = {} if self.choice == "confidence" else {"choice": self.choice}
+        chosen |= {"model_age": self.model_age} if self.model_age else {}
         decides = {**self.setting.document(), **self._decides(), **chosen}
         return fingerprint_of({"schema": 1, "policy": self.name, **decides})
 
@@ -164,8 +171,16 @@ class LinearPolicy(Learner[LinearState]):
         users = min(self.slot_users - state.users % self.slot_users, self.setting.users - state.users)
         if users == 0:
             return None
+        return LinearCohort(users, self._batches(state), self.last_step(state))
+
+    def known(self, state: LinearState) -> Any:
+        # The step has all of it; how sure it is, is for devices.
+        return {"users": state.users, "theta": self.estimate(state).theta.tolist()}
+
+    def last_step(self, state: LinearState) -> DeviceStep:
+        """Users choose by the newest model, whether they report or not."""
         asked = {"model": self.estimate(state).document(), "joint": asdict(self.setting.joint)}
-        return LinearCohort(users, self._batches(state), DeviceStep("choose", asked))
+        return DeviceStep("choose", asked)
 
     def _batches(self, state: LinearState) -> tuple[OpenBatch, ...]:
         """The batches that the next users join, where sums are made from messages."""

@@ -20,6 +20,7 @@ class ShuffleVecLinUCB(CountedPolicy):
     """
 
     name: ClassVar[str] = "shuffle-vec"
+    kind: ClassVar[str] = "shuffle-vec"
 
     @classmethod
     def planned(cls, setting: LinearSetting, privacy: Privacy, *, batch: int = 20, visits: int = 1) -> Self:

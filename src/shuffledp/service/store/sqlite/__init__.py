@@ -19,7 +19,8 @@ def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
 
 def open_analyzer_store(path: str) -> SqliteStore[SqliteAnalyzerRecords]:
     """An analyzer's store in this file."""
-    return SqliteStore(Path(path), analyzer.SCHEMA, label=analyzer.LABEL, records=SqliteAnalyzerRecords)
+    schema = {"schema": analyzer.SCHEMA, "label": analyzer.LABEL, "later": analyzer.LATER}
+    return SqliteStore(Path(path), records=SqliteAnalyzerRecords, **schema)
 
 
 def open_outbox(path: str | None) -> SqliteOutbox:

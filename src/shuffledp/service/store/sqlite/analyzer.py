@@ -6,6 +6,7 @@ import sqlite3
 from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal, Progress, Release
+from shuffledp.service.wire import SignedText
 
 LABEL = "analyzer 1"
 
@@ -23,6 +24,14 @@ CREATE TABLE releases (
     PRIMARY KEY (task_id, time)
 ) WITHOUT ROWID;
 """
+# Of later versions, beside a store of version 1: an older program does not look for them.
+LATER = """
+CREATE TABLE IF NOT EXISTS models (
+    campaign_id TEXT NOT NULL, number INTEGER NOT NULL, text TEXT NOT NULL, signature TEXT NOT NULL,
+    PRIMARY KEY (campaign_id, number)
+) WITHOUT ROWID;
+"""
+_MODEL = "SELECT text, signature FROM models WHERE campaign_id = ?"
 _RELEASE = "SELECT time, estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = ?"
 
 
@@ -101,10 +110,35 @@ class SqliteAnalyzerRecords:
     def progress(self, task_id: str) -> Progress:
         row = self.db.execute(
             "SELECT COUNT(*), COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0), "
-            "(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE task_id = ?1",
+            "(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE task_id = ?1 "
+            # A round's id is its campaign's, a dot and more; "/" comes after the dot.
+            "OR (task_id > ?1 || '.' AND task_id < ?1 || '/')",
             (task_id,),
         ).fetchone()
         return Progress(*row)
+
+    def add_model(self, campaign_id: str, number: int, model: SignedText) -> None:
+        self.db.execute("INSERT INTO models VALUES (?, ?, ?, ?)", (campaign_id, number, model.text, model.signature))
+
+    def last_model(self, campaign_id: str) -> SignedText | None:
+        row = self.db.execute(f"{_MODEL} ORDER BY number DESC LIMIT 1", (campaign_id,)).fetchone()
+        return None if row is None else SignedText(*row)
+
+    def models(self, campaign_id: str, after: int, most: int) -> list[SignedText]:
+        rows = self.db.execute(f"{_MODEL} AND number > ? ORDER BY number LIMIT ?", (campaign_id, after, most))
+        return [SignedText(*row) for row in rows]
+
+    def model(self, campaign_id: str, number: int) -> SignedText | None:
+        row = self.db.execute(f"{_MODEL} AND number = ?", (campaign_id, number)).fetchone()
+        return None if row is None else SignedText(*row)
+
+    def all_totals(self, campaign_id: str) -> list[tuple[str, BatchTotal]]:
+        rows = self.db.execute(
+            "SELECT task_id, batch_id, total, dropped, void FROM batches "
+            "WHERE task_id > ?1 || '.' AND task_id < ?1 || '/' AND body IS NULL AND total IS NOT NULL",
+            (campaign_id,),
+        )
+        return [(row[0], BatchTotal(row[1], json.loads(row[2]), row[3], bool(row[4]))) for row in rows]
 
     def _one(self, query: str, task_id: str, batch_id: str) -> Any:
         return self.db.execute(query, (task_id, batch_id)).fetchone()

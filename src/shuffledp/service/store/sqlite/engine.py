@@ -65,6 +65,7 @@ class SqliteStore(Generic[R]):
         label: str,
         records: Callable[[sqlite3.Connection], R] = _ITSELF,
         parameter: str = "store",
+        later: str = "",
     ) -> None:
         self.path, self._parameter = path, parameter
         self._records = records
@@ -74,6 +75,8 @@ class SqliteStore(Generic[R]):
         try:
             self._writer = self._connect()
             self._create(schema, label)
+            # Tables of later versions that older ones can do without.
+            self._writer.executescript(later)
             # A process that was killed may have left in the log what it had deleted; where there is no room to
             # empty it, the next `forget` does.
             with suppress(sqlite3.OperationalError):

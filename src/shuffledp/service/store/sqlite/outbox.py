@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.store.contract import Outbox
+from shuffledp.service.store.contract import Outbox, Visit
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.wire import SentReport
 
@@ -28,6 +28,16 @@ CREATE TABLE streams (
 """
 
 
+# Of later versions, beside an outbox of version 1.
+LATER = """
+CREATE TABLE IF NOT EXISTS visits (
+    campaign_id TEXT NOT NULL, number INTEGER NOT NULL, seating INTEGER NOT NULL, round INTEGER NOT NULL,
+    slot INTEGER NOT NULL, PRIMARY KEY (campaign_id, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen (campaign_id TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
 class SqliteOutbox(Outbox):
     """A file (WAL, synchronous=FULL, what is deleted is overwritten), held by one process; None: in memory.
 
@@ -43,7 +53,7 @@ class SqliteOutbox(Outbox):
         self.path = path
         self._closed = False
         self._store: SqliteStore[sqlite3.Connection] | _Memory = (
-            _Memory() if path is None else SqliteStore(path, SCHEMA, label=LABEL, parameter="outbox")
+            _Memory() if path is None else SqliteStore(path, SCHEMA, label=LABEL, parameter="outbox", later=LATER)
         )
 
     def close(self) -> None:
@@ -128,6 +138,27 @@ class SqliteOutbox(Outbox):
         rows = self._write(lambda db: db.execute(query, (task_id, REFUSED, stream)).fetchall())
         return [int(row[0]) for row in rows]
 
+    def visits(self, campaign_id: str) -> list[Visit]:
+        query = "SELECT number, seating, round, slot FROM visits WHERE campaign_id = ? ORDER BY number"
+        return [Visit(*row) for row in self._write(lambda db: db.execute(query, (campaign_id,)).fetchall())]
+
+    def sit(self, campaign_id: str, visit: Visit) -> None:
+        row = (campaign_id, visit.number, visit.seating, visit.round, visit.slot)
+        self._write(lambda db: db.execute("INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?)", row))
+
+    def newest_seen(self, campaign_id: str) -> int:
+        query = "SELECT number FROM seen WHERE campaign_id = ?"
+        row = self._write(lambda db: db.execute(query, (campaign_id,)).fetchone())
+        return 0 if row is None else int(row[0])
+
+    def see(self, campaign_id: str, number: int) -> None:
+        more = "INSERT INTO seen VALUES (?, ?) ON CONFLICT (campaign_id) DO UPDATE SET number = excluded.number"
+        self._write(lambda db: db.execute(f"{more} WHERE excluded.number > number", (campaign_id, number)))
+
+    def waiting_tasks(self) -> list[str]:
+        query = "SELECT DISTINCT task_id FROM reports WHERE state = ? ORDER BY task_id"
+        return [row[0] for row in self._write(lambda db: db.execute(query, (WAITING,)).fetchall())]
+
 
 class _Memory:
     """A store that lasts as long as the process."""
@@ -135,7 +166,7 @@ class _Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._db.executescript(SCHEMA)
+        self._db.executescript(SCHEMA + LATER)
 
     def write(self, work: Work[T]) -> T:
         with self._lock, self._db:

@@ -109,10 +109,11 @@ class SqliteShufflerRecords:
         place = (task_id, position_of(seat), seat)
         self.db.execute("DELETE FROM leases WHERE task_id = ? AND position = ? AND seat = ?", place)
 
-    def ended_lease(self, task_id: str, now: float) -> Lease | None:
+    def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
         row = self.db.execute(
-            "SELECT seat, position, ends FROM leases WHERE task_id = ? AND ends <= ? ORDER BY ends LIMIT 1",
-            (task_id, now),
+            "SELECT seat, position, ends FROM leases WHERE task_id = ? AND ends <= ? AND position < ? "
+            "ORDER BY ends LIMIT 1",
+            (task_id, now, positions),
         ).fetchone()
         return None if row is None else Lease(*row)
 
@@ -169,14 +170,20 @@ class SqliteShufflerRecords:
         self.db.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
-        # SQLite lays rows down in a page as they come: ids leave the order of arrival behind with their batch.
-        some = f"SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
-        moved = self.db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
-        self.db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
-        if moved == MOST_IDS or not self._delete_some(f"parts_{self._number('sealed', task_id, batch_id)}", "seat"):
+        if not self._settle_ids(task_id):
+            return False
+        if not self._delete_some(f"parts_{self._number('sealed', task_id, batch_id)}", "seat"):
             return False
         self._set_state(READY, (task_id, batch_id))
         return True
+
+    def _settle_ids(self, task_id: str) -> bool:
+        """Some ids leave the order of arrival behind; True if none is left."""
+        # SQLite lays rows down in a page as they come.
+        some = f"SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
+        moved = self.db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
+        self.db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
+        return moved < MOST_IDS
 
     def untidy(self) -> list[tuple[str, str]]:
         return self._in_state(TIDYING)
@@ -227,6 +234,25 @@ class SqliteShufflerRecords:
     def _set_state(self, state: int, key: tuple[str, str]) -> None:
         self.db.execute("UPDATE sealed SET state = ? WHERE task_id = ? AND batch_id = ?", (state, *key))
 
+    def open_tasks(self) -> list[str]:
+        query = "SELECT task_id FROM batches UNION SELECT task_id FROM leases"
+        return [row[0] for row in self.db.execute(query)]
+
+    def sealed_tasks(self) -> list[str]:
+        return [row[0] for row in self.db.execute("SELECT DISTINCT task_id FROM sealed")]
+
+    def abandon(self, task_id: str, positions: int) -> bool:
+        self.db.execute("UPDATE tasks SET next_position = ? WHERE task_id = ?", (positions, task_id))
+        self.db.execute("DELETE FROM leases WHERE task_id = ?", (task_id,))
+        if not self._settle_ids(task_id):
+            return False
+        row = self.db.execute("SELECT number FROM batches WHERE task_id = ? LIMIT 1", (task_id,)).fetchone()
+        if row is None:
+            return True
+        if self._delete_some(f"parts_{row[0]}", "seat"):
+            self.db.execute("DELETE FROM batches WHERE number = ?", (row[0],))
+        return False
+
     def waiting_bytes(self) -> int:
         (waiting,) = self.db.execute(
             f"SELECT (SELECT COALESCE(SUM(bytes), 0) FROM sealed WHERE state < 3 AND state <= {READY}) "
@@ -242,4 +268,5 @@ class SqliteShufflerRecords:
             f"(SELECT COUNT(*) FROM sealed WHERE task_id = ?1 AND state > {READY}) FROM tasks WHERE task_id = ?1",
             (task_id,),
         ).fetchone()
-        return Counts(*row)
+        # A round in which nobody has sat down yet has no row.
+        return Counts(*row) if row is not None else Counts(0, 0, 0, 0, 0, 0)

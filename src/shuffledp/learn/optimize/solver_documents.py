@@ -1,0 +1,69 @@
+"""Solvers from documents: the stages that were planned, with their steps and noise, and nothing planned anew."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from shuffledp.learn.optimize.agd import AgdStage
+from shuffledp.learn.optimize.full_agd import FullAgdStage
+from shuffledp.learn.optimize.gd import GdStage
+from shuffledp.learn.optimize.intercepts import BallWithIntercepts
+from shuffledp.learn.optimize.problem import Problem
+from shuffledp.learn.optimize.sets import Box, ConvexSet, L2Ball, Simplex
+from shuffledp.learn.optimize.sgd import SgdStage
+from shuffledp.learn.optimize.solver import Solver
+from shuffledp.learn.optimize.stages import Stage
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.plan import Plan
+
+_SETS: dict[str, type[ConvexSet]] = {kind.kind: kind for kind in (L2Ball, Box, Simplex, BallWithIntercepts)}
+_STAGES: dict[str, type[Stage]] = {kind.kind: kind for kind in (SgdStage, AgdStage, GdStage, FullAgdStage)}
+
+
+def solver_document(solver: Solver) -> dict[str, Any]:
+    """What decides a solver, as JSON, but for the plans of its stages.
+
+    >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, plan
+    >>> ball = L2Ball(dimension=2, radius=2)
+    >>> problem = Problem.of(LogisticLoss(), ball, users=1000, privacy=Privacy(1, 1e-6), visits=1)
+    >>> solver = plan(problem, solver="agd")
+    >>> again = solver_from(solver_document(solver), [stage.plan for stage in solver.stages])
+    >>> again.fingerprint == solver.fingerprint, again.problem.loss == solver.problem.loss
+    (True, True)
+    """
+    stages = [{**stage.document(), "plan": None} for stage in solver.stages]
+    return {
+        "solver": solver.name,
+        "problem": solver.problem.document(),
+        "loss": solver.problem.loss,
+        "stages": stages,
+    }
+
+
+def solver_from(document: Mapping[str, Any], plans: Sequence[Plan]) -> Solver:
+    """The solver that a document describes, whose stages have these plans.
+
+    Args:
+        document: what `solver_document` wrote.
+        plans: one for each stage.
+
+    Raises:
+        ShuffleDPError: its noise does not reach what it claims.
+        KeyError, TypeError, ValueError: a field is missing, or no such thing.
+    """
+    stages = tuple(_stage(each, plan) for each, plan in zip(document["stages"], plans, strict=True))
+    problem = problem_from(document["problem"], document["loss"])
+    return Solver(name=document["solver"], model="shuffle", problem=problem, stages=stages)
+
+
+def problem_from(document: Mapping[str, Any], loss: Any) -> Problem:
+    """The problem that a document of it describes, of this loss's document."""
+    given = {name: value for name, value in document.items() if name not in ("domain", "epsilon", "delta")}
+    domain = {name: value for name, value in document["domain"].items() if name != "kind"}
+    privacy = Privacy(document["epsilon"], document["delta"])
+    return Problem(domain=_SETS[document["domain"]["kind"]](**domain), privacy=privacy, loss=loss, **given)
+
+
+def _stage(document: Mapping[str, Any], plan: Plan) -> Stage:
+    kind = _STAGES[document["kind"]]
+    return kind(**{**{field.name: document[field.name] for field in fields(kind)}, "plan": plan})
