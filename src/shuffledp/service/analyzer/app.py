@@ -95,7 +95,9 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
             return Response(status_code=304, headers=headers)
         return JSONResponse(newest.document(), headers=headers)
 
-    @operation("GET /v1/campaigns/{campaign_id}/models/{number}", {200: "It is signed, and never changes."})
+    @operation(
+        "GET /v1/campaigns/{campaign_id}/models/{number}", {200: "It is signed, and never changes."}, refuses=(400,)
+    )
     async def show_model(self, request: Request) -> Response:
         """The model of a number: public, and the same for ever."""
         asked = request.path_params["number"]

@@ -1,6 +1,6 @@
 """A person's device in a campaign: it chooses, computes and reports by itself, and nothing else leaves it."""
 
-from shuffledp.service.device.choice import Choice
+from shuffledp.service.device.choosing import DeviceChoice
 from shuffledp.service.device.device import Device, Outcome
 
-__all__ = ["Choice", "Device", "Outcome"]
+__all__ = ["DeviceChoice", "Device", "Outcome"]

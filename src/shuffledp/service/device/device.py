@@ -24,7 +24,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import TIMEOUT, AnswerError, Calls, NotTheServersError, check_url
 from shuffledp.service.client.client import Client, ReportError, Sent
-from shuffledp.service.device.choice import Choice, choose_among
+from shuffledp.service.device.choosing import DeviceChoice, choose_among
 from shuffledp.service.models import Model, checked_model, round_of_model
 from shuffledp.service.problems import SEATS_LATER, TASK_FULL
 from shuffledp.service.routing import Seat
@@ -159,7 +159,7 @@ class Device:
         self._newest = (found, model)
         return model
 
-    def choose(self, context: Any = None, offers: Any = None) -> Choice:
+    def choose(self, context: Any = None, offers: Any = None) -> DeviceChoice:
         """The offer that is best for this person by the newest model; nothing is sent but the request for the model.
 
         Args:
@@ -173,10 +173,10 @@ class Device:
         model = self.model()
         step = self._step(model, "choose", "pull")
         if step.name == "pull":
-            return Choice(int(step.parameters["arm"]), model)
+            return DeviceChoice(int(step.parameters["arm"]), model)
         return choose_among(model, context, offers, bits=self._bits)
 
-    def reward(self, choice: Choice, reward: Any) -> Outcome:
+    def reward(self, choice: DeviceChoice, reward: Any) -> Outcome:
         """Report what came of a choice.
 
         Args:

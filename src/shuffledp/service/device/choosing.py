@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Choice:
+class DeviceChoice:
     """Which offer was chosen, by which model; printing it says nothing of features.
 
     Attributes:
@@ -30,7 +30,7 @@ class Choice:
     features: Floats | None = None
 
     def __repr__(self) -> str:
-        return f"Choice(offer {self.offer} by model {self.model.number})"
+        return f"DeviceChoice(offer {self.offer} by model {self.model.number})"
 
 
 def offered_features(context: Any, offers: Any, dimension: int) -> Floats:
@@ -75,7 +75,7 @@ def _numbers(name: str, values: Any) -> Floats:
     return found
 
 
-def choose_among(model: Model, context: Any, offers: Any, *, bits: RandomBits) -> Choice:
+def choose_among(model: Model, context: Any, offers: Any, *, bits: RandomBits) -> DeviceChoice:
     """The offer that a linear bandit's model chooses for this person.
 
     Args:
@@ -88,4 +88,4 @@ def choose_among(model: Model, context: Any, offers: Any, *, bits: RandomBits) -
     parameters = model.step.parameters
     features = offered_features(context, offers, int(parameters["joint"]["dimension"]))
     place = int(chosen_arms(parameters, features[np.newaxis], bits=bits)[0])
-    return Choice(place, model, features[place])
+    return DeviceChoice(place, model, features[place])
