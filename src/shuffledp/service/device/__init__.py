@@ -3,4 +3,4 @@
 from shuffledp.service.device.choosing import DeviceChoice
 from shuffledp.service.device.device import Device, Outcome
 
-__all__ = ["DeviceChoice", "Device", "Outcome"]
+__all__ = ["Device", "DeviceChoice", "Outcome"]
