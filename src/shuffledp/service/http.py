@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
+from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import JSON, TEXT, Operation, Query, openapi_document, operation, operations_of
 from shuffledp.service.problems import (
     BAD_REQUEST,
@@ -99,7 +100,7 @@ def whole_query(request: Request, query: Query) -> int:
     return int(given)
 
 
-def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Metrics) -> Handler:
+def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Metrics, limits: Limits) -> Handler:
     """The handler behind its checks; every refusal is a problem document."""
     route = operation.route
     seconds = metrics.seconds.labels(route)
@@ -114,13 +115,10 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
 
     async def _checked(request: Request) -> Response:
         try:
-            if operation.roles:
-                tokens.check(request.headers.get("authorization"), *operation.roles)
-            if operation.takes is not None:
-                kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-                if kind != operation.takes:
-                    raise RefusedError(WRONG_TYPE, f"the body must be {operation.takes}: set Content-Type.")
-            return await handler(request)
+            if not operation.roles:
+                return await _admitted(request)
+            with limits.spent(tokens.check(request.headers.get("authorization"), *operation.roles)):
+                return await _admitted(request)
         except RefusedError as refused:
             return problem(refused)
         except ParameterError as bad:
@@ -130,6 +128,13 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
         except Exception:
             LOG.exception("failed", extra={"facts": {"route": route}})
             return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
+
+    async def _admitted(request: Request) -> Response:
+        if operation.takes is not None:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != operation.takes:
+                raise RefusedError(WRONG_TYPE, f"the body must be {operation.takes}: set Content-Type.")
+        return await handler(request)
 
     return answer
 
@@ -187,8 +192,8 @@ class Endpoints(Generic[S]):
         return Response(self._openapi, media_type=JSON)
 
 
-def build_app(endpoints: Endpoints[Any], tokens: Tokens) -> Starlette:
-    """The application that answers what these endpoints declare, to whoever has a token for it."""
+def build_app(endpoints: Endpoints[Any], tokens: Tokens, limits: Limits | None = None) -> Starlette:
+    """The application that answers what these endpoints declare, to whoever has a token for it, within its limits."""
     server = endpoints.server
 
     @asynccontextmanager
@@ -198,7 +203,7 @@ def build_app(endpoints: Endpoints[Any], tokens: Tokens) -> Starlette:
         await asyncio.to_thread(server.stop)
 
     guarded = [
-        (each, _guarded(each, getattr(endpoints, name), tokens, server.metrics))
+        (each, _guarded(each, getattr(endpoints, name), tokens, server.metrics, limits or Limits()))
         for name, each in operations_of(type(endpoints)).items()
     ]
     # One route a path, so that another method on it is 405 and not 404.

@@ -87,7 +87,7 @@ class Operation:
         """The statuses of all refusals, in their order: most follow from what is asked for, read and written."""
         due = {
             (400,): self.takes or self.query,
-            (401, 403): self.roles,
+            (401, 403, 429): self.roles,
             (404,): "{task_id}" in self.path or "{campaign_id}" in self.path,
             (408, 413, 415): self.takes,
             (503,): not self.route.startswith("GET "),

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.addresses import is_loopback
+from shuffledp.service.punctual import PunctualProtocol
 
 LOOPBACK = "127.0.0.1"
 _MOST_CONNECTIONS = 512
@@ -27,26 +28,40 @@ _GRACE_SECONDS, _LAST_SECONDS = 1, 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a server listens, and with which certificate."""
+    """Where a server listens, and with which certificate.
+
+    Attributes:
+        host: another address than this machine's own needs TLS, or a proxy.
+        port: where to listen; 0 where it is a file.
+        tls_cert: a certificate, PEM.
+        tls_key: its key, PEM.
+        uds: a socket's file instead of a port: for a proxy on the same machine.
+        behind_proxy: whether TLS ends at a proxy in front, which is trusted with what the network sees.
+    """
 
     host: str = LOOPBACK
     port: int
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    uds: Path | None = None
+    behind_proxy: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ParameterError("port", self.port, "must lie in 0..65535", "8001 is a common choice")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ParameterError("tls_cert", self.tls_cert, "and tls_key go together", "give both or none")
-        if self.tls_cert is None and not is_loopback(self.host):
-            raise ParameterError(
-                "host", self.host, "must be this machine itself without TLS", "give --tls-cert and --tls-key"
-            )
+        if self.tls_cert is None and not self.behind_proxy and not is_loopback(self.host):
+            way_out = "give --tls-cert and --tls-key, or --behind-proxy where TLS ends in front of it"
+            raise ParameterError("host", self.host, "must be this machine itself without TLS", way_out)
+        if self.uds is not None and self.tls_cert is not None:
+            raise ParameterError("uds", self.uds, "and a certificate do not go together", "let the proxy have it")
 
     @property
     def url(self) -> str:
         """How clients reach it."""
+        if self.uds is not None:
+            return f"unix:{self.uds}"
         return f"{'http' if self.tls_cert is None else 'https'}://{self.host}:{self.port}"
 
     @contextmanager
@@ -56,6 +71,10 @@ class Address:
         Raises:
             ParameterError: the port is another program's, or the address is not this machine's.
         """
+        if self.uds is not None:
+            with _socket_file(self.uds) as listening_file:
+                yield [listening_file]
+            return
         with ExitStack() as opened:
             try:
                 found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -73,10 +92,34 @@ class Address:
             yield listening
 
 
+@contextmanager
+def _socket_file(path: Path) -> Iterator[socket.socket]:
+    """A socket that listens in this file, for its owner and group; the file goes with it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # What a server left that was killed is taken over; one that is alive is not.
+        if path.is_socket() and probe.connect_ex(str(path)) != 0:
+            path.unlink()
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as listening:
+        before = os.umask(0o117)
+        try:
+            listening.bind(str(path))
+        except OSError as refused:
+            problem = f"must be a new file ({os.strerror(refused.errno or 0).lower()})"
+            raise ParameterError("uds", path, problem, "stop what listens there, or name another") from None
+        finally:
+            os.umask(before)
+        listening.listen(1024)
+        try:
+            yield listening
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def uvicorn_server(app: Starlette, address: Address, **more: Any) -> "Server":
     """A server that writes no addresses to any log."""
     config = uvicorn.Config(
         app,
+        http=PunctualProtocol,
         host=address.host,
         port=address.port,
         access_log=False,

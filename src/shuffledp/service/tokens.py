@@ -20,6 +20,7 @@ class Tokens:
 
     >>> tokens = Tokens.generate(bits=RandomBits.seeded(1))
     >>> tokens.check("Bearer " + tokens.secrets["read"], READ)
+    'read'
     >>> tokens.check("Bearer " + tokens.secrets["read"], HOP)
     Traceback (most recent call last):
         ...
@@ -49,8 +50,8 @@ class Tokens:
             raise DataError("tokens", "one secret twice", "must differ for every role", "make keys again")
         return cls(dict(document))
 
-    def check(self, authorization: str | None, *roles: str) -> None:
-        """Refuse a request whose Authorization header holds no token of these roles; admin may do everything."""
+    def check(self, authorization: str | None, *roles: str) -> str:
+        """The role whose token an Authorization header holds; refused if it is none of these, or admin, who may all."""
         words = " or ".join(roles)
         scheme, _, given = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not given:
@@ -58,8 +59,8 @@ class Tokens:
         # All are compared, whichever matches: the time says nothing.
         sent = given.strip().encode("utf-8", "surrogateescape")
         matches = {role for role, secret in self.secrets.items() if hmac.compare_digest(sent, secret.encode())}
-        if matches & {*roles, ADMIN}:
-            return
+        if found := matches & {*roles, ADMIN}:
+            return min(found)
         if matches:
             raise RefusedError(WRONG_ROLE, f"this needs a token for {words}: ask the operator for one.")
         raise RefusedError(NO_TOKEN, "the token is unknown here: check it against the operator's.")

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, RefusedError
 from shuffledp.service.store.contract import Progress, Release
@@ -28,9 +29,9 @@ NEWEST_SECONDS = 1
 """For so long a cache may answer with the newest model without asking again."""
 
 
-def analyzer_app(server: AnalyzerServer, tokens: Tokens) -> Starlette:
+def analyzer_app(server: AnalyzerServer, tokens: Tokens, limits: Limits | None = None) -> Starlette:
     """The application that serves this analyzer."""
-    return build_app(AnalyzerEndpoints(server), tokens)
+    return build_app(AnalyzerEndpoints(server), tokens, limits)
 
 
 class AnalyzerEndpoints(Endpoints[AnalyzerServer]):

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
 from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
@@ -26,9 +27,9 @@ _SLOTS = Query("slots", "Only in so many first slots, those whose people answer 
 _NEW, _KNOWN = b'{"new":true}', b'{"new":false}'
 
 
-def shuffler_app(server: ShufflerServer, tokens: Tokens) -> Starlette:
+def shuffler_app(server: ShufflerServer, tokens: Tokens, limits: Limits | None = None) -> Starlette:
     """The application that serves this shuffler."""
-    return build_app(ShufflerEndpoints(server), tokens)
+    return build_app(ShufflerEndpoints(server), tokens, limits)
 
 
 class ShufflerEndpoints(Endpoints[ShufflerServer]):
