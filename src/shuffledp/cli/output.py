@@ -80,6 +80,16 @@ def facts(title: str, rows: Iterable[tuple[str, Any]]) -> Table:
     return found
 
 
+def charged(ledger: Path | None) -> list[tuple[str, str]]:
+    """What is spent of a budget that a command has charged, as a row of facts; none where there is no ledger."""
+    if ledger is None:
+        return []
+    from shuffledp.accounting.ledger import Ledger
+    from shuffledp.learn.fit_spending import charged_to
+
+    return [("budget", charged_to(Ledger.load(ledger)))]
+
+
 def table(
     title: str,
     headings: Sequence[str],
