@@ -178,7 +178,7 @@ def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
     rates = found.roc
     assert rates[0][0] == rates[1][0] == 0 and rates[0][-1] == rates[1][-1] == 1
     for labels_given, words in (
-        (np.append(y[:-1], "maybe"), r"one of the model's classes no, yes, got maybe in row 4000"),
+        (np.append(y[:-1], "maybe"), r"one of the model's classes no, yes, got something else in row 4000"),
         (y[:, None], "a label a person"),
         (y[:5], "a probability a person and class"),
     ):
@@ -279,7 +279,7 @@ def test_several_classes_have_accuracy_and_the_calibration_of_confidence() -> No
     assert truth["accuracy"] == pytest.approx((scores.argmax(axis=1) + 1 == labels).mean())
     # Too sure of itself, provably: all of the most confident group's interval is below what was predicted.
     assert found.calibration[-2].rate.upper < found.calibration[-2].low
-    with pytest.raises(DataError, match="classes 1, 2, 3, got 5 in row 1"):
+    with pytest.raises(DataError, match="classes 1, 2, 3, got something else in row 1"):
         evaluate(_Several(), scores, labels + 3)
 
 

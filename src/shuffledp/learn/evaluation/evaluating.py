@@ -12,7 +12,7 @@ from shuffledp.learn.evaluation.cells import ScoreKind
 from shuffledp.learn.evaluation.metrics import Evaluation
 from shuffledp.learn.evaluation.planned import EvaluationPlan
 from shuffledp.learn.fit_spending import Budget, charge_plan
-from shuffledp.learn.spec import as_floats
+from shuffledp.learn.spec import as_floats, in_row
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 
@@ -201,7 +201,7 @@ def places_of(y: ArrayLike, classes: Any) -> Codes:
         found[labels == label] = place
     for row in np.flatnonzero(found < 0)[:1].tolist():
         wanted = f"must be one of the model's classes {', '.join(map(str, classes))}"
-        raise DataError("labels", f"{labels[row]} in row {row + 1}", wanted, "leave that person out")
+        raise DataError("labels", in_row(row, labels[row]), wanted, "leave that person out")
     return found
 
 
