@@ -118,9 +118,7 @@ class FitRegister:
         with self._lock:
             asked = list(self._asked)
         return [
-            entry
-            for other, entry, _ in asked
-            if np.intersect1d(other.hashes, sketch.hashes, assume_unique=True).size
+            entry for other, entry, _ in asked if np.intersect1d(other.hashes, sketch.hashes, assume_unique=True).size
         ]
 
     def part_learned_from(self, sketch: Sketch) -> float:

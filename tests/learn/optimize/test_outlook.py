@@ -1,4 +1,4 @@
-"""Too few people are told so before anything is spent, and all of them the same number from which on there are enough."""
+"""Too few people are told so before anything is spent, and all of them from which number on there are enough."""
 
 import re
 

@@ -75,7 +75,7 @@ class LoggedData:
         >>> LoggedData.of([[0.1], [0.2]], [0, 2], [1, 0], [0.5, 0.5], arms=2)
         Traceback (most recent call last):
             ...
-        shuffledp.errors.DataError: arm must be one of 0..1, got something else in row 2: name the number of arms, or mend the log.
+        shuffledp.errors.DataError: arm must be one of 0..1, got something else in row 2: name the number of arms, ...
         """
         arms = check_whole("arms", arms, 1, MOST_ARMS, "count the arms")
         lowest = check_number("lowest", lowest, -LARGEST_REWARD, LARGEST_REWARD, "0 suits clicks")

@@ -55,10 +55,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
             ParameterError: something that must be declared was not.
             InfeasibleError: too few people for the privacy asked for.
         """
-        with self._all_or_nothing():
-            self._anew()
-            self._learn(X, y, sample_weight)
-        return self
+        return self._begin(lambda: self._learn(X, y, sample_weight))
 
     def partial_fit(
         self,
@@ -82,9 +79,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
             DataError: data that cannot be learned from, or labels that are none of the classes.
             InfeasibleError: too few new people for the privacy asked for.
         """
-        with self._all_or_nothing():
-            self._go_on(lambda: self._learn(X, y, sample_weight, classes))
-        return self
+        return self._go_on(lambda: self._learn(X, y, sample_weight, classes))
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> None:  # noqa: N803
         begun = self._has_begun

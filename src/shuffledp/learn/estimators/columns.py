@@ -184,5 +184,6 @@ def numbers_of(column: NDArray[Any], place: int, first: int) -> Floats:
     if bad.any():
         row = int(np.argmax(bad))
         way_out = "mend that row, or declare the column's categories"
-        raise DataError("data", in_row(first + row, column[row]), f"must be finite numbers in column {place + 1}", way_out)
+        problem = f"must be finite numbers in column {place + 1}"
+        raise DataError("data", in_row(first + row, column[row]), problem, way_out)
     return found

@@ -43,11 +43,11 @@ def checked_data(estimator: Any, *data: ArrayLike, **how: Any) -> Any:
 
 
 def _without_values(text: str) -> str:
-    """What scikit-learn says, but for people's values: those belong in no log.
+    r"""What scikit-learn says, but for people's values: those belong in no log.
 
     >>> _without_values("could not convert string to float: 'Oslo'")
     'could not convert string to float'
-    >>> _without_values("Expected 2D array, got 1D array instead:\\narray=[3. 7.].\\nReshape your data.")
+    >>> _without_values("Expected 2D array, got 1D array instead:\narray=[3. 7.].\nReshape your data.")
     'Expected 2D array, got 1D array instead. Reshape your data.'
     """
     text = re.sub(r"(could not convert string to float|Complex data not supported)\b.*", r"\1", text, flags=re.DOTALL)

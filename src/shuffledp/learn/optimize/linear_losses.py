@@ -110,7 +110,7 @@ def check_features(width: int, features: Floats, targets: Floats) -> tuple[Float
     with np.errstate(over="ignore", invalid="ignore"):
         totals = features @ np.ones(width)
     for name, numbers, array in (("features", totals, features), ("targets", targets, targets)):
-        for row in np.flatnonzero(~np.isfinite(numbers)):
+        for row in np.flatnonzero(~np.isfinite(numbers)).tolist():
             if not np.isfinite(array[row]).all():
                 wrong = array[row] if array.ndim == 1 else array[row][~np.isfinite(array[row])][0]
                 raise DataError(name, in_row(row, wrong), "must be finite", "leave that user out")

@@ -40,7 +40,7 @@ class RowShape:
     >>> RowShape(values=(-1, 1)).check("labels", np.array([1.0, 0.0]))
     Traceback (most recent call last):
         ...
-    shuffledp.errors.DataError: labels must be one of -1, 1, got something else in row 2: leave that user out, or declare it.
+    shuffledp.errors.DataError: labels must be one of -1, 1, got something else in row 2: leave that user out, ...
     """
 
     width: int | None = whole(1, LARGEST_WIDTH, "count a vector's numbers", default=None)
