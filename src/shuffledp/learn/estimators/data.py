@@ -38,7 +38,8 @@ def checked_data(estimator: Any, *data: ArrayLike, **how: Any) -> Any:
         raise
     except ValueError as refused:
         problem = f"must be rows that can be learned from. {_without_values(str(refused)).rstrip('.')}"
-        got = _bad_place(data[0]) or getattr(data[0], "shape", type(data[0]).__name__)
+        wrong = data[1] if "Input y" in problem else data[0]
+        got = _bad_place(wrong) or getattr(data[0], "shape", type(data[0]).__name__)
         raise DataError("data", got, problem, "mend those rows, or find more") from None
 
 
@@ -49,24 +50,27 @@ def _without_values(text: str) -> str:
     'could not convert string to float'
     >>> _without_values("Expected 2D array, got 1D array instead:\narray=[3. 7.].\nReshape your data.")
     'Expected 2D array, got 1D array instead. Reshape your data.'
+    >>> _without_values("Input X contains NaN.\nAnything does not accept missing values encoded as NaN. See ...")
+    'Input X contains NaN.'
     """
+    text = re.sub(r"\n\w+ does not accept missing values.*", "", text, flags=re.DOTALL)
     text = re.sub(r"(could not convert string to float|Complex data not supported)\b.*", r"\1", text, flags=re.DOTALL)
     return re.sub(r":\s*array=.*?\.\n(?=Reshape)", ". ", text, flags=re.DOTALL)
 
 
 def _bad_place(rows: Any) -> str | None:
-    """The first row and column of a table that is no finite number; None where none is, or nobody can say."""
+    """The first row, and column, of a table that is no finite number; None where none is, or nobody can say."""
     try:
         table = np.asarray(rows, dtype=object)
     except ValueError:
         return None
-    if table.ndim != 2 or sparse.issparse(rows):
+    if table.ndim not in (1, 2) or sparse.issparse(rows):
         return None
-    for place, column in enumerate(table.T):
+    for place, column in enumerate(np.atleast_2d(table.T)):
         try:
             numbers_of(column, place, 0)
         except DataError as refused:
-            return f"{refused.value}, column {place + 1}"
+            return f"{refused.value}, column {place + 1}" if table.ndim == 2 else str(refused.value)
     return None
 
 
