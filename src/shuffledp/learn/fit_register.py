@@ -35,7 +35,7 @@ _GOLDEN, _FIRST, _SECOND = (np.uint64(word) for word in (0x9E3779B97F4A7C15, 0xB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
+class RowSketch:
     """The smallest hashes of some people's rows, in order, and how many of the people have each."""
 
     hashes: Hashes
@@ -68,10 +68,10 @@ class FitRegister:
 
     def __init__(self) -> None:
         self._key = RandomBits.secure().words(1)[0]
-        self._asked: deque[tuple[Sketch, Entry, bool]] = deque(maxlen=_MOST_ASKED)
+        self._asked: deque[tuple[RowSketch, Entry, bool]] = deque(maxlen=_MOST_ASKED)
         self._lock = Lock()
 
-    def sketch(self, people: Any) -> Sketch:
+    def sketch(self, people: Any) -> RowSketch:
         """The smallest hashes of these people's rows.
 
         Args:
@@ -90,7 +90,7 @@ class FitRegister:
             words = self._words(part.toarray() if is_sparse else part)
             found[start : start + size] = _mixed(_mixed(words + keys).sum(axis=1, dtype=np.uint64))
         hashes, counts = np.unique(found, return_counts=True)
-        return Sketch(hashes[:KEPT].copy(), counts[:KEPT].astype(np.int64))
+        return RowSketch(hashes[:KEPT].copy(), counts[:KEPT].astype(np.int64))
 
     def _words(self, rows: NDArray[Any]) -> Hashes:
         """A word for each value: a number's bits, or a keyed hash of what is no number."""
@@ -113,7 +113,7 @@ class FitRegister:
             digest = blake2b(text.encode(), digest_size=8, key=int(self._key).to_bytes(8, "big")).digest()
             return int.from_bytes(digest, "big")
 
-    def overlapping(self, sketch: Sketch) -> list[Entry]:
+    def overlapping(self, sketch: RowSketch) -> list[Entry]:
         """What questions cost that had some of these rows."""
         with self._lock:
             asked = list(self._asked)
@@ -121,7 +121,7 @@ class FitRegister:
             entry for other, entry, _ in asked if np.intersect1d(other.hashes, sketch.hashes, assume_unique=True).size
         ]
 
-    def part_learned_from(self, sketch: Sketch) -> float:
+    def part_learned_from(self, sketch: RowSketch) -> float:
         """About which part of these people one fit learned from, the one that had most of them.
 
         Rows that are alike by chance, as those of a few categories are, are not counted: how many there would be is
@@ -149,7 +149,7 @@ class FitRegister:
                 parts.append((float(seen) - alike) / (1 - alike))
         return max(parts)
 
-    def add(self, sketch: Sketch, entry: Entry, *, learned: bool = True) -> None:
+    def add(self, sketch: RowSketch, entry: Entry, *, learned: bool = True) -> None:
         """Keep a question, and whether a model learned from its answers."""
         with self._lock:
             self._asked.append((sketch, entry, learned))
