@@ -53,6 +53,7 @@ KEYS = {
     "model", "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
     "messages_per_user", "coefficients", "intercept", "clipped_shares", "score", "baseline", "clipped", "curve",
     "unprotected", "simulated", "seconds", "fingerprint", "written", "picture", "report",
+    "ledger",
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from shuffledp.cli.fit_data import (
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, writer
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
-from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.output import charged, facts, next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.said import Said
 from shuffledp.cli.warned import kept_warnings
@@ -95,6 +95,7 @@ def fit(
     honest_fraction: options.HonestFraction = 1.0,
     count_clipped: CountClipped = None,
     holdout: Holdout = None,
+    ledger: options.Ledger = None,
     out: Out = None,
     picture: options.Picture = None,
     report: Report = None,
@@ -106,11 +107,11 @@ def fit(
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
     privacy = target_of(1, epsilon, delta)[1]
     kept = KeptFiles.at(
-        out=out, picture=picture, reads=(file,), no_table="has no table: a model is no list", documents=()
+        out=out, picture=picture, reads=(file, ledger), no_table="has no table: a model is no list", documents=()
     )
     if report is not None:
         check_report_path(report)
-    check_files_differ(file=file, out=kept.document, picture=kept.picture, report=report)
+    check_files_differ(file=file, ledger=ledger, out=kept.document, picture=kept.picture, report=report)
     for name, value in (("holdout", holdout), ("picture", kept.picture), ("report", report)):
         if value is not None and not with_truth:
             problem = "measures the model on people's rows without noise"
@@ -155,6 +156,7 @@ def fit(
         feature_norm=feature_norm,
         honest_fraction=honest_fraction,
         random_state=seed,
+        ledger=ledger,
         **chosen,
     )
     started = time.perf_counter()
@@ -177,11 +179,11 @@ def fit(
         model.model(data.names).save(kept.document)
     for write in writers:
         write()
-    document |= {"written": kept.document, "picture": kept.picture, "report": report}
+    document |= {"written": kept.document, "picture": kept.picture, "report": report, "ledger": ledger}
     if as_json:
         print_json(document)
         return
-    show(facts(f"A private {task} model", fit_facts(document)))
+    show(facts(f"A private {task} model", [*fit_facts(document), *charged(ledger)]))
     next_steps(fit_next(document, Said(context), file, model.solver_.problem))
 
 

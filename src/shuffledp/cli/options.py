@@ -31,6 +31,7 @@ File = Annotated[
     Path, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="FILE", show_default=False)
 ]
 FixedSeed = Annotated[int, typer.Option(help="Another number, other data and noise.", metavar="S")]
+Ledger = Annotated[Path | None, typer.Option(help="Charge this budget before anybody is asked.", metavar="FILE")]
 HonestFraction = Annotated[float, typer.Option(help="Users assumed to follow the protocol.", metavar="G")]
 MaxMessages = Annotated[int | None, typer.Option(help="Messages a user may send at most.", metavar="K")]
 OptionalFile = Annotated[

@@ -191,7 +191,7 @@ def _report(
                 "longest_report_bytes": routing.longest_report_bytes,
                 "uncounted": plan.uncounted,
                 "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
-                "collusions": collusions_of(plan),
+                "collusions": collusions_of(collusions, plan.privacy.epsilon, "paper_epsilon"),
                 "lying_client": plan.lying_client,
                 "rests_on": plan.rests_on,
                 "warnings": [*plan.cautions, *task.warnings],

@@ -20,8 +20,8 @@ from shuffledp.learn.optimize import (
 )
 from shuffledp.learn.optimize.choosing import METHODS, rehearsals
 from shuffledp.learn.optimize.gd import GdStage
-from shuffledp.learn.optimize.outlook import learns, too_few
-from shuffledp.learn.optimize.ranking import Rehearsals, Rehearsed, chosen_stages, ranked
+from shuffledp.learn.optimize.outlook import too_few
+from shuffledp.learn.optimize.ranking import Rehearsals, Rehearsed, chosen_stages, mean_part, ranked
 from shuffledp.learn.optimize.rehearsal import rehearse
 from shuffledp.learn.optimize.running import CohortSums, run_solver
 from shuffledp.learn.optimize.stages import SteppedMethod, noise_of
@@ -145,11 +145,11 @@ def test_steps_that_were_rehearsed_are_run_with_noise_for_their_rounds() -> None
 
 def test_too_few_people_are_told_from_when_on_it_is_worth_it() -> None:
     ball = L2Ball(dimension=31, radius=10)
-    few = Problem.of(LogisticLoss(), ball, users=398, privacy=Privacy(0.5, 1e-6), visits=1)
+    few = Problem.of(LogisticLoss(), ball, users=300, privacy=Privacy(0.5, 1e-6), visits=1)
     words = too_few(plan(few))
-    assert words is not None and "398 people are too few" in words
+    assert words is not None and "300 people are too few" in words
     enough = int(words.split("From about ")[1].split()[0].replace(",", ""))
-    assert enough > 398
-    assert learns(ranked(replace(few, users=2 * enough), LogisticLoss(), (METHODS["agd"],))[0].losses)
+    assert enough > 300
+    assert mean_part(ranked(replace(few, users=2 * enough), LogisticLoss(), (METHODS["agd"],))[0].losses) < 0.95
     assert too_few(plan(few, solver="sgd")) is not None
     assert too_few(plan(MANY)) is None and too_few(plan(MANY, solver="agd")) is None

@@ -79,7 +79,8 @@ class Problem:
                 self.users,
                 f"is too few for one batch: at this epsilon and delta its noise would be longer than any gradient; "
                 f"{self.smallest_batch:,} would do",
-                f"find {self.smallest_batch:,} users, or choose a larger epsilon or fewer parameters",
+                f"find {self.smallest_batch:,} users to begin with (to learn much takes more), or choose a larger "
+                "epsilon or fewer parameters",
             )
 
     @classmethod

@@ -100,7 +100,7 @@ class SoftmaxLoss(Loss):
             scores = self.scores(theta, features)
             lengths = lengths_of(features)
         for name, numbers in (("features", lengths), ("scores", scores.sum(axis=1))):
-            refuse_first(name, numbers, ~np.isfinite(numbers), "must be finite", "scale the features first", form="")
+            refuse_first(name, numbers, ~np.isfinite(numbers), "must be finite", "scale the features first")
         residuals = _residuals(scores, targets)
         sides = lengths_of(residuals)
         with np.errstate(over="ignore"):
