@@ -48,6 +48,10 @@ class WeightedLoss(Loss):
     def outputs(self) -> int:
         return self.of.outputs
 
+    @property
+    def row_bound(self) -> float | None:
+        return self.of.row_bound
+
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.of.lipschitz(domain)
 
@@ -74,6 +78,12 @@ class WeightedLoss(Loss):
         """Clipped gradients of the other loss, times weights, which make none longer."""
         *others, weights = rows
         sent, clipped = self.of.sent(theta, bound, smoothing, *others)
+        return sent * np.minimum(weights, 1.0)[:, np.newaxis], clipped
+
+    def moments(self, bound: float, *rows: Floats) -> tuple[Floats, int]:
+        """Moments of the other loss, times weights: those of the weighted loss's curvature."""
+        *others, weights = rows
+        sent, clipped = self.of.moments(bound, *others)
         return sent * np.minimum(weights, 1.0)[:, np.newaxis], clipped
 
     def document(self) -> dict[str, Any]:

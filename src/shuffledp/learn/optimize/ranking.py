@@ -33,6 +33,8 @@ _AS_EXPECTED = 1.05
 # Numbers of rounds are tried by these factors, steps by these.
 _FINER, _LONGER = math.sqrt(2), 2.0
 _LEAST_SCALE, _MOST_SCALE = 1 / 8, 16.0
+# Floors of a metric by these, from the least to its inverse.
+_LOWER, _LEAST_FLOOR = 4.0, 1 / 16
 _MOST_TRIES = 24
 
 
@@ -49,11 +51,13 @@ class Candidate:
         method: its name.
         rounds: None leaves rounds and steps to the method, which takes those of its least bound.
         scale: the distance that steps are for, in parts of the domain's reach.
+        floor: the floor of the metric that steps are taken in, beside the method's own.
     """
 
     method: str
     rounds: int | None = None
     scale: float = 1.0
+    floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Rehearsals:
             return method.stages(problem, planned=planned)
         assert isinstance(method, SteppedMethod)
         users = problem.users // candidate.rounds if method.asks_once else problem.users
-        sketch = StageSketch(candidate.rounds, users, math.inf)
+        sketch = StageSketch(candidate.rounds, users, math.inf, floor=candidate.floor)
         plan = method.plan_noise(problem, users, candidate.rounds) if planned else None
         noise = noise_of(problem, plan) if planned else self.noise(candidate.method, candidate.rounds)
         stage = method.steps(problem, sketch, candidate.scale * problem.domain.reach, noise, plan)
@@ -121,7 +125,7 @@ class Rehearsals:
     def all(self) -> list[Rehearsed]:
         """Every method as it is, and where steps may be chosen, those around the best; the best first."""
         for name, method in self._methods.items():
-            if not math.isfinite(method.predicted_bound(self.problem)):
+            if method.predicted_bound(self.problem) == math.inf:
                 continue
             own = self.rehearsed(Candidate(name))
             if isinstance(method, SteppedMethod) and method.tuned:
@@ -154,12 +158,15 @@ class Rehearsals:
         method, rounds, scale = self._methods[candidate.method], candidate.rounds or 1, candidate.scale
         most = self.problem.users // self.problem.smallest_batch if method.asks_once else self.problem.visits_allowed
         for factor in (1 / _FINER, _FINER):
-            other = min(max(1, round(rounds * factor)), most, self.problem.rounds)
+            other = min(max(method.fewest_rounds, round(rounds * factor)), most, self.problem.rounds)
             if other != rounds:
                 yield replace(candidate, rounds=other)
         for factor in (1 / _LONGER, _LONGER):
             if _LEAST_SCALE <= scale * factor <= _MOST_SCALE:
                 yield replace(candidate, scale=scale * factor)
+        for factor in (1 / _LOWER, _LOWER) if method.has_floor else ():
+            if _LEAST_FLOOR <= candidate.floor * factor <= 1 / _LEAST_FLOOR:
+                yield replace(candidate, floor=candidate.floor * factor)
 
 
 @lru_cache(maxsize=64)

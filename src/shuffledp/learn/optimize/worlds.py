@@ -13,6 +13,7 @@ from scipy import special
 
 from shuffledp.learn.optimize.linear_losses import LinearLoss, lengths_of
 from shuffledp.learn.optimize.losses import Loss
+from shuffledp.learn.optimize.moments import pack
 from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
@@ -80,6 +81,10 @@ class World:
             return np.bincount(uniform_below(rows, users, bits=normals.bits), minlength=rows).astype(np.float64)
         free = normals.next(rows)
         return np.asarray(users / rows + np.sqrt(users / rows) * (free - free.mean()))
+
+    def moments_sum(self, counts: Floats) -> Floats:
+        """The sum of these users' moments: no row is longer than may be, so that none is clipped."""
+        return pack(self.features.T @ (counts[:, np.newaxis] * self.features))
 
     def gradient_sum(self, point: Floats, clip: float, smoothing: float | None, counts: Floats) -> Floats:
         """The sum of what these users would send: their clipped gradients, or their envelopes'."""
