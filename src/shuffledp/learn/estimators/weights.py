@@ -84,7 +84,7 @@ class WeightedLoss(Loss):
         """Moments of the other loss, times weights: those of the weighted loss's curvature."""
         *others, weights = rows
         sent, clipped = self.of.moments(bound, *others)
-        return sent * np.minimum(weights, 1.0)[:, np.newaxis], clipped
+        return np.minimum(weights, 1.0)[:, np.newaxis] * sent, clipped
 
     def document(self) -> dict[str, Any]:
         return {"loss": self.name, "of": self.of.document()}

