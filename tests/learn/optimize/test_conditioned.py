@@ -26,8 +26,9 @@ from shuffledp.learn.optimize import (
     plan,
 )
 from shuffledp.learn.optimize.conditioned import ConditionedStage
-from shuffledp.learn.optimize.moments import Conditioner, pack
+from shuffledp.learn.optimize.moments import Conditioner
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
+from shuffledp.protocols.vector_sum.matrices import pack_symmetric
 from shuffledp.protocols.vector_sum.shares import VectorShares
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.optimize import optimize
@@ -112,11 +113,11 @@ def test_every_fidelity_runs_and_states_carry_the_moments() -> None:
     solver, data = _solver(), _tables(600)
     exact = optimize(solver, LogisticLoss(), *data, bits=RandomBits.seeded(1), fidelity="exact")
     mean = data[0].T @ data[0] / 600
-    assert exact.state.moments == pytest.approx(pack(mean)) and exact.gradients == 5 * 600
+    assert exact.state.moments == pytest.approx(pack_symmetric(mean)) and exact.gradients == 5 * 600
     for fidelity in ("fast", "messages"):
         run = optimize(solver, LogisticLoss(), *data, bits=RandomBits.seeded(2), fidelity=fidelity)
         spread = _stage(solver).moments_noise / 600
-        assert 0 < np.abs(run.state.moments - pack(mean)).max() < 7 * spread  # false alarms: 1e-11
+        assert 0 < np.abs(run.state.moments - pack_symmetric(mean)).max() < 7 * spread  # false alarms: 1e-11
         half = optimize(solver, LogisticLoss(), *data, bits=RandomBits.seeded(2), fidelity=fidelity, rounds=3)
         saved = json.loads(json.dumps(half.state.document(), allow_nan=False))
         again = OptimizerState.from_document(saved)

@@ -19,12 +19,13 @@ import numpy as np
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.learn.optimize.agd import AgdStage
-from shuffledp.learn.optimize.moments import Conditioner, numbers_of, unpack
+from shuffledp.learn.optimize.moments import Conditioner
 from shuffledp.learn.optimize.problem import ROOM, Problem
 from shuffledp.learn.optimize.repeated_sums import AskedSum, plan_sums
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
 from shuffledp.learn.optimize.stages import NOTHING, GradientSum, Nearest, StageSketch, SteppedMethod, asks_often
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
+from shuffledp.protocols.vector_sum.matrices import packed_dimension, unpack_symmetric
 
 MOST_MOMENTS = 1 << 12
 """More numbers of moments are too many to ask of anybody."""
@@ -90,7 +91,7 @@ class ConditionedStage(AgdStage):
         if moments is None:
             return Conditioner.of(np.diag(np.full(self.width, self.link * self.moments_clip) + penalized), 0.0)
         noise = _spectral(self.moments_noise, self.width) / self.users
-        curvature = self.link * unpack(moments, self.width) + np.diag(penalized)
+        curvature = self.link * unpack_symmetric(moments) + np.diag(penalized)
         return Conditioner.of(curvature, max(self.floor, self.link * noise))
 
 
@@ -110,7 +111,7 @@ class Conditioned(SteppedMethod):
             return "needs a smooth loss"
         if problem.dimension % problem.outputs:
             return f"needs models of {problem.outputs} scores with as many numbers each"
-        if numbers_of(_width(problem)) > MOST_MOMENTS:
+        if packed_dimension(_width(problem)) > MOST_MOMENTS:
             return f"asks for products of all features, and {_width(problem):,} have more than {MOST_MOMENTS:,}"
         noise = _spectral(self._moments_noise(problem), _width(problem)) / problem.users
         if noise * _width(problem) > _clip(problem):
@@ -127,7 +128,7 @@ class Conditioned(SteppedMethod):
 
     def _plans(self, problem: Problem, users: int, rounds: int) -> tuple[VectorSumPlan, ...] | None:
         gradients = AskedSum(problem.dimension, problem.lipschitz, rounds - 1, 1 - _PART)
-        moments = AskedSum(numbers_of(_width(problem)), _clip(problem), 1, _PART)
+        moments = AskedSum(packed_dimension(_width(problem)), _clip(problem), 1, _PART)
         return plan_sums(problem, users, (gradients, moments))
 
     def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:

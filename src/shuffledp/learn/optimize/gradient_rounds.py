@@ -144,7 +144,11 @@ class GradientRounds(Learner[RoundsState]):
         sums = None
         if privacy is not None:
             check_privacy("privacy", privacy)
-            limits: dict[str, Any] = {"method": method, "max_messages": max_messages, "honest_fraction": honest_fraction}
+            limits: dict[str, Any] = {
+                "method": method,
+                "max_messages": max_messages,
+                "honest_fraction": honest_fraction,
+            }
             asked = math.ceil(rounds / cohorts)
             sums = plan_repeated(users // cohorts, privacy, dimension, clip, asked, **limits)
         return cls(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.learn.optimize.sets import ConvexSet
+from shuffledp.protocols.vector_sum.matrices import pack_symmetric
 
 Floats = NDArray[np.float64]
 
@@ -18,19 +19,10 @@ Floats = NDArray[np.float64]
 _PROJECTION_STEPS, _NEAR_ENOUGH = 80, 1e-8
 
 
-def numbers_of(width: int) -> int:
-    """How many numbers the moments of so many features are.
-
-    >>> numbers_of(3)
-    6
-    """
-    return width * (width + 1) // 2
-
-
 def packed(rows: Floats, lengths: Floats, bound: float) -> tuple[Floats, int]:
     """Every row's products with itself, none longer than the bound, and how many would have been.
 
-    Numbers off the diagonal are there once, times sqrt(2): so a vector is as long as its row is long, squared.
+    They are packed as symmetric matrices are, so that a vector is as long as its row is long, squared.
 
     Args:
         rows: finite features, a row a user.
@@ -49,30 +41,8 @@ def packed(rows: Floats, lengths: Floats, bound: float) -> tuple[Floats, int]:
     left, right = np.triu_indices(rows.shape[1])
     sent = rows[:, left]
     sent *= rows[:, right]
-    sent *= _weights(rows.shape[1])
+    sent *= pack_symmetric(np.ones((rows.shape[1], rows.shape[1])))
     return sent, int(np.count_nonzero(lengths > math.sqrt(bound)))
-
-
-def pack(matrix: Floats) -> Floats:
-    """A symmetric matrix as the vector that `packed` makes."""
-    width = len(matrix)
-    return np.asarray(matrix[np.triu_indices(width)] * _weights(width))
-
-
-def unpack(vector: Floats, width: int) -> Floats:
-    """The symmetric matrix of a vector that `pack` made.
-
-    >>> unpack(pack(np.array([[1.0, 2.0], [2.0, 5.0]])), 2).tolist()
-    [[1.0, 2.0], [2.0, 5.0]]
-    """
-    matrix = np.zeros((width, width))
-    matrix[np.triu_indices(width)] = vector / _weights(width)
-    return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
-
-
-def _weights(width: int) -> Floats:
-    left, right = np.triu_indices(width)
-    return np.where(left == right, 1.0, math.sqrt(2.0))
 
 
 @dataclass(frozen=True, eq=False)

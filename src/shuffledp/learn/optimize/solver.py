@@ -18,13 +18,13 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.guarantee import Model, OptimizationGuarantee
-from shuffledp.learn.optimize.moments import numbers_of
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.stages import GradientSum, Stage, stepped
 from shuffledp.protocols.learner import Cohort, DeviceStep, Learner
 from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, vector_or_none, whole
+from shuffledp.protocols.vector_sum.matrices import packed_dimension
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +161,7 @@ class Solver(Learner[OptimizerState]):
 
     @property
     def bound(self) -> float | None:
-        """On the expected excess population loss of the model, proved from the noise's exact variance; None: no bound."""
+        """On the expected excess population loss of the model, from the noise's exact variance; None: none is proved."""
         return self.stages[-1].bound
 
     @property
@@ -264,7 +264,7 @@ class Solver(Learner[OptimizerState]):
         if not stage.asks_moments(time):
             return self.problem.dimension, self.problem.lipschitz
         assert self.problem.row_bound is not None
-        return numbers_of(self.problem.dimension // self.problem.outputs), self.problem.row_bound**2
+        return packed_dimension(self.problem.dimension // self.problem.outputs), self.problem.row_bound**2
 
     def tell(self, state: OptimizerState, users: int, closed: Mapping[int, Any]) -> OptimizerState:
         """The state after a cohort, whose gradients add up to this.
@@ -333,7 +333,7 @@ class Solver(Learner[OptimizerState]):
         size = self.problem.dimension
         if not 0 <= state.round <= self.rounds or not state.point.size == state.average.size == size:
             raise ParameterError("state", state.round, f"must be of rounds 0..{self.rounds}", RESTORE)
-        wanted = numbers_of(size // self.problem.outputs)
+        wanted = packed_dimension(size // self.problem.outputs)
         if state.moments is not None and state.moments.size != wanted:
             raise ParameterError("state", state.moments.size, f"must have {wanted} moments", RESTORE)
 

@@ -13,8 +13,8 @@ from scipy import special
 
 from shuffledp.learn.optimize.linear_losses import LinearLoss, lengths_of
 from shuffledp.learn.optimize.losses import Loss
-from shuffledp.learn.optimize.moments import pack
 from shuffledp.learn.optimize.sets import ConvexSet
+from shuffledp.protocols.vector_sum.matrices import pack_symmetric
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
 
@@ -92,7 +92,7 @@ class World:
 
     def moments_sum(self, counts: Floats) -> Floats:
         """The sum of these users' moments: no row is longer than may be, so that none is clipped."""
-        return pack(self.features.T @ (counts[:, np.newaxis] * self.features))
+        return pack_symmetric(self.features.T @ (counts[:, np.newaxis] * self.features))
 
     def gradient_sum(self, point: Floats, clip: float, smoothing: float | None, counts: Floats) -> Floats:
         """The sum of what these users would send: their clipped gradients, or their envelopes'."""
