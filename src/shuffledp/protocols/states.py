@@ -107,14 +107,6 @@ def vector(wanted: str, **more: Any) -> Any:
     return kept(wanted, lambda values: np.array(each(values)), lambda array: array.tolist(), **more)
 
 
-def vector_or_none(wanted: str) -> Any:
-    """A NumPy vector of finite numbers, or None, which documents leave out."""
-    each = _reals(math.inf)
-    return kept(
-        wanted, lambda values: np.array(each(values)), lambda array: array.tolist(), optional=True, default=None
-    )
-
-
 def _written(value: Any) -> Any:
     return None if value is None else value.document()
 

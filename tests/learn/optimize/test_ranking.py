@@ -42,9 +42,6 @@ def test_auto_takes_what_is_best_in_rehearsals_whatever_rounds_are_allowed() -> 
     assert max(ranks["full-agd"], ranks["conditioned"]) < min(ranks["gd"], ranks["agd"], ranks["sgd"])
     solver = plan(MANY)
     assert (solver.name, solver.chosen.by, solver.guarantee().holds) == ("conditioned", "simulation", True)
-    assert solver.rounds < 60
-    named = plan(replace(MANY, row_bound=None))
-    assert named.name == "full-agd" and named.rounds > solver.rounds
     once = plan(replace(MANY, visits=1))
     assert once.name == "agd" and once.guarantee().rounds_per_user == 1
     named = plan(replace(MANY, visits=1), solver="least-bound")

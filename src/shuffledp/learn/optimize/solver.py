@@ -23,7 +23,7 @@ from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.stages import GradientSum, Stage, stepped
 from shuffledp.protocols.learner import Cohort, DeviceStep, Learner
-from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, vector_or_none, whole
+from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, whole
 from shuffledp.protocols.vector_sum.matrices import packed_dimension
 
 
@@ -35,7 +35,7 @@ class OptimizerState(State):
     point: Floats = vector("a finite point")
     average: Floats = vector("a finite average")
     lost: int = whole("whole rounds lost", default=0)
-    moments: Floats | None = vector_or_none("finite moments")
+    moments: Floats | None = vector("finite moments", optional=True, default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -161,7 +161,7 @@ class Solver(Learner[OptimizerState]):
 
     @property
     def bound(self) -> float | None:
-        """On the expected excess population loss of the model, from the noise's exact variance; None: none is proved."""
+        """On the expected excess population loss of the model, from the noise's exact variance; None: none proved."""
         return self.stages[-1].bound
 
     @property
