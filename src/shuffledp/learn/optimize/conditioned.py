@@ -33,7 +33,7 @@ MOST_MOMENTS = 1 << 12
 # The moments' part of all squared shifts: less than half a tenth is lost in gradients' noise.
 _PART = 0.1
 # Where nobody rehearses: so many gradient rounds, and steps as long as the metric's own smoothness allows.
-_ROUNDS = 32
+_ROUNDS = 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
