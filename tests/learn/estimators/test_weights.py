@@ -25,6 +25,9 @@ def test_no_weight_makes_a_gradient_longer_than_the_bound(loss) -> None:
     assert (np.linalg.norm(sent, axis=1) <= 0.2).all() and clipped == counted > 0
     light = weights < 1
     assert sent[light] == pytest.approx(plain[light] * weights[light, np.newaxis])
+    moments, _ = WeightedLoss(of=loss).moments(0.2, features, targets, weights)
+    assert (np.linalg.norm(moments, axis=1) <= 0.2).all()
+    assert moments[light] == pytest.approx(loss.moments(0.2, features, targets)[0][light] * weights[light, np.newaxis])
 
 
 @pytest.fixture(scope="module")

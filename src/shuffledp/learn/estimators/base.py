@@ -67,8 +67,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
     warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
     from the data without noise: the guarantee covers coefficients, intercept, `path_` and `clipped_shares_`, not that.
-    `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped: then
-    `solver_.bound` is a guide to planning only.
+    `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped (then
+    `solver_.bound` is a guide to planning only) or where the solver has none, as `conditioned`.
     """
 
     epsilon: float = 1.0

@@ -11,6 +11,7 @@ from scipy import special
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows
+from shuffledp.learn.optimize.moments import packed
 from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.learn.spec import check_declared, in_row, not_negative, positive, refuse_first
 
@@ -39,6 +40,10 @@ class LinearLoss(Loss):
     @property
     def smoothness(self) -> float | None:
         return None if self.curvature is None else self.curvature * self.feature_bound**2
+
+    @property
+    def row_bound(self) -> float:
+        return self.feature_bound
 
     @abstractmethod
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
@@ -96,6 +101,9 @@ class LinearLoss(Loss):
             shorter = np.sign(slopes) * (bound * (1 - TOLERANCE / 4)) / np.where(long, lengths, 1.0)
             slopes = np.where(long, shorter, slopes)
         return slopes[:, np.newaxis] * features, clipped
+
+    def moments(self, bound: float, *rows: Floats) -> tuple[Floats, int]:
+        return packed(rows[0], lengths_of(rows[0]), bound)
 
     def document(self) -> dict[str, Any]:
         return {"loss": self.name, **asdict(self)}

@@ -41,7 +41,8 @@ def too_few(solver: Solver) -> str | None:
     loss = rehearsable(problem)
     if not isinstance(loss, Loss):
         return None
-    if not solver.chosen.losses and (solver.bound < _PROVED or solver.model != "shuffle"):
+    proved = math.inf if solver.bound is None else solver.bound
+    if not solver.chosen.losses and (proved < _PROVED or solver.model != "shuffle"):
         return None
     part = _usual_part(problem, loss, solver.name, solver.chosen.losses or _losses(problem, loss, solver.name))
     if part < _NOTHING:
