@@ -28,6 +28,9 @@ COUNT = CounterPlan.plan(users=20, shufflers=2, privacy=Privacy(4, 1e-2), noise=
 class Run:
     """A campaign with both servers, and people who come to it."""
 
+    earlier: str
+    """The learner's state before the last batch."""
+
     def __init__(self, service: Any, learner: Any, **more: Any) -> None:
         self.service = service
         keys = service.key.public, service.signing.public
@@ -45,6 +48,9 @@ class Run:
     @property
     def file(self) -> Path:
         return self.service.folder / "analyzer.db"
+
+    def stored_state(self) -> str:
+        return json.dumps(look_into_analyzer(self.file, lambda records: records.state(self.campaign.id)))
 
     def replayed(self) -> Replayed:
         """Beside the server, which holds the store."""
@@ -75,6 +81,7 @@ def arms(make_service: Callable[..., Any], set_clock: Any, in_the_clear: None) -
     run.come(2 * BATCH + 2, pull)
     set_clock.time += 61
     assert run.service.analyzer.drop_late() == 1
+    run.earlier = run.stored_state()
     run.come(BATCH, pull)
     return run
 
@@ -101,13 +108,16 @@ def test_whatever_is_wrong_is_found(arms: Run) -> None:
     kept.backup(copy)
     where = "WHERE task_id LIKE '%.0.%'"
     total = json.loads(kept.execute(f"SELECT total FROM batches {where}").fetchone()[0])
-    state = json.loads(kept.execute("SELECT state FROM tasks").fetchone()[0])
-    back = {**state, "learner": {**state["learner"], "users": 3 * BATCH}}
     # Zeros for ones: of 15 messages there are never as many of the one as of the other.
     moved = json.dumps({**total, "counts": total["counts"][::-1]})
     newest = unchecked_model(arms.service.analyzer.newest_model(arms.campaign.id))
     other = {"name": "pull", "parameters": {"arm": 1 - newest.step.parameters["arm"]}}
     estimate = {"means": [0.123, None], "active": [0, 1], "width": None}
+
+    def lose_the_last() -> None:
+        arms.change("DELETE FROM models WHERE number = 4")
+        arms.change("UPDATE tasks SET state = ?", arms.earlier)
+
     wrong: list[tuple[str, Callable[[], None]]] = [
         ("another estimate", lambda: arms.change(f"UPDATE batches SET total = ? {where}", moved)),
         ("another estimate", lambda: arms.forge(1, genuine, estimate=estimate)),
@@ -115,8 +125,9 @@ def test_whatever_is_wrong_is_found(arms: Run) -> None:
         ("a wrong signature", lambda: arms.forge(2, stranger)),
         ("number 7", lambda: arms.forge(2, genuine, number=7)),
         ("model 1 must be there", lambda: arms.change("DELETE FROM models WHERE number = 1")),
-        ("one more", lambda: arms.change("DELETE FROM models WHERE number = 4")),
-        ("after 4 releases", lambda: arms.change("UPDATE tasks SET state = ?", json.dumps(back))),
+        ("after 3 releases", lambda: arms.change("DELETE FROM models WHERE number = 4")),
+        ("must have one more", lose_the_last),
+        ("after 4 releases", lambda: arms.change("UPDATE tasks SET state = ?", arms.earlier)),
         ("after 4 releases", lambda: arms.change("UPDATE tasks SET state = NULL")),
         # As if the round had been dropped: then its model would say nothing of it.
         ("another estimate", lambda: arms.change(f"DELETE FROM batches {where}")),
