@@ -130,7 +130,7 @@ def test_whatever_is_wrong_is_found(arms: Run) -> None:
         ("after 4 releases", lambda: arms.change("UPDATE tasks SET state = ?", arms.earlier)),
         ("after 4 releases", lambda: arms.change("UPDATE tasks SET state = NULL")),
         # As if the round had been dropped: then its model would say nothing of it.
-        ("another estimate", lambda: arms.change(f"DELETE FROM batches {where}")),
+        ("what the released batches make it", lambda: arms.change(f"DELETE FROM batches {where}")),
     ]
     for words, break_it in wrong:
         arms.replayed()
