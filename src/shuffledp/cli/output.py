@@ -229,6 +229,18 @@ def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
     ]
 
 
+def in_bytes(count: int) -> str:
+    """A number of bytes in a unit that people read.
+
+    >>> in_bytes(640), in_bytes(12_300_000)
+    ('640 bytes', '12.3 MB')
+    """
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.3g} {unit}"
+    return f"{count} bytes"
+
+
 SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
 """Whom an answer protects that can be repeated."""
 
