@@ -1,4 +1,4 @@
-"""What `shuffledp doctor` looks at where there are campaigns: their keys, their files, and every model they published."""
+"""What `shuffledp doctor` looks at where there are campaigns: keys, files, and every model that was published."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def look_at_models(checks: Checks, address: str) -> None:
         for campaign_id, text in records.tasks().items():
             if kind_of_document(json.loads(text)) != "a campaign":
                 continue
-            what = f"{name} models of {campaign_id[:12]}"
+            what = f"models of {campaign_id[:12]}"
             with checks.noting(what):
                 found = replay(records, Campaign.from_text(text))
                 lost = f"{found.dropped} rounds dropped, {found.void} batches void"
