@@ -1,6 +1,8 @@
 """`shuffledp campaign`, `serve --campaign` and what `doctor` says of models: from an idea to a file that predicts."""
 
 import json
+import re
+import shlex
 import sqlite3
 import threading
 import time
@@ -439,3 +441,33 @@ def test_help_names_what_there_is(run, words: tuple[str, ...]) -> None:
         ("create",): ("arms", "linucb", "thompson", "fit", "statistic"),
     }.get(words, ("--keys", "--users", "--epsilon", "--visits", "--ledger", "--json"))
     assert all(each in out for each in expected)
+
+
+# --- pages ---------------------------------------------------------------------------------------
+
+HOWTO = Path(__file__).parents[2] / "docs" / "howto"
+
+
+def commands(page: str) -> list[list[str]]:
+    """Every command of a page, a list of words each."""
+    text = (HOWTO / page).read_text("utf-8")
+    return [shlex.split(line)[1:] for line in re.findall(r"^    (shuffledp .*)$", text, re.M)]
+
+
+@pytest.mark.parametrize("page", ["recommend-live.md", "train-live.md"])
+def test_the_commands_of_a_page_can_be_typed(run, keys: Path, tmp_path: Path, monkeypatch, page: str) -> None:
+    """Campaigns are made as written; what would run for ever, or ask a server, has the options that are written."""
+    (tmp_path / "keys").symlink_to(keys)
+    monkeypatch.chdir(tmp_path)
+    made = [words for words in commands(page) if words[:2] == ["campaign", "create"]]
+    assert made and len(commands(page)) > len(made) + 2
+    for words in made:
+        code, out, err = run(*words)
+        assert code == 0 and "Next:" in out, err
+    for words in commands(page):
+        if words[:2] in (["campaign", "show"],):
+            assert run(*words)[0] == 0
+        name = words[: next(at for at, word in enumerate((*words, "--")) if "." in word or word[0] == "-")]
+        told = run(*(name if name[0] != "keys" else ["keys"]), "--help")[1]
+        missing = [word for word in words if word.startswith("--") and word not in told]
+        assert not missing, (words, missing)
