@@ -149,6 +149,16 @@ def test_the_cost_is_said_before_anything_is_written_or_spent(run, asked, keys: 
     assert not list(tmp_path.glob(".shuffledp*"))
 
 
+def test_all_visits_are_charged(asked, create, tmp_path: Path) -> None:
+    """One visit has a part of epsilon; the ledger is charged what all of a person's visits together have."""
+    ledger = tmp_path / "ledger.json"
+    asked("ledger", "open", ledger, "--population", "people", "--epsilon", 10, "--delta", 0.02)
+    create(*ARMS, "--visits", 3, "--ledger", ledger)
+    assert Campaign.load(tmp_path / "campaign.json").seatings[0].plan.privacy.epsilon < 8
+    [entry] = asked("ledger", "show", ledger)["entries"]
+    assert (entry["epsilon"], entry["delta"]) == (8.0, 0.01)
+
+
 @pytest.mark.parametrize(
     ("words", "parameter", "said"),
     [
