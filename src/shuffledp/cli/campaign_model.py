@@ -135,11 +135,14 @@ def _arms(campaign: "Campaign", checked: "Model") -> Lines:
 
 
 def _linear(campaign: "Campaign", checked: "Model") -> Lines:
-    step = checked.step
+    known, step = checked.estimate, checked.step
     parameters: Any = {} if step is None else step.parameters.get("model", {})
     radius = parameters.get("radius")
-    bound = None if radius is None else f"{radius:.4g}: a reward is predicted within so many of its own widths"
-    return [("theta", _numbers(parameters["theta"]) if "theta" in parameters else None), ("radius", bound)]
+    return [
+        ("people", f"{known['users']:,} are in it"),
+        ("theta", _numbers(known["theta"])),
+        ("confidence radius", None if radius is None else f"{radius:.4g}"),
+    ]
 
 
 def _fit(campaign: "Campaign", checked: "Model") -> Lines:
