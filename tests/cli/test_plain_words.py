@@ -90,7 +90,7 @@ def test_nothing_that_was_sent_is_not_called_sent(capsys: pytest.CaptureFixture[
 
 def test_an_analyzer_that_stops_counts_one_batch_as_one() -> None:
     progress = SimpleNamespace(batches_received=1, batches_read=1, releases=1)
-    server: Any = SimpleNamespace(tasks=["task"], progress=lambda _: progress)
+    server: Any = SimpleNamespace(tasks=["task"], campaigns=[], progress=lambda _: progress)
     assert AnalyzerServer._leaves(server) == ["1 batch read, 0 that are not", "1 estimate released"]
 
 

@@ -27,7 +27,7 @@ from shuffledp.cli.said import Said
 from shuffledp.cli.warned import kept_warnings
 from shuffledp.errors import DataError, ParameterError
 
-Task = Literal["classification", "regression"]
+FitTask = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber", "poisson"]
 
 # The first of a task is what auto takes.
@@ -75,7 +75,7 @@ def fit(
     context: typer.Context,
     file: options.File,
     target: Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")],
-    task: Annotated[Task, typer.Option(help="What the target is: a label, or a number.")] = "classification",
+    task: Annotated[FitTask, typer.Option(help="What the target is: a label, or a number.")] = "classification",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     estimator: Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")] = "auto",
@@ -119,7 +119,7 @@ def fit(
     if task == "classification" and classes is None and not with_truth:
         problem = "must say which labels there are, without a look at people's"
         raise ParameterError("classes", None, problem, "add --classes 0,1, or --with-truth to read them from the file")
-    model_class = _class(estimator, task)
+    model_class = estimator_class(estimator, task)
     if task == "regression" and classes is not None:
         raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task == "classification" and target_bounds is not None:
@@ -187,7 +187,7 @@ def fit(
     next_steps(fit_next(document, Said(context), file, model.solver_.problem))
 
 
-def _class(asked: Estimator, task: Task) -> Any:
+def estimator_class(asked: str, task: FitTask) -> Any:
     """The estimator's class; one of another task is refused."""
     from shuffledp import learn
 
@@ -220,7 +220,7 @@ def _fit(model: Any, data: FitData) -> None:
 
 
 def _document(
-    model: Any, data: FitData, target: str, task: Task, seconds: float, *, with_truth: bool
+    model: Any, data: FitData, target: str, task: FitTask, seconds: float, *, with_truth: bool
 ) -> dict[str, Any]:
     kept, guarantee = model.model(data.names), model.guarantee_
     return {
@@ -252,7 +252,7 @@ def _document(
     }
 
 
-def _measured(model: Any, data: FitData, task: Task) -> dict[str, Any]:
+def _measured(model: Any, data: FitData, task: FitTask) -> dict[str, Any]:
     """What is read from people's rows without noise, under the names of `UNPROTECTED`."""
     import numpy as np
 

@@ -245,6 +245,18 @@ def _never_less(collusions: "Iterable[Collusion]", promised: float) -> "list[Col
     return [each if each.epsilon is None else replace(each, epsilon=max(each.epsilon, promised)) for each in collusions]
 
 
+def in_bytes(count: int) -> str:
+    """A number of bytes in a unit that people read.
+
+    >>> in_bytes(640), in_bytes(12_300_000)
+    ('640 bytes', '12.3 MB')
+    """
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.3g} {unit}"
+    return f"{count} bytes"
+
+
 SEEDED = "nobody: seeded noise can be repeated; leave --seed out"
 """Whom an answer protects that can be repeated."""
 

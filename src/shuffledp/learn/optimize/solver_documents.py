@@ -65,9 +65,22 @@ def solver_from(document: Mapping[str, Any], plans: Sequence[Plan]) -> Solver:
 def problem_from(document: Mapping[str, Any], loss: Any) -> Problem:
     """The problem that a document of it describes, of this loss's document."""
     given = {name: value for name, value in document.items() if name not in ("domain", "epsilon", "delta")}
-    domain = {name: value for name, value in document["domain"].items() if name != "kind"}
     privacy = Privacy(document["epsilon"], document["delta"])
-    return Problem(domain=_SETS[document["domain"]["kind"]](**domain), privacy=privacy, loss=loss, **given)
+    return Problem(domain=_set(document["domain"]), privacy=privacy, loss=loss, **given)
+
+
+def _set(document: Mapping[str, Any]) -> ConvexSet:
+    """The set that a document of it describes.
+
+    >>> ball = BallWithIntercepts(dimension=3, radius=1.0, intercept_radius=2.0, every=3)
+    >>> _set(ball.document()) == ball
+    True
+    """
+    kind = _SETS[document["kind"]]
+    given = {name: value for name, value in document.items() if name != "kind"}
+    # Documents have whole numbers other than the dimension as 3.0, and fingerprints rest on that.
+    whole = [each.name for each in fields(kind) if each.type is int and float(given[each.name]).is_integer()]
+    return kind(**{**given, **{name: int(given[name]) for name in whole}})
 
 
 def _stage(document: Mapping[str, Any], plans: Iterator[Plan]) -> Stage:
