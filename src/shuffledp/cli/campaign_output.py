@@ -200,7 +200,7 @@ def _document(campaign: "Campaign", told: "Described", who: list[tuple[str, str]
         "signing_key": campaign.signing_key.text,
         "fingerprint": campaign.learner.fingerprint,
         "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
-        "collusions": collusions_of(plan),
+        "collusions": collusions_of(plan.collusions(), plan.privacy.epsilon),
         "lying_client": plan.lying_client,
         "rests_on": plan.rests_on,
         "warnings": [*told.privacy.cautions(told.people), *campaign.warnings],

@@ -36,12 +36,14 @@ SHUFFLED = tuple(method for method in METHODS.values() if method.model == "shuff
 
 def test_auto_takes_what_is_best_in_rehearsals_whatever_rounds_are_allowed() -> None:
     """By bounds it took gd with 1,000 rounds and full-agd with 400, and agd where full-agd was better."""
-    first = {rounds: rehearsals(replace(MANY, rounds=rounds))[0].candidate for rounds in (60, 400)}
-    assert {each.method for each in first.values()} == {"conditioned"}
+    first = {rounds: rehearsals(replace(MANY, rounds=rounds))[0] for rounds in (60, 400)}
+    # These two are alike on rows of five features: which is a little better depends on the rounds that are allowed.
+    assert {each.candidate.method for each in first.values()} <= {"conditioned", "full-agd"}
+    assert first[60].score == pytest.approx(first[400].score, rel=0.01)
     ranks = {each.candidate.method: each.score for each in reversed(rehearsals(MANY))}
     assert max(ranks["full-agd"], ranks["conditioned"]) < min(ranks["gd"], ranks["agd"], ranks["sgd"])
     solver = plan(MANY)
-    assert (solver.name, solver.chosen.by, solver.guarantee().holds) == ("conditioned", "simulation", True)
+    assert (solver.name, solver.chosen.by) == (first[60].candidate.method, "simulation") and solver.guarantee().holds
     once = plan(replace(MANY, visits=1))
     assert once.name == "agd" and once.guarantee().rounds_per_user == 1
     named = plan(replace(MANY, visits=1), solver="least-bound")

@@ -19,7 +19,7 @@ from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.stages import GradientSum
-from shuffledp.privacy import Privacy
+from shuffledp.privacy import LARGEST_EPSILON, Privacy
 from shuffledp.protocols.vector_sum import VectorSum
 from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
@@ -204,4 +204,5 @@ def _target(shift: float, part: float) -> Privacy | None:
     if gaussian_delta(1e-9, 1.0, shift) <= part:
         return None
     epsilon = smallest_real(lambda eps: gaussian_delta(eps, 1.0, shift) <= 0.955 * part, 1e-9, 1.0)
-    return Privacy(epsilon, part)
+    # Beyond the largest epsilon one round's noise is more than it needs, which harms nobody.
+    return Privacy(min(epsilon, LARGEST_EPSILON), part)

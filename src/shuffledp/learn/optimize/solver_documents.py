@@ -9,6 +9,7 @@ from shuffledp.learn.optimize.conditioned import ConditionedStage
 from shuffledp.learn.optimize.full_agd import FullAgdStage
 from shuffledp.learn.optimize.gd import GdStage
 from shuffledp.learn.optimize.intercepts import BallWithIntercepts
+from shuffledp.learn.optimize.named_losses import loss_from
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.sets import Box, ConvexSet, L2Ball, Simplex
 from shuffledp.learn.optimize.sgd import SgdStage
@@ -66,7 +67,9 @@ def problem_from(document: Mapping[str, Any], loss: Any) -> Problem:
     """The problem that a document of it describes, of this loss's document."""
     given = {name: value for name, value in document.items() if name not in ("domain", "epsilon", "delta")}
     privacy = Privacy(document["epsilon"], document["delta"])
-    return Problem(domain=_set(document["domain"]), privacy=privacy, loss=loss, **given)
+    # The longest row is the loss's own, and stands in no document of a problem.
+    longest = loss_from(loss).row_bound
+    return Problem(domain=_set(document["domain"]), privacy=privacy, loss=loss, row_bound=longest, **given)
 
 
 def _set(document: Mapping[str, Any]) -> ConvexSet:
