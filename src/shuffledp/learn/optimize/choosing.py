@@ -110,8 +110,8 @@ def rehearsals(problem: Problem) -> tuple[Rehearsed, ...]:
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss
     >>> problem = Problem.of(LogisticLoss(), L2Ball(dimension=5, radius=3), users=10_000, privacy=Privacy(1, 1e-6))
-    >>> rehearsals(problem)[0].candidate.method
-    'conditioned'
+    >>> rehearsals(problem)[0].candidate.method in ("conditioned", "full-agd"), rehearsals(problem)[0].score < 0.9
+    (True, True)
     """
     loss = rehearsable(problem)
     return () if isinstance(loss, str) else ranked(problem, loss, _shuffled())
