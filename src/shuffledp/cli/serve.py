@@ -105,12 +105,14 @@ def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) ->
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
-    from shuffledp.service.keys import load_private_key, load_tokens
+    from shuffledp.service.keys import SIGNING, load_private_key, load_signing_key, load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.store import open_analyzer_store
 
     tokens, key, texts = load_tokens(keys), load_private_key(keys), list(map(_text, tasks or ()))
-    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key))
+    # Folders from before there were campaigns have no such key.
+    signing = load_signing_key(keys) if (keys / SIGNING).is_file() else None
+    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key), signing=signing)
     for text in texts:
         server.add_task(text)
     return uvicorn_server(analyzer_app(server, tokens), address)
