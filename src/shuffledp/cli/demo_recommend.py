@@ -219,7 +219,7 @@ def _draw(picture: Path, policy: Any, curves: "dict[str, RegretCurves]", times: 
             colour=names[each][1],
             x=curve.times,
             y=curve.regret.mean(axis=0),
-            band=np.quantile(curve.regret, [0.1, 0.9], axis=0),
+            band=np.quantile(curve.regret, [0.1, 0.9], axis=0) if each == "live" else None,
         )
         for each, curve in curves.items()
     ]
@@ -232,7 +232,7 @@ def _draw(picture: Path, policy: Any, curves: "dict[str, RegretCurves]", times: 
         measures="clicks lost so far (regret)",
         title="A recommender that learns live from private clicks",
         subtitle=f"epsilon {policy.privacy.epsilon:g}, delta {policy.privacy.delta:g}; a dot is a model, published",
-        notes=[f"Shades: where 80% of {SIMULATIONS} simulations of each lie."],
+        notes=[f"Thin lines: means of {SIMULATIONS} simulations. Shade: where 80% of those of the live policy lie."],
         top=1.08 * highest,
         bottom=0,
     )
