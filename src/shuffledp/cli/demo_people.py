@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from shuffledp.cli.demo_servers import Served, check_alive, wait_until
+from shuffledp.cli.demo_servers import DemoServers, check_alive, wait_until
 from shuffledp.errors import ShuffleDPError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def prepared(run: Path, learner: "Learner[Any]") -> "Campaign":
     return campaign
 
 
-def announced(run: Path, both: Served, campaign: "Campaign") -> Doors:
+def announced(run: Path, both: DemoServers, campaign: "Campaign") -> Doors:
     """Have both servers serve the campaign."""
     from shuffledp.cli.servers import calls_to
     from shuffledp.service.keys import load_tokens
@@ -88,7 +88,7 @@ def announced(run: Path, both: Served, campaign: "Campaign") -> Doors:
 
 
 def all_came(
-    both: Served, doors: Doors, guests: list[Any], slot_users: int, follow: Callable[[int], None]
+    both: DemoServers, doors: Doors, guests: list[Any], slot_users: int, follow: Callable[[int], None]
 ) -> list[Any]:
     """Every process lets its guests come; answers them as they were when all had come.
 
@@ -127,7 +127,7 @@ def _told(coming: Any) -> Any:
         raise RuntimeError(f"a client failed: {broken!r}"[:500]) from broken
 
 
-def newest(both: Served, campaign: str) -> "Model":
+def newest(both: DemoServers, campaign: str) -> "Model":
     """The newest model of a campaign that was sent as this text."""
     import hashlib
 
@@ -138,13 +138,13 @@ def newest(both: Served, campaign: str) -> "Model":
     return unchecked_model(SignedText.from_document(both.adding.json(f"/v1/campaigns/{campaign_id}/models/newest")))
 
 
-def wait_for_model(both: Served, doors: Doors, number: int) -> None:
+def wait_for_model(both: DemoServers, doors: Doors, number: int) -> None:
     """Until the model of this number is published."""
     analyzer = both.servers["analyzer"]
     wait_until(lambda: newest(both, doors.campaign).number >= number, analyzer, f"has published no model {number}")
 
 
-def all_models(both: Served, campaign: "Campaign") -> "list[Model]":
+def all_models(both: DemoServers, campaign: "Campaign") -> "list[Model]":
     """Every model of a campaign, checked as a device checks it, the first one first."""
     from shuffledp.service.models import checked_model
     from shuffledp.service.wire import SignedText

@@ -211,7 +211,7 @@ def _draw(picture: Path, policy: Any, curves: "dict[str, RegretCurves]", times: 
         "live": ("the same, simulated", SAME),
         "free": ("not private", FREE),
         "one": ("one shuffler", ONE),
-        "local": ("local: nobody trusted", LOCAL),
+        "local": ("local model", LOCAL),
     }
     others = [
         DrawnLine(

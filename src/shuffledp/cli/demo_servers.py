@@ -45,7 +45,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Server:
+class DemoServer:
     """One of them, and where it writes."""
 
     role: str
@@ -54,7 +54,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Served:
+class DemoServers:
     """Both, as they are reached.
 
     Attributes:
@@ -69,11 +69,11 @@ class Served:
     analyzer: str
     mixing: "Calls"
     adding: "Calls"
-    servers: dict[str, Server]
+    servers: dict[str, DemoServer]
 
 
 @contextmanager
-def served(run: Path, token: str, *more: str, shown: bool) -> Iterator[Served]:
+def served(run: Path, token: str, *more: str, shown: bool) -> Iterator[DemoServers]:
     """Both servers, ready for requests, ended with the block.
 
     Args:
@@ -91,20 +91,20 @@ def served(run: Path, token: str, *more: str, shown: bool) -> Iterator[Served]:
         with working("starting the servers", shown=shown):
             for role, calls in (("analyzer", adding), ("shuffler", mixing)):
                 wait_until(partial(_is_ready, calls), servers[role], f"does not answer at {calls.url}")
-        yield Served(shuffler, analyzer, mixing, adding, servers)
+        yield DemoServers(shuffler, analyzer, mixing, adding, servers)
 
 
 @contextmanager
-def _processes(run: Path, shuffler: str, analyzer: str, more: tuple[str, ...]) -> Iterator[dict[str, Server]]:
+def _processes(run: Path, shuffler: str, analyzer: str, more: tuple[str, ...]) -> Iterator[dict[str, DemoServer]]:
     common = ["--keys", str(run / "keys"), *more]
-    servers: dict[str, Server] = {}
+    servers: dict[str, DemoServer] = {}
     try:
         for role, url, own in (("analyzer", analyzer, ()), ("shuffler", shuffler, ("--analyzer", analyzer))):
             words = ("serve", role, "--store", str(run / f"{role}.db"), "--port", url.rpartition(":")[2], *own)
             path = run / f"{role}.log"
             with path.open("wb") as log:
                 process = subprocess.Popen([*SHUFFLEDP, *words, *common], stdout=log, stderr=log)
-            servers[role] = Server(role, process, path)
+            servers[role] = DemoServer(role, process, path)
         yield servers
     finally:
         for server in servers.values():
@@ -113,7 +113,7 @@ def _processes(run: Path, shuffler: str, analyzer: str, more: tuple[str, ...]) -
             server.process.wait(timeout=30)
 
 
-def wait_until(done: Callable[[], bool], server: Server, complaint: str, seconds: float = _PATIENCE) -> None:
+def wait_until(done: Callable[[], bool], server: DemoServer, complaint: str, seconds: float = _PATIENCE) -> None:
     """Wait as long as the server's process lives, and no longer than so many seconds."""
     deadline = time.monotonic() + seconds
     while not done():
@@ -126,7 +126,7 @@ def wait_until(done: Callable[[], bool], server: Server, complaint: str, seconds
         time.sleep(0.1)
 
 
-def check_alive(server: Server) -> None:
+def check_alive(server: DemoServer) -> None:
     """Refuse to go on without it, in a sentence."""
     if (code := server.process.poll()) is not None:
         raise ShuffleDPError(f"the {server.role} has ended with code {code}: {server.log} says why.")
