@@ -280,7 +280,7 @@ def _show(said: dict[str, Any]) -> None:
         ("the network saw", "addresses, times, models, which are public, and reports whose length says nothing"),
         ("the shuffler saw", "addresses, and ciphertexts that only the analyzer can open; it kept no address"),
         ("the analyzer saw", "randomized messages of full batches in random order; no article, click or sender"),
-        ("nobody saw", "what anybody was shown, chose or clicked: that stays on the device"),
+        ("devices keep", "what anybody was shown, chose and clicked; whatever leaves them is randomized and encrypted"),
         ("took", f"{said['seconds']:.0f} s, {said['live_seconds']:.0f} of them live"),
         ("picture", str(said["picture"])),
     ]
@@ -289,7 +289,7 @@ def _show(said: dict[str, Any]) -> None:
     next_steps(
         [
             ("choose otherwise", f"demo recommend --choice {another}"),
-            ("more people, less loss", f"demo recommend --users {2 * said['users']}"),
+            ("more people, less each", f"demo recommend --users {2 * said['users']}"),
             ("a model instead", "demo train"),
             ("all policies, simulated", "papers linucb --help"),
         ]
