@@ -59,6 +59,7 @@ def draw_live(
     named += [(line.name, str(line.colour), float(np.asarray(line.y)[-1]), False) for line in others]
     named += [] if level is None else [(level[1], "0.35", level[0], False)]
     _name_at_the_end(axes, named, low, high)
+    axes.locator_params(axis="x", integer=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set(xlabel=against, ylabel=measures)
     axes.set_title(title, loc="left", fontsize=13.5, fontweight="bold", pad=26)
@@ -71,24 +72,23 @@ def draw_live(
 def _name_at_the_end(axes: Any, named: Sequence[tuple[str, str, float, bool]], low: float, high: float) -> None:
     """Names to the right of the lines' ends, moved apart where they would lie on each other."""
     order = sorted(named, key=lambda each: each[2])
-    heights = spread([(min(max(each[2], low), high) - low) / (high - low) for each in order], 0.062)
+    heights = spread([(min(max(each[2], low), high) - low) / (high - low) for each in order], 0.05)
     for (name, colour, _, strong), height in zip(order, heights, strict=True):
         style = {"fontweight": "bold" if strong else "normal", "fontsize": 9.5, "color": colour, "va": "center"}
         axes.annotate(name, (1.012, height), xycoords="axes fraction", annotation_clip=False, **style)
 
 
 def spread(heights: Sequence[float], apart: float) -> list[float]:
-    """Heights in 0..1, sorted, moved up just so far that each is so much above the last, and down again from the top.
+    """Heights in 0..1, sorted, moved up and down alike until each is so much above the last.
 
-    >>> [round(each, 2) for each in spread([0.1, 0.11, 0.9], 0.05)]
-    [0.1, 0.15, 0.9]
+    >>> [round(each, 2) for each in spread([0.1, 0.5, 0.52, 0.9], 0.1)]
+    [0.1, 0.46, 0.56, 0.9]
     >>> [round(each, 2) for each in spread([0.98, 0.99], 0.1)]
     [0.9, 1.0]
     """
-    found: list[float] = []
-    for height in heights:
-        found.append(height if not found else max(height, found[-1] + apart))
-    for place in range(len(found) - 1, -1, -1):
-        ceiling = 1.0 if place == len(found) - 1 else found[place + 1] - apart
-        found[place] = min(found[place], ceiling)
-    return found
+    steps = apart * np.arange(len(heights))
+    bare = np.asarray(heights, dtype=np.float64) - steps
+    # Moved up only, and down only: what lies between two that are far enough apart is so, too.
+    up, down = np.maximum.accumulate(bare), np.minimum.accumulate(bare[::-1])[::-1]
+    middle = np.clip((up + down) / 2, 0.0, 1.0 - steps[-1])
+    return [float(each) for each in middle + steps]
