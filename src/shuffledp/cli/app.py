@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from shuffledp.cli.audit import audit
+from shuffledp.cli.campaign import campaign_app
 from shuffledp.cli.count import count
 from shuffledp.cli.demo import demo_app
 from shuffledp.cli.difference import difference
@@ -72,6 +73,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "demo": demo_app,
         "keys": keys,
         "task": task_app,
+        "campaign": campaign_app,
         "serve": serve_app,
         "report": report,
         "estimate": estimate,

@@ -73,18 +73,12 @@ def prepared(run: Path, learner: "Learner[Any]") -> "Campaign":
     return campaign
 
 
-def announced(run: Path, both: DemoServers, campaign: "Campaign") -> Doors:
-    """Have both servers serve the campaign."""
-    from shuffledp.cli.servers import calls_to
+def doors_of(run: Path, both: DemoServers, campaign: "Campaign") -> Doors:
+    """How processes reach the servers of this run."""
     from shuffledp.service.keys import load_tokens
-    from shuffledp.service.openapi import JSON
-    from shuffledp.service.tokens import ADMIN, ENROL
+    from shuffledp.service.tokens import ENROL
 
-    secrets = load_tokens(run / "keys").secrets
-    for role, url in (("analyzer", both.analyzer), ("shuffler", both.shuffler)):
-        with calls_to(url, role, secrets[ADMIN]) as calls:
-            calls.ask("POST", "/v1/tasks", lambda status, document: None, content=campaign.text.encode(), media=JSON)
-    return Doors(campaign.text, both.shuffler, both.analyzer, secrets[ENROL])
+    return Doors(campaign.text, both.shuffler, both.analyzer, load_tokens(run / "keys").secrets[ENROL])
 
 
 def all_came(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.demo_people import PROCESSES, all_came, announced, prepared, shared_out, wait_for_model
+from shuffledp.cli.demo_people import PROCESSES, all_came, doors_of, prepared, shared_out, wait_for_model
 from shuffledp.cli.demo_servers import new_folder, served
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting, working
@@ -50,8 +50,9 @@ def demo_recommend(
     policy: Any = policies["live"]
     run = new_folder(folder)
     campaign = prepared(run, policy)
-    with served(run, load_tokens(run / "keys").secrets[READ], shown=not as_json) as both:
-        doors, slot = announced(run, both, campaign), policy.slot_users
+    token, file = load_tokens(run / "keys").secrets[READ], str(run / "campaign.json")
+    with served(run, token, "--campaign", file, shown=not as_json) as both:
+        doors, slot = doors_of(run, both, campaign), policy.slot_users
         guests = [Readers(world, people) for people in shared_out(users, PROCESSES)]
         with users_reporting(users, shown=not as_json) as progress:
             came = all_came(both, doors, guests, slot, lambda number: progress and progress(min(users, number * slot)))

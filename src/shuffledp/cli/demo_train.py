@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.demo_people import PROCESSES, all_came, all_models, announced, prepared, shared_out, wait_for_model
+from shuffledp.cli.demo_people import PROCESSES, all_came, all_models, doors_of, prepared, shared_out, wait_for_model
 from shuffledp.cli.demo_servers import new_folder, served
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting, working
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shuffledp.service.device.crowd import Crowd, Places
 
 # Where models lie: wide enough for the odds that people have.
-_RADIUS = 8.0
+_RADIUS = 12.0
 # Of the curator's noise, and of nobody's.
 _RUNS = 50
 
@@ -44,13 +44,13 @@ def demo_train(
     from shuffledp.simulation.environments.yes_or_no import YesOrNo
 
     started, world = time.perf_counter(), YesOrNo()
-    with working("choosing rounds and steps", shown=not as_json):
-        solver = _planned(world.dimension, users, rounds, Privacy(epsilon, delta))
+    solver = _planned(world.dimension, users, rounds, Privacy(epsilon, delta))
     run = new_folder(folder)
     campaign = prepared(run, solver)
     rows, labels = world.people(solver.users, np.random.default_rng())
-    with served(run, load_tokens(run / "keys").secrets[READ], shown=not as_json) as both:
-        doors, size = announced(run, both, campaign), solver.stages[0].users
+    token, file = load_tokens(run / "keys").secrets[READ], str(run / "campaign.json")
+    with served(run, token, "--campaign", file, shown=not as_json) as both:
+        doors, size = doors_of(run, both, campaign), solver.stages[0].users
         ends = np.cumsum([0, *shared_out(solver.users, PROCESSES)])
         guests = [Patients(rows[a:b], labels[a:b]) for a, b in pairwise(ends)]
         with users_reporting(solver.users, shown=not as_json) as progress:
@@ -120,11 +120,11 @@ class Patients:
 
 
 def _planned(dimension: int, users: int, rounds: int, privacy: Privacy) -> "Solver":
-    """Everybody is asked once; rounds and steps are the best in rehearsals on other synthetic people."""
+    """Everybody is asked once, by accelerated steps, with as many rounds as have the least proved bound."""
     from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
 
     ball = L2Ball(dimension=dimension, radius=_RADIUS)
-    return plan(Problem.of(LogisticLoss(), ball, users=users, privacy=privacy, visits=1, rounds=rounds))
+    return plan(Problem.of(LogisticLoss(), ball, users=users, privacy=privacy, visits=1, rounds=rounds), solver="agd")
 
 
 def _runs(solver: "Solver", rows: Any, labels: Any, name: str) -> Iterator[Any]:

@@ -55,10 +55,9 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         self._public = key.public
         self._opener = opener
         self.desk = AnalyzerDesk(self.tasks, self.campaigns, signing, clock)
-        if signing is None and self.campaigns:
-            raise _unsigned(next(iter(self.campaigns)))
         self._newest: dict[str, SignedText] = {}
-        for campaign_id in self.campaigns:
+        for campaign_id, campaign in self.campaigns.items():
+            self._check_signing(campaign)
             self._remember_newest(campaign_id)
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")

@@ -361,7 +361,7 @@ class Device:
         return sum(visit.seating == seating for visit in visits) < own.visits and len(visits) < own.in_all
 
 
-GRADIENT_STEPS = ("gradient",)
+GRADIENT_STEPS = ("gradient", "moments")
 """Steps that a row and a label are for."""
 
 
