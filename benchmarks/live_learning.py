@@ -442,7 +442,7 @@ def fetching(devices: int) -> list[dict]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=int, default=1000, help="people of the encrypted run; 0 leaves it out")
+    parser.add_argument("--users", type=int, default=1600, help="people of the encrypted run; 0 leaves it out")
     parser.add_argument("--clear", type=int, default=20_000, help="people of the run without encryption; 0: none")
     parser.add_argument("--devices", type=int, default=400, help="people of the run device by device; 0: none")
     parser.add_argument("--quick", action="store_true", help="few people of each")
