@@ -26,7 +26,6 @@ from report import figure, report, shown
 from service import SPAWN, Load, _Connection, served
 from shuffledp import Privacy, RandomBits
 from shuffledp.cli.demo_people import Doors, shared_out
-from shuffledp.cli.demo_recommend import Readers
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.policy import LinearState
 from shuffledp.learn.bandits.linear.setting import LinearSetting
@@ -52,7 +51,7 @@ from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SignedText, Unpacked, unpack_messages
 from shuffledp.simulation.environments.linear_runs import run_linear_bandit
 from shuffledp.simulation.environments.linear_worlds import FixedArms
-from shuffledp.simulation.environments.two_topics import TwoTopics
+from shuffledp.simulation.environments.two_topics import Readers, TwoTopics
 
 CLIENTS = 2
 # As in Figure 1 of the paper on linear bandits.

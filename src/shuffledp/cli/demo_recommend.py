@@ -1,8 +1,6 @@
 """`shuffledp demo recommend`: people are shown articles by a model that learns from their clicks, live, in private."""
 
 import time
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,10 +15,8 @@ from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.learn.bandits.linear.policy import LinearPolicy
-    from shuffledp.protocols.learner import DeviceStep
-    from shuffledp.service.device.crowd import Crowd, Places
     from shuffledp.simulation.environments.linear_curves import RegretCurves
-    from shuffledp.simulation.environments.two_topics import TwoTopics
+    from shuffledp.simulation.environments.two_topics import Readers, TwoTopics
 
 SIMULATIONS = 200
 """Of every policy, beside the live run."""
@@ -43,7 +39,7 @@ def demo_recommend(
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.tokens import READ
     from shuffledp.service.wire import CIPHERTEXT_BYTES
-    from shuffledp.simulation.environments.two_topics import TwoTopics
+    from shuffledp.simulation.environments.two_topics import Readers, TwoTopics
 
     started, world = time.perf_counter(), TwoTopics()
     policies = _policies(world, users, shufflers, choice, Privacy(epsilon, delta))
@@ -80,7 +76,7 @@ def demo_recommend(
         "clicks_first_part": _part(clicks, times, first=True),
         "clicks_last_part": _part(clicks, times, first=False),
         "regret": float(lost[-1]),
-        "regret_blindly": _blindly(world) * users,
+        "regret_blindly": world.blind_regret * users,
         "simulated": simulated,
         "live_is_inside": simulated["live"]["low"] <= lost[-1] <= simulated["live"]["high"],
         "choice": choice,
@@ -95,48 +91,6 @@ def demo_recommend(
         "seconds": time.perf_counter() - started,
     }
     print_json(document) if as_json else _show(document)
-
-
-@dataclass
-class Readers:
-    """People who are shown articles, choose by the model, and click or not."""
-
-    world: "TwoTopics"
-    people: int
-    seed: int | None = None
-    """Where articles and clicks come from; left out, from nowhere that is known."""
-    models: Any = field(init=False)
-    lost: Any = field(init=False)
-    clicked: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        import numpy as np
-
-        self.models = np.full(self.people, -1)
-        self.lost, self.clicked = np.zeros(self.people), np.zeros(self.people)
-
-    @cached_property
-    def generator(self) -> Any:
-        """Of each process its own."""
-        import numpy as np
-
-        return np.random.default_rng(self.seed)
-
-    def act(self, crowd: "Crowd", step: "DeviceStep", places: "Places") -> Any:
-        """Choose an article, and report its features with the click."""
-        import numpy as np
-
-        offered = self.world.offer(len(places), self.generator)
-        chosen, means = crowd.choose(step, offered), self.world.means(offered)
-        taken = np.take_along_axis(means, chosen[:, np.newaxis], axis=1)[:, 0]
-        features = np.take_along_axis(offered, chosen[:, np.newaxis, np.newaxis], axis=1)[:, 0]
-        clicks = self.generator.random(len(places)) < taken
-        self.lost[places], self.clicked[places] = means.max(axis=1) - taken, clicks
-        return crowd.rewarded(step, features, clicks.astype(np.float64))
-
-    def remember(self, model: int, places: "Places") -> None:
-        """Which model they answered by."""
-        self.models[places] = model
 
 
 def _policies(
@@ -165,7 +119,7 @@ def _simulated(policy: "LinearPolicy", world: "TwoTopics") -> "RegretCurves":
     return run_linear_bandit(policy, world, seed=seed, instances=SIMULATIONS)
 
 
-def _by_slot(came: list[Readers], slot_users: int, users: int) -> tuple[Any, Any, Any]:
+def _by_slot(came: "list[Readers]", slot_users: int, users: int) -> tuple[Any, Any, Any]:
     """After how many people, the regret so far, and the clicks of each slot."""
     import numpy as np
 
@@ -184,14 +138,6 @@ def _part(clicks: Any, times: Any, *, first: bool) -> float:
     some = max(1, len(clicks) // 5)
     where = slice(0, some) if first else slice(len(clicks) - some, None)
     return float(clicks[where].sum() / np.diff(times)[where].sum())
-
-
-def _blindly(world: "TwoTopics") -> float:
-    """The regret of one person who takes any article, on average."""
-    import numpy as np
-
-    means = world.means(world.offer(100_000, np.random.default_rng(1)))
-    return float((means.max(axis=1) - means.mean(axis=1)).mean())
 
 
 def _said(curve: "RegretCurves") -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +38,7 @@ def demo_train(
     """A logistic regression learned live from private gradients, its loss by round beside a trusted curator's."""
     import numpy as np
 
+    from shuffledp.references.curator_descent import curator_rounds
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.tokens import READ
     from shuffledp.simulation.environments.yes_or_no import YesOrNo
@@ -47,7 +47,7 @@ def demo_train(
     solver = _planned(world.dimension, users, rounds, Privacy(epsilon, delta))
     run = new_folder(folder)
     campaign = prepared(run, solver)
-    rows, labels = world.people(solver.users, np.random.default_rng())
+    rows, labels = world.people(solver.users)
     token, file = load_tokens(run / "keys").secrets[READ], str(run / "campaign.json")
     with served(run, token, "--campaign", file, shown=not as_json) as both:
         doors, size = doors_of(run, both, campaign), solver.stages[0].users
@@ -61,8 +61,8 @@ def demo_train(
     with working("the curator's loss", shown=not as_json):
         losses = world.losses(models)
         others = {
-            name: np.array([world.losses(found) for found in _runs(solver, rows, labels, name)])
-            for name in ("curator", "free")
+            name: np.array([world.losses(found) for found in curator_rounds(solver, rows, labels, _RUNS, noisy=noisy)])
+            for name, noisy in (("curator", True), ("free", False))
         }
         best = float(world.losses(np.array([world.truth]))[0])
     picture = run / "train.png"
@@ -125,29 +125,6 @@ def _planned(dimension: int, users: int, rounds: int, privacy: Privacy) -> "Solv
 
     ball = L2Ball(dimension=dimension, radius=_RADIUS)
     return plan(Problem.of(LogisticLoss(), ball, users=users, privacy=privacy, visits=1, rounds=rounds), solver="agd")
-
-
-def _runs(solver: "Solver", rows: Any, labels: Any, name: str) -> Iterator[Any]:
-    """The models after every round with the same steps and people, and a curator's noise or none."""
-    import numpy as np
-
-    from shuffledp.accounting.gaussian import gaussian_standard_deviation
-    from shuffledp.learn.steps import compute
-    from shuffledp.randomness import RandomBits
-
-    generator, bits = np.random.default_rng(), RandomBits.secure()
-    privacy = solver.problem.privacy
-    assert privacy is not None
-    each = gaussian_standard_deviation(privacy, 2 * solver.problem.lipschitz) if name == "curator" else 0.0
-    for _ in range(_RUNS):
-        order, state, found = generator.permutation(len(rows)), solver.start(), []
-        while (cohort := solver.ask(state)) is not None:
-            found.append(solver.estimate(state))
-            people = order[cohort.first : cohort.first + cohort.users]
-            total = compute(cohort.step, (rows[people], labels[people]), bits=bits).sum(axis=0)
-            noise = each * generator.standard_normal(len(total))
-            state = solver.tell(state, cohort.users, {1: total + noise})
-        yield np.array([*found, solver.estimate(state)])
 
 
 def _draw(picture: Path, solver: "Solver", losses: Any, others: dict[str, Any], best: float) -> None:

@@ -31,8 +31,9 @@ class YesOrNo:
         """Numbers of a row."""
         return len(self.truth)
 
-    def people(self, count: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Rows, and labels that are 1 for yes and -1 for no."""
+    def people(self, count: int, generator: np.random.Generator | None = None) -> tuple[Floats, Floats]:
+        """Rows, and labels that are 1 for yes and -1 for no; others at every call without a generator."""
+        generator = np.random.default_rng() if generator is None else generator
         rows = _rows(2 * math.pi * generator.random(count), np.sqrt(generator.random(count)))
         return rows, np.where(generator.random(count) < self.chances(rows), 1.0, -1.0)
 
