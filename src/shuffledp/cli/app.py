@@ -8,7 +8,7 @@ import typer
 from shuffledp.cli.audit import audit
 from shuffledp.cli.campaign import campaign_app
 from shuffledp.cli.count import count
-from shuffledp.cli.demo import demo
+from shuffledp.cli.demo import demo_app
 from shuffledp.cli.difference import difference
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
@@ -70,7 +70,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "ledger": ledger_app,
     },
     "Live": {
-        "demo": demo,
+        "demo": demo_app,
         "keys": keys,
         "task": task_app,
         "campaign": campaign_app,

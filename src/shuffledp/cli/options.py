@@ -22,6 +22,7 @@ AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", 
 AllowUnbounded = Annotated[
     bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
 ]
+DemoFolder = Annotated[Path, typer.Option("--folder", help="Where keys, stores and the picture go.", metavar="FOLDER")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option(help="The file's column of values.", metavar="C")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table, .csv or .parquet.", metavar="FILE")]
