@@ -259,12 +259,12 @@ class Device:
 
     def _step(self, model: Model, *names: str) -> DeviceStep:
         if model.step is None or model.step.name not in names:
-            found = "nothing any more" if model.step is None else model.step.name
-            calls = {"choose": "choose and reward", "pull": "choose and reward", "report": "report"}
+            found = None if model.step is None else model.step.name
+            calls = {"choose": "choose and reward", "pull": "choose and reward", "report": "report", None: "model"}
             raise ParameterError(
                 "campaign",
                 self.campaign.id[:12],
-                f"asks devices for {found}",
+                f"asks devices for {found or 'nothing any more'}",
                 f"call {calls.get(found, 'contribute')}",
             )
         return model.step
