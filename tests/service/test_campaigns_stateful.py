@@ -56,7 +56,7 @@ class ShowsBeforeCommit(AnalyzerServer):
 
 
 class MovesAfterwards(AnalyzerServer):
-    """The model is published in one commit, and the learner's state moved in the next: after a kill it is told twice."""
+    """A model is published in one commit, and the state moved in the next: after a kill a batch is told twice."""
 
     def _read(self, task_id: str, batch_id: str) -> None:
         moved: list[tuple[str, Any]] = []

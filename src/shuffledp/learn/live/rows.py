@@ -108,7 +108,12 @@ class DeviceRows:
             if missing:
                 raise DataError("row", f"no {missing[0]}", "must have every column", f"pass {', '.join(self.features)}")
             return [row[name] for name in self.features]
-        values = list(row)
+        try:
+            values = list(row)
+        except TypeError:
+            raise DataError(
+                "row", type(row).__name__, "must be a row of values", "pass them in order, or by name"
+            ) from None
         if len(values) != len(self.features):
             wanted = f"must be {len(self.features)} values: {', '.join(self.features)}"
             raise DataError("row", f"{len(values)} values", wanted, "pass them in that order, or by name")
@@ -116,7 +121,8 @@ class DeviceRows:
 
     def _target(self, target: Any) -> float:
         if self.classes is not None:
-            if target not in self.classes:
+            # An array is equal to nothing, and to no label.
+            if not np.isscalar(target) or target not in self.classes:
                 wanted = f"must be one of {', '.join(map(str, self.classes))}"
                 raise DataError("label", "another", wanted, "send one of the declared classes")
             place = self.classes.index(target)

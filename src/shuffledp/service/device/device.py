@@ -231,8 +231,9 @@ class Device:
         task = round_of_model(self.campaign, model)
         if task is None:
             return Outcome("not asked", model.number)
+        step = self._step(model, "report")
         own = task.plan.check_values(task.plan.encode(np.asarray(value)[np.newaxis]))
-        return self._report(model, compute(self._step(model, "report"), own, bits=self._bits))
+        return self._report(model, compute(step, own, bits=self._bits))
 
     def flush(self) -> Sent:
         """Send what waits in the memory, as it is; what is refused leaves it and is counted.
@@ -286,7 +287,8 @@ class Device:
                 why = f"{self._fetch.url} answers {response.status_code}"
             except (httpx.HTTPError, NotTheServersError) as broken:
                 why = f"{self._fetch.url} cannot be reached ({type(broken).__name__}: {broken})"
-            except DataError:
+            except ParameterError:
+                # What is no model, or this device's clock: trying again is of no use.
                 raise
             except ValueError:
                 why = f"{self._fetch.url} does not answer as an analyzer does"
