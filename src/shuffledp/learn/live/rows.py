@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.targets import DeclaredTargets
+from shuffledp.learn.optimize.named_losses import loss_from
+from shuffledp.protocols.learner import DeviceStep
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +83,26 @@ class DeviceRows:
     def dimension(self) -> int:
         """Numbers of a model with one score."""
         return self.preparation.dimension
+
+    def check_step(self, step: DeviceStep | None) -> None:
+        """Refuse what no device could make a value of this step from.
+
+        Args:
+            step: what devices of the campaign compute first.
+
+        Raises:
+            DataError: the step takes no rows, or rows of another dimension, or other targets.
+        """
+        if step is None or step.name != "gradient":
+            found = None if step is None else step.name
+            raise DataError("rows", found, "must be left out where devices send no gradients", "declare none")
+        loss, dimension = loss_from(step.parameters["loss"]), len(step.parameters["point"])
+        if self.dimension * loss.outputs != dimension:
+            found = f"{self.dimension} numbers a score"
+            raise DataError("rows", found, f"must be {dimension // loss.outputs}", "declare what was planned for")
+        labels = 0 if self.classes is None else len(self.classes)
+        if len(self.features) != self.preparation.columns.width or labels not in (0, max(2, loss.outputs)):
+            raise DataError("rows", f"{labels} classes", "must be those of the loss", "declare what was planned for")
 
     def prepared(self, row: Any, target: Any) -> tuple[Floats, Floats]:
         """One person's row and target as a loss takes them: arrays with one entry.

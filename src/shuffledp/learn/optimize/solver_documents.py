@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from shuffledp.errors import DataError
 from shuffledp.learn.optimize.agd import AgdStage
 from shuffledp.learn.optimize.full_agd import FullAgdStage
 from shuffledp.learn.optimize.gd import GdStage
 from shuffledp.learn.optimize.intercepts import BallWithIntercepts
+from shuffledp.learn.optimize.named_losses import loss_from
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.sets import Box, ConvexSet, L2Ball, Simplex
 from shuffledp.learn.optimize.sgd import SgdStage
@@ -23,6 +25,9 @@ _STAGES: dict[str, type[Stage]] = {kind.kind: kind for kind in (SgdStage, AgdSta
 def solver_document(solver: Solver) -> dict[str, Any]:
     """What decides a solver, as JSON, but for the plans of its stages.
 
+    Raises:
+        ParameterError: its loss is none that devices know, or not the one that it was planned for.
+
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, plan
     >>> ball = L2Ball(dimension=2, radius=2)
     >>> problem = Problem.of(LogisticLoss(), ball, users=1000, privacy=Privacy(1, 1e-6), visits=1)
@@ -31,6 +36,7 @@ def solver_document(solver: Solver) -> dict[str, Any]:
     >>> again.fingerprint == solver.fingerprint, again.problem.loss == solver.problem.loss
     (True, True)
     """
+    _check_loss(solver.problem)
     stages = [{**stage.document(), "plan": None} for stage in solver.stages]
     return {
         "solver": solver.name,
@@ -53,6 +59,7 @@ def solver_from(document: Mapping[str, Any], plans: Sequence[Plan]) -> Solver:
     """
     stages = tuple(_stage(each, plan) for each, plan in zip(document["stages"], plans, strict=True))
     problem = problem_from(document["problem"], document["loss"])
+    _check_loss(problem)
     return Solver(name=document["solver"], model="shuffle", problem=problem, stages=stages)
 
 
@@ -62,6 +69,16 @@ def problem_from(document: Mapping[str, Any], loss: Any) -> Problem:
     domain = {name: value for name, value in document["domain"].items() if name != "kind"}
     privacy = Privacy(document["epsilon"], document["delta"])
     return Problem(domain=_SETS[document["domain"]["kind"]](**domain), privacy=privacy, loss=loss, **given)
+
+
+def _check_loss(problem: Problem) -> None:
+    """Devices take gradients of the loss that the solver was planned for, or nothing that was proved holds."""
+    loss = loss_from(problem.loss)
+    planned = (problem.smoothness, problem.strong_convexity, problem.ridge, problem.has_prox, problem.linear)
+    constants = (loss.smoothness, loss.strong_convexity, loss.ridge, loss.has_prox, loss.is_linear)
+    fits = constants == planned and loss.outputs == problem.outputs and loss.document() == problem.loss
+    if not fits or problem.lipschitz > loss.lipschitz(problem.domain):
+        raise DataError("loss", loss.name, "must be the one that the solver was planned for", "plan it again")
 
 
 def _stage(document: Mapping[str, Any], plan: Plan) -> Stage:
