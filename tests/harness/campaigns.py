@@ -19,6 +19,8 @@ from shuffledp.continual.plan import CounterPlan
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.learn.bandits.linear.concurrent import ConcurrentLinUCB
 from shuffledp.learn.bandits.linear.setting import LinearSetting
+from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
+from shuffledp.learn.live.rows import DeviceRows
 from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
@@ -58,6 +60,34 @@ def some_bandit(model_age: int = 1) -> ConcurrentLinUCB:
     """A linear bandit of one feature, people of which may answer by the model before the newest."""
     setting = LinearSetting(users=20, dimension=1)
     return replace(ConcurrentLinUCB.planned(setting, Privacy(50, 0.1), shufflers=2), model_age=model_age)
+
+
+ROWS = DeviceRows.of(["age"], bounds={"age": (0, 100)}, intercept=False, classes=["no", "yes"])
+"""What a device of a fit may be handed."""
+
+
+@cache
+def repeated() -> Any:
+    """Three rounds of the same four people, who may take part in all."""
+    problem = Problem.of(
+        LogisticLoss(), L2Ball(dimension=1, radius=2), users=4, privacy=Privacy(50, 0.1), visits=3, rounds=3
+    )
+    return plan(problem, solver="gd")
+
+
+@cache
+def phased() -> Any:
+    """Stages whose people are disjoint."""
+    loss = LogisticLoss(ridge=1.0)
+    problem = Problem.of(loss, L2Ball(dimension=1, radius=2), users=24, privacy=Privacy(50, 0.1), visits=1)
+    return plan(problem, solver="phased-agd")
+
+
+@cache
+def returning() -> Any:
+    """A linear bandit to which people come back once, slots of two."""
+    setting = LinearSetting(users=8, dimension=1)
+    return ShuffleVecLinUCB.planned(setting, Privacy(50, 0.1), batch=2, visits=2)
 
 
 KINDS: dict[str, tuple[Callable[[], Learner[Any]], float | None]] = {

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from email.utils import formatdate
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +10,14 @@ import httpx
 import numpy as np
 import pytest
 
-from harness.campaigns import some_arms, some_bandit, some_count, some_fit
+from harness.campaigns import ROWS, phased, repeated, returning, some_arms, some_bandit, some_count, some_fit
 from shuffledp.errors import DataError, ParameterError, RandomnessError
-from shuffledp.learn.bandits.linear.setting import LinearSetting
-from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
-from shuffledp.learn.live.rows import DeviceRows
-from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
-from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client.client import ReportError
 from shuffledp.service.store import open_outbox
 from shuffledp.service.store.contract import Visit
 
 pytestmark = pytest.mark.usefixtures("in_the_clear")
-
-ROWS = DeviceRows.of(["age"], bounds={"age": (0, 100)}, intercept=False, classes=["no", "yes"])
-
-
-@cache
-def repeated() -> Any:
-    """Three rounds of the same four people, who may take part in all."""
-    problem = Problem.of(
-        LogisticLoss(), L2Ball(dimension=1, radius=2), users=4, privacy=Privacy(50, 0.1), visits=3, rounds=3
-    )
-    return plan(problem, solver="gd")
-
-
-@cache
-def phased() -> Any:
-    """Stages whose people are disjoint."""
-    loss = LogisticLoss(ridge=1.0)
-    problem = Problem.of(loss, L2Ball(dimension=1, radius=2), users=24, privacy=Privacy(50, 0.1), visits=1)
-    return plan(problem, solver="phased-agd")
-
-
-@cache
-def returning() -> Any:
-    """A linear bandit to which people come back once, slots of two."""
-    setting = LinearSetting(users=8, dimension=1)
-    return ShuffleVecLinUCB.planned(setting, Privacy(50, 0.1), batch=2, visits=2)
 
 
 @pytest.fixture
