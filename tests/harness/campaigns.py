@@ -5,7 +5,7 @@ every step each model is computed again from the released totals alone, and must
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -24,7 +24,7 @@ from shuffledp.learn.live.rows import DeviceRows
 from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
 from shuffledp.messages import Batch
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.learner import Learner
+from shuffledp.protocols.learner import Cohort, Learner, OpenBatch, Round
 from shuffledp.randomness import RandomBits
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
@@ -105,6 +105,32 @@ def some_values(task: Task | RoundTask, choice: random.Random) -> Any:
         return np.array([choice.randint(0, 1)])
     row = np.array([choice.uniform(-1, 1) for _ in range(getattr(task.plan, "dimension", columns))])
     return row[np.newaxis] / max(1.0, float(np.linalg.norm(row)))
+
+
+def again_from_totals(
+    campaign: Campaign, totals: Mapping[tuple[str, str], Any]
+) -> Iterator[tuple[Any, PublishedModel]]:
+    """State and model, one after another, that released totals alone make, by round's and batch's ids; none dropped."""
+    learner, number = campaign.learner, 0
+    state = learner.start()
+    while True:
+        cohort = learner.ask(state)
+        yield state, model_of(campaign, number, state, cohort)
+        place = None if cohort is None else learner.round_of(state, cohort)
+        if cohort is None or place is None:
+            return
+        due = due_batches(campaign, place, cohort)
+        task_id = round_id(campaign.id, place.number, place.seating)
+        if not due or not all((task_id, name) in totals for name in due):
+            return
+        told = {each.level: learner.told_from(totals[task_id, name], each.mechanism) for name, each in due.items()}
+        state, number = learner.tell(state, cohort.users, told), number + 1
+
+
+def due_batches(campaign: Campaign, place: Round, cohort: Cohort) -> dict[str, OpenBatch]:
+    """The batches, by their ids, that close when all of a cohort have come."""
+    end, _ = campaign.routing.layouts[place.seating].schedule.place_of(place.first + cohort.users)
+    return {id_of(level, batch.first_slot, end): batch for level, batch in cohort.closing(cohort.users).items()}
 
 
 @dataclass
@@ -311,11 +337,8 @@ class CampaignMachine(Machine):
         place = learner.round_of(state, cohort)
         must(place is not None, "nobody was asked, and a model follows")
         task_id = round_id(campaign.id, place.number, place.seating)
-        layout = campaign.routing.layouts[place.seating]
-        end, _ = layout.schedule.place_of(place.first + cohort.users)
         closed = {}
-        for level, batch in cohort.closing(cohort.users).items():
-            name = id_of(level, batch.first_slot, end)
+        for name, batch in due_batches(campaign, place, cohort).items():
             total = self.world.stores["analyzer"].read(lambda records, name=name: records.totals(task_id, [name]))
             if not total:
                 before = checked_model(each.models[-1], campaign)
@@ -324,10 +347,10 @@ class CampaignMachine(Machine):
                 must(self.latest >= before.round.closes, "a round was dropped before its end")
                 each.dropped.add(task_id)
                 self.told["rounds dropped"] += 1
-                closed[level] = None
+                closed[batch.level] = None
                 continue
             self.needed.append((task_id, name))
-            closed[level] = learner.told_from(total[name].total, batch.mechanism)
+            closed[batch.level] = learner.told_from(total[name].total, batch.mechanism)
         return learner.tell(state, cohort.users, closed)
 
     def total_of(self, task_id: str, batch_id: str, seen: Seen) -> Any:

@@ -288,6 +288,12 @@ class Service:
         self.analyzer.stop()
 
 
+@pytest.fixture(scope="session")
+def service_of() -> type[Service]:
+    """Both servers, for whoever needs them for longer than a test."""
+    return Service
+
+
 @pytest.fixture
 def make_service(tmp_path: Path, key: PrivateKey, tokens: Tokens) -> Iterator[Callable[..., Service]]:
     """Both servers in a folder of their own."""
