@@ -330,8 +330,10 @@ class Device:
         place, visits = model.round, self._outbox.visits(self.campaign.id)
         if not self._may_visit(place.seating, visits):
             return Outcome("took part", model.number)
-        single = task.routing.schedule.place_of(task.routing.users)[0] <= 1
-        if single and any(visit.round == place.number for visit in visits):
+        # Whoever would be seated where it took part already takes no seat: somebody else needs it.
+        last = task.slot_of(task.routing.users - 1)
+        seen = {visit.slot for visit in visits if visit.round == place.number}
+        if seen.issuperset(range(place.first_slot, min(place.end_slot, last + 1))):
             return Outcome("took part", model.number)
 
         def seated(seats: list[Seat]) -> None:
