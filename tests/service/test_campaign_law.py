@@ -212,7 +212,7 @@ def bandit_live(policy: CountedPolicy, runs: Iterator[LiveCampaign]) -> Samples:
 @cache
 def bandit_simulated(kind: str) -> Samples:
     found = []
-    for bits in RandomBits.seeded(6).spawn(SIMULATED // 2):
+    for bits in RandomBits.seeded(6).spawn(SIMULATED):
         chosen: list[Any] = []
 
         def rewards(places: Any, chosen: list[Any] = chosen) -> Any:
@@ -247,9 +247,13 @@ class ReadsTheFuture(Device):
 
 def test_devices_that_read_a_model_too_new_are_seen(lives: Any) -> None:
     policy = bandit("shuffle-vec")
-    [rehearsal] = lives(policy, 1)
-    bandit_live(policy, iter([rehearsal]))
-    twin = type("Twin", (ReadsTheFuture,), {"later": policy.last_step(rehearsal.state)})
+    # Of rehearsals the first that has learned which offer is the better one.
+    for rehearsal in lives(policy, 50):
+        bandit_live(policy, iter([rehearsal]))
+        later = policy.last_step(rehearsal.state)
+        if steps.chosen_arms(later.parameters, OFFERS[np.newaxis], bits=BITS)[0] == 1:
+            break
+    twin = type("Twin", (ReadsTheFuture,), {"later": later})
     differ(bandit_live(policy, lives(policy, LIVE, twin)), bandit_simulated("shuffle-vec"))
 
 
