@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from shuffledp.errors import DataError
 from shuffledp.learn.optimize.agd import AgdStage
 from shuffledp.learn.optimize.conditioned import ConditionedStage
 from shuffledp.learn.optimize.full_agd import FullAgdStage
@@ -27,6 +28,9 @@ _STAGES: dict[str, type[Stage]] = {
 def solver_document(solver: Solver) -> dict[str, Any]:
     """What decides a solver, as JSON, but for the plans of its stages.
 
+    Raises:
+        ParameterError: its loss is none that devices know, or not the one that it was planned for.
+
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, plan
     >>> ball = L2Ball(dimension=2, radius=2)
     >>> problem = Problem.of(LogisticLoss(), ball, users=1000, privacy=Privacy(1, 1e-6), visits=1)
@@ -35,6 +39,7 @@ def solver_document(solver: Solver) -> dict[str, Any]:
     >>> again.fingerprint == solver.fingerprint, again.problem.loss == solver.problem.loss
     (True, True)
     """
+    _check_loss(solver.problem)
     stages = [{**stage.document(), **dict.fromkeys(stage.plans)} for stage in solver.stages]
     return {
         "solver": solver.name,
@@ -60,6 +65,7 @@ def solver_from(document: Mapping[str, Any], plans: Sequence[Plan]) -> Solver:
     if next(left, None) is not None:
         raise ValueError("more plans than stages have")
     problem = problem_from(document["problem"], document["loss"])
+    _check_loss(problem)
     return Solver(name=document["solver"], model="shuffle", problem=problem, stages=stages)
 
 
@@ -70,6 +76,16 @@ def problem_from(document: Mapping[str, Any], loss: Any) -> Problem:
     # The longest row is the loss's own, and stands in no document of a problem.
     longest = loss_from(loss).row_bound
     return Problem(domain=_set(document["domain"]), privacy=privacy, loss=loss, row_bound=longest, **given)
+
+
+def _check_loss(problem: Problem) -> None:
+    """Devices take gradients of the loss that the solver was planned for, or nothing that was proved holds."""
+    loss = loss_from(problem.loss)
+    planned = (problem.smoothness, problem.strong_convexity, problem.ridge, problem.has_prox, problem.linear)
+    constants = (loss.smoothness, loss.strong_convexity, loss.ridge, loss.has_prox, loss.is_linear)
+    fits = constants == planned and loss.outputs == problem.outputs and loss.document() == problem.loss
+    if not fits or problem.lipschitz > loss.lipschitz(problem.domain):
+        raise DataError("loss", loss.name, "must be the one that the solver was planned for", "plan it again")
 
 
 def _set(document: Mapping[str, Any]) -> ConvexSet:
