@@ -96,7 +96,7 @@ class LocalDescent:
         for time in range(1, self.rounds + 1):
             rows = gradients((time - 1) * self.batch, self.batch, stage.query(time, point, average))
             mean = self._sum(rows, generator) / self.batch
-            point, average = stage.step(time, point, average, mean, ball)
+            point, average = stage.step(time, point, average, mean, ball.project)
         return average
 
     def _sum(self, rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -191,3 +191,15 @@ def test_a_difference_shows_itself() -> None:
     found = shuffledp.difference(BITS, by=groups, groups=["A", "<B>"], method="decoys", **PRIVATE)
     shown = found._repr_html_()
     assert "for the population" in shown and "<svg" in shown and "&lt;B&gt;" in shown and "<B>" not in shown
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_must_be_given_and_is_not_is_one_sentence(name: str) -> None:
+    """And not a TypeError that lists names."""
+    function = getattr(shuffledp, name)
+    given = {"epsilon": 1, "low": 0, "high": 1, "first": "A", "second": "B", "by": ["A"], "categories": ["a"]}
+    known = {key: value for key, value in given.items() if key in inspect.signature(function).parameters}
+    with pytest.raises(ParameterError, match=r"^delta must be given, got None: well below one over .*, 1e-6"):
+        function([1, 0, 1], **known)
+    with pytest.raises(ParameterError, match=r"^\w+ must be given, got None: "):
+        function([1, 0, 1])

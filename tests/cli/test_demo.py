@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from shuffledp.cli import demo
+from shuffledp.cli import demo_servers
 from shuffledp.errors import ShuffleDPError
 
 
 def test_a_server_that_ends_is_told_in_one_sentence_with_its_log(run, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(demo, "_SHUFFLEDP", (sys.executable, "-S", "-c", "raise SystemExit(7)"))
+    monkeypatch.setattr(demo_servers, "SHUFFLEDP", (sys.executable, "-S", "-c", "raise SystemExit(7)"))
     code, _, err = run("demo", "--folder", tmp_path, "--users", "300")
     assert code == 2 and "Traceback" not in err and "bug" not in err
     assert "the analyzer has ended with code 7" in err and "analyzer.log" in "".join(err.split())
@@ -19,9 +19,9 @@ def test_a_server_that_ends_is_told_in_one_sentence_with_its_log(run, tmp_path, 
 
 def test_a_server_that_is_slow_is_waited_for_and_then_named(tmp_path) -> None:
     with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
-        server = demo._Server("shuffler", process, tmp_path / "shuffler.log")
+        server = demo_servers.DemoServer("shuffler", process, tmp_path / "shuffler.log")
         answers = iter([False, False, True])
-        demo._wait_until(lambda: next(answers), server, "does not answer")
+        demo_servers.wait_until(lambda: next(answers), server, "does not answer")
         with pytest.raises(ShuffleDPError, match=r"shuffler runs but does not answer after 0 s: see .*shuffler\.log"):
-            demo._wait_until(lambda: False, server, "does not answer", 0.0)
+            demo_servers.wait_until(lambda: False, server, "does not answer", 0.0)
         process.kill()

@@ -12,7 +12,7 @@ TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 KEYS = {
     "schema", "users", "epsilon", "delta", "metrics", "confidence", "calibration", "roc", "bins", "messages_per_user",
     "fingerprint", "simulated", "warnings", "caveats", "estimator", "target", "classes", "truth", "model_fingerprint",
-    "out", "picture", "csv",
+    "out", "picture", "csv", "ledger",
 }  # fmt: skip
 USERS = 3000
 
@@ -88,7 +88,7 @@ def test_bad_input_is_a_sentence(asked, people: Path, tmp_path: Path) -> None:
     model = _model(tmp_path / "model.json")
     other = tmp_path / "other.csv"
     for text, words in (
-        ("age,height,bought\n1,2,0\n1,2,7\n", "classes 0, 1, got 7.0 in row 2"),
+        ("age,height,bought\n1,2,0\n1,2,7\n", "classes 0, 1, got something else in row 2"),
         ("age,height,bought\n1,2,0\n1,2,nan\n", "must have a value in every row"),
         ("age,bought\n1,0\n", "must be a column"),
     ):
@@ -105,3 +105,20 @@ def test_bad_input_is_a_sentence(asked, people: Path, tmp_path: Path) -> None:
     for bins in (3, 0):
         words = ["evaluate", model, people, "--target", "bought", "--bins", bins, *TARGET]
         assert asked(*words, code=2)["error"]["parameter"] == "bins"
+
+
+def test_a_ledger_is_charged_before_anybody_is_asked_and_may_refuse(asked, run, people: Path, tmp_path: Path) -> None:
+    model, ledger = _model(tmp_path / "model.json"), tmp_path / "panel.json"
+    asked("ledger", "open", ledger, "--population", "panel", "--epsilon", 1.5, "--delta", "1e-5")
+    words = ["evaluate", model, people, "--target", "bought", "--bins", 4, *TARGET, "--ledger", ledger]
+    told = " ".join(run(*words, "-o", tmp_path / "answer.json")[1].split())
+    assert "charged to the ledger of panel: epsilon" in told
+    spent = asked("ledger", "show", ledger)
+    assert [entry["users"] for entry in spent["entries"]] == [USERS]
+    before = ledger.read_bytes()
+    refused = asked(*words, "-o", tmp_path / "again.json", code=2)["error"]
+    assert refused["parameter"] == "budget" and not (tmp_path / "again.json").exists()
+    # What fails before is not charged, nor is the ledger written over.
+    asked(*words, "--target", "sold", code=2)
+    assert asked(*words, "-o", ledger, code=2)["error"]["parameter"] == "out"
+    assert ledger.read_bytes() == before

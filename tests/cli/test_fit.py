@@ -53,6 +53,7 @@ KEYS = {
     "model", "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
     "messages_per_user", "coefficients", "intercept", "clipped_shares", "score", "baseline", "clipped", "curve",
     "unprotected", "simulated", "seconds", "fingerprint", "written", "picture", "report",
+    "ledger",
 }  # fmt: skip
 
 
@@ -288,7 +289,7 @@ def test_a_plan_rehearses_a_loss_that_is_named_and_tells_the_few(run) -> None:
     document = json.loads(run(*words, "--smooth", "0.25", "--visits", "1", "--loss", "logistic", "--json")[1])
     # So few people learn next to nothing by any of them; which is least is told by the rehearsal.
     assert document["solver"] in ("sgd", "agd") and document["chosen_by"] == "simulation"
-    assert set(document["rehearsed"]) == {"clear", "table", "rare", "faint"}
+    assert set(document["rehearsed"]) == {"clear", "table", "rare", "faint", "mixed"}
     (few,) = document["warnings"]
     assert "60 people are too few" in few and "people on there is something to learn" in few
     assert "60 people are too few" in " ".join(

@@ -90,7 +90,7 @@ def test_nothing_that_was_sent_is_not_called_sent(capsys: pytest.CaptureFixture[
 
 def test_an_analyzer_that_stops_counts_one_batch_as_one() -> None:
     progress = SimpleNamespace(batches_received=1, batches_read=1, releases=1)
-    server: Any = SimpleNamespace(tasks=["task"], progress=lambda _: progress)
+    server: Any = SimpleNamespace(tasks=["task"], campaigns=[], progress=lambda _: progress)
     assert AnalyzerServer._leaves(server) == ["1 batch read, 0 that are not", "1 estimate released"]
 
 
@@ -125,8 +125,11 @@ def test_no_running_count_is_said_to_be_below_nothing_or_above_everybody(
     assert any(row["upper"] - row["lower"] > 1 for row in rows)
 
 
-def test_colluding_is_never_said_to_show_less(run) -> None:
-    _, out, _ = run("explain", "binary-sum", "--users", 1000, "--method", "pure", *TARGET)
+def test_colluding_is_never_said_to_show_less(run, asked) -> None:
+    explained = ["explain", "binary-sum", "--users", 1000, "--method", "pure", *TARGET]
+    told = [row["epsilon"] for row in asked(*explained)["collusions"]]
+    assert all(epsilon is None or epsilon >= 1 for epsilon in told)
+    _, out, _ = run(*explained)
     rows = [line.split() for line in out.splitlines() if line.strip().startswith("analyzer") and "users" in line]
     assert len(rows) >= 2 and all("0.9994" not in row for row in rows) and all("1" in row for row in rows)
 

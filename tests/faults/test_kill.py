@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from harness.nursery import ROLES, Servers, servers
+from harness.nursery import ROLES, Servers, kill_and_restart, servers
 from harness.world import MadeReport, made_report
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.privacy import Privacy
@@ -125,24 +125,6 @@ def test_killed_servers_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> 
     assert statuses[201] > 1000 and statuses[200] > 0, statuses
     for task in tasks:
         check(tmp_path, task, [crowd for crowd in crowds if crowd.task is task])
-
-
-def kill_and_restart(running: Servers, busy: threading.Event, choice: random.Random, times: int) -> Counter[str]:
-    """One at a time or both at once, at random moments while a request is under way, down for a random time."""
-    killed: Counter[str] = Counter()
-    while killed.total() < times:
-        time.sleep(choice.uniform(0.05, 0.4))
-        busy.clear()
-        busy.wait(timeout=1.0)
-        time.sleep(choice.uniform(0.0, 0.03))
-        roles = choice.choice((["shuffler"], ["analyzer"], ["shuffler", "analyzer"]))
-        for role in roles:
-            running.kill(role)
-            killed[role] += 1
-        time.sleep(choice.uniform(0.0, 0.15))
-        for role in roles:
-            running.start(role)
-    return killed
 
 
 def wait_until_read(running: Servers, tasks: list[Task]) -> None:

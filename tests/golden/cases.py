@@ -500,6 +500,7 @@ STATES = [
             ("gd", {"loss": "logistic", "rounds": 20}),
             ("phased-gd", {"loss": "logistic", "ridge": 0.1, "rounds": 20}),
             ("full-agd", {"loss": "logistic", "rounds": 20}),
+            ("conditioned", {"loss": "logistic", "rounds": 20}),
             ("pan-private-agd", {"loss": "logistic"}),
             ("pan-private-smoothed-agd", {"loss": "hinge"}),
             ("phased-pan-private-agd", {"loss": "logistic", "ridge": 0.1}),

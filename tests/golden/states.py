@@ -158,7 +158,7 @@ def _solver(ask: Record) -> Machine:
             return None
         if i == 2:
             return solver.tell(state, cohort.users, {1: None})
-        parts = [((i * 7 + place * 5) % 13) / 13 - 0.4 for place in range(ball.dimension)]
+        parts = [((i * 7 + place * 5) % 13) / 13 - 0.4 for place in range(cohort.width)]
         return solver.tell(state, cohort.users, {1: [cohort.users * part for part in parts]})
 
     return Machine({"document": solver.document()}, solver.start(), OptimizerState.from_document, step)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import Model, Place, TrackedReport, WrongError, must
-from harness.world import OpenerHere, World, accept_one, made_report, small_task, together
+from harness.world import MadeReport, OpenerHere, World, accept_one, made_report, small_task, together
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PublicKey
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.store.sqlite import open_analyzer_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
 LEASE = 60.0
@@ -40,6 +40,8 @@ class Machine(Model):
 
     trace: list[str] = field(default_factory=list)
     new_task: Callable[[PublicKey, random.Random], Task] = some_count
+    longest_read: int = 8
+    """Statements of a commit that reads a batch, about."""
 
     def __post_init__(self) -> None:
         self.choice = random.Random(self.seed)
@@ -58,7 +60,20 @@ class Machine(Model):
     def step(self) -> None:
         if not self.tasks:
             self.add_task()
-        acts = {
+        acts = self.acts
+        act = self.choice.choices(list(acts), weights=list(acts.values()))[0]
+        self.wrong_for -= 1
+        if self.wrong_by and self.wrong_for <= 0:
+            act = self.move_clock
+        self.trace.append(act.__name__)
+        act()
+        self.check()
+        self.retire()
+
+    @property
+    def acts(self) -> dict[Callable[[], None], int]:
+        """What may happen in a step, and how often it does."""
+        return {
             self.take_seats: 22,
             self.send: 120 if self.wrong_by else 34,
             self.move_clock: 8,
@@ -70,14 +85,6 @@ class Machine(Model):
             self.forget: 2,
             self.add_task: 2,
         }
-        act = self.choice.choices(list(acts), weights=list(acts.values()))[0]
-        self.wrong_for -= 1
-        if self.wrong_by and self.wrong_for <= 0:
-            act = self.move_clock
-        self.trace.append(act.__name__)
-        act()
-        self.check()
-        self.retire()
 
     def with_kill(self, role: str, longest: int, dies: Any = lambda: None) -> Any:
         """In some steps a server dies somewhere inside it; answers what to call at the end."""
@@ -98,12 +105,23 @@ class Machine(Model):
             self.world.add_task(task)
             self.tasks.append(task)
 
+    def some_task(self) -> Task | RoundTask | None:
+        """What somebody sits down for; None where nothing is asked."""
+        return self.choice.choice(self.tasks)
+
+    def make(self, place: Place) -> MadeReport:
+        """What somebody sends from this place."""
+        assert isinstance(place.task, Task)
+        return made_report(place.task, place.batches, bits=self.world.bits)
+
     def take_seats(self) -> None:
-        task = self.choice.choice(self.tasks)
+        task = self.some_task()
+        if task is None:
+            return
         answered: list[bool] = []
         asked: list[Future[Any]] = []
         end = self.with_kill("shuffler", 12, lambda: answered.append(bool(asked) and asked[0].done()))
-        asked.append(self.world.shuffler.take_seats(task.id, self.choice.randint(1, 4)))
+        asked.append(self.world.shuffler.take_seats(task.id, self.choice.randint(1, 4), task.open_slots))
         seats, refused = _outcome(asked[0])
         end()
         if answered == [False] or self.choice.random() < 0.05:
@@ -112,6 +130,8 @@ class Machine(Model):
             must(refused.kind.status in (409, 429), f"seats refused: {refused}")
             return
         for seat in seats:
+            position = task.routing.position_of(seat.batches)
+            must(position is not None and task.admits(position), "a seat was given that the device must refuse")
             place = Place(task, seat.seat, seat.batches, self.world.clock.now() + LEASE)
             for other in self.places:
                 if other.spot == place.spot and not other.gone and other.batches:
@@ -156,7 +176,7 @@ class Machine(Model):
             return None
         early = [place for place in fresh if not place.was_late] if self.choice.random() < 0.8 else []
         place = self.choice.choice(early or fresh)
-        made = made_report(place.task, place.batches, bits=self.world.bits)
+        made = self.make(place)
         report = TrackedReport(self.world.new_id(), place, made)
         self.reports[report.report_id] = report
         for batch_id, piece in made.pieces.items():
@@ -218,6 +238,10 @@ class Machine(Model):
         if not self.world.network.sent:
             return
         task_id, batch_id, body = self.choice.choice(self.world.network.sent[-20:])
+        if self.is_over(task_id):
+            must(not self.world.analyzer.deliver(task_id, batch_id, body), "a batch of a dropped round was taken")
+            self.told["stray of a dropped round"] += 1
+            return
         known = self.kept(task_id, batch_id) is not None
         must(self.world.analyzer.deliver(task_id, batch_id, body) is not known, "a copy was taken for another batch")
         try:
@@ -229,7 +253,7 @@ class Machine(Model):
         self.told["stray"] += 1
 
     def read(self) -> None:
-        end = self.with_kill("analyzer", 8)
+        end = self.with_kill("analyzer", self.longest_read)
         self.world.analyzer.read_all()
         end()
 
@@ -285,8 +309,12 @@ class Machine(Model):
 
     def drop(self, task: Task) -> None:
         self.tasks.remove(task)
-        self.places = [place for place in self.places if place.task is not task]
-        for report_id in [key for key, report in self.reports.items() if report.place.task is task]:
+        self.forget_task(task)
+
+    def forget_task(self, task: Task | RoundTask) -> None:
+        """Nothing of it is looked at any more, so that checking stays quick."""
+        self.places = [place for place in self.places if place.task.id != task.id]
+        for report_id in [key for key, report in self.reports.items() if report.place.task.id == task.id]:
             for piece in self.reports.pop(report_id).made.pieces.values():
                 for ciphertext in piece:
                     del self.owner[ciphertext]
@@ -334,11 +362,14 @@ def run(
     seed: int,
     steps: int,
     new_task: Callable[[PublicKey, random.Random], Task] = some_count,
+    *,
+    kind: type[Machine] = Machine,
+    most_waiting_bytes: int = 20 * 18 * 3 * CIPHERTEXT_BYTES,
     **world: Any,
 ) -> Machine:
     """So many random steps in a new world, and the machine that took them."""
-    made = World(folder / str(seed), lease_seconds=LEASE, most_waiting_bytes=20 * 18 * 3 * CIPHERTEXT_BYTES, **world)
-    machine = Machine(made, seed, new_task=new_task)
+    made = World(folder / str(seed), lease_seconds=LEASE, most_waiting_bytes=most_waiting_bytes, **world)
+    machine = kind(made, seed, new_task=new_task)
     try:
         machine.run(steps)
     finally:

@@ -5,7 +5,9 @@ duplicate and a count of 0 a loss.
 """
 
 import hashlib
+import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -14,7 +16,7 @@ from harness.world import MadeReport, World, batch_rows, ciphertexts, rows
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.store.sqlite.shuffler import GONE, SENT, TIDYING
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
 
 
@@ -32,7 +34,7 @@ def must(truth: bool, words: str) -> None:
 class Place:
     """A seat as the client that took it knows it."""
 
-    task: Task
+    task: Task | RoundTask
     seat: str
     batches: tuple[SeatInBatch, ...]
     ends: float
@@ -89,7 +91,7 @@ class Model:
         parts, sealed = batch_rows(shuffler, "parts"), self._sealed(shuffler)
         ids = rows(shuffler, "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted")
         accepted = {report_id.hex() for (report_id,) in ids}
-        live = {task.id: task for task in self.tasks}
+        live = self.live
         filled: Counter[tuple[str, str]] = Counter()
         tidying = {(task_id, batch_id) for task_id, batch_id, state, _ in sealed if state == TIDYING}
         for task_id, batch_id, seat, body in parts:
@@ -116,10 +118,23 @@ class Model:
             for report_id in self.seen[task_id, batch_id].reports:
                 found[report_id][batch_id] += 1
             must(state < GONE or not body, "a batch is gone and its bytes are not")
-            if state >= SENT:
+            if state >= SENT and not self.is_over(task_id):
                 must(self.kept(task_id, batch_id) is not None, "a batch was purged and the analyzer does not have it")
         self._check_reports(found, accepted)
         self._check_analyzer({(task_id, batch_id) for task_id, batch_id, _, _ in sealed})
+
+    @property
+    def live(self) -> Mapping[str, Task | RoundTask]:
+        """What people report to, by its id."""
+        return {task.id: task for task in self.tasks}
+
+    def is_over(self, task_id: str) -> bool:
+        """Whether it was dropped: nobody will read what its people sent."""
+        return False
+
+    def total_of(self, task_id: str, batch_id: str, seen: Seen) -> Any:
+        """What the analyzer must have read from a batch."""
+        return seen.ones - _half(self.live[task_id], batch_id)
 
     def _sealed(self, shuffler: SqliteStore[Any]) -> list[tuple[str, str, int, bytes]]:
         """Task, id, state and bytes of every sealed batch."""
@@ -139,7 +154,7 @@ class Model:
             body = body[len(own) :]
         return owners
 
-    def _see(self, task: Task | None, task_id: str, batch_id: str, body: bytes) -> None:
+    def _see(self, task: Task | RoundTask | None, task_id: str, batch_id: str, body: bytes) -> None:
         """A sealed or sent body: the first of its batch is looked into, all others must be the same bytes."""
         known = self.seen.get((task_id, batch_id))
         if known is not None:
@@ -172,7 +187,10 @@ class Model:
         for report_id, report in self.reports.items():
             counts = {found[report_id][batch.batch_id] for batch in report.place.batches} or {0, 1}
             must(max(counts) <= 1, f"a report ({report.status}) is in a batch twice")
-            if report.status == "acknowledged":
+            if self.is_over(report.place.task.id):
+                # Its bytes are being deleted, or are gone.
+                must(report.status != "refused" or report_id not in accepted, "a refused report was kept")
+            elif report.status == "acknowledged":
                 must(1 in counts and (0 not in counts or not report.place.batches), "an acknowledged report is lost")
                 must(report_id in accepted, "an acknowledged report is forgotten")
             elif report.status == "refused":
@@ -191,8 +209,8 @@ class Model:
             must(digest == hashlib.sha256(known.body).hexdigest(), "the analyzer has another batch")
             must(body is None or body == known.body, "the analyzer has other bytes")
             if body is None:
-                task = next(task for task in self.tasks if task.id == task_id)
-                must((int(total), dropped, void) == (known.ones - _half(task, batch_id), 0, 0), "a wrong total")
+                expected = self.total_of(task_id, batch_id, known)
+                must((json.loads(total), dropped, void) == (expected, 0, 0), "a wrong total")
 
     def kept(self, task_id: str, batch_id: str) -> Any:
         return self.world.stores["analyzer"].read(lambda records: records.digest(task_id, batch_id))
@@ -203,7 +221,7 @@ def _seat(report: TrackedReport, batch_id: str) -> int:
 
 
 @cache
-def _half(task: Task, batch_id: str) -> int:
+def _half(task: Task | RoundTask, batch_id: str) -> int:
     place = task.routing.find(batch_id)
     assert place is not None
     mechanism: Any = task.plan.mechanism(task.routing.schedule.batch_users(place[1], place[2]))

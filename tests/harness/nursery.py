@@ -9,12 +9,15 @@ import hashlib
 import json
 import logging
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,8 +29,9 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.analyzer.server import AnalyzerServer, Opening
+from shuffledp.service.campaign import Campaign
 from shuffledp.service.client import Client
-from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
@@ -80,8 +84,8 @@ class Servers:
         header = {"Authorization": f"Bearer {self.tokens.secrets[token]}"}
         return httpx.Client(base_url=self.url(role), headers=header, **more)
 
-    def add_task(self, task: Task) -> None:
-        """Serve a task at both, as soon as they answer."""
+    def add_task(self, task: Task | Campaign) -> None:
+        """Serve a task or a campaign at both, as soon as they answer."""
         deadline = time.monotonic() + _PATIENCE
         for role in ROLES:
             with self.client(role, "admin") as client:
@@ -98,12 +102,15 @@ class Servers:
 
 
 @contextlib.contextmanager
-def servers(folder: Path, key: PrivateKey, tokens: Tokens, **shuffler: Any) -> Iterator[Servers]:
+def servers(
+    folder: Path, key: PrivateKey, tokens: Tokens, signing: SigningKey | None = None, **shuffler: Any
+) -> Iterator[Servers]:
     """Both servers on loopback, with stores in this folder; `opened` there tells what the analyzer opened."""
     ports = {role: _free_port() for role in ROLES}
     orders: dict[str, dict[str, Any]] = {
         "shuffler": {"next": f"http://127.0.0.1:{ports['analyzer']}", **shuffler},
-        "analyzer": {"key": key.text, "opened": str(folder / "opened")},
+        "analyzer": {"key": key.text, "opened": str(folder / "opened")}
+        | ({} if signing is None else {"signing": signing.text}),
     }
     for role, order in orders.items():
         store = str(folder / f"{role}.db")
@@ -122,6 +129,39 @@ def servers(folder: Path, key: PrivateKey, tokens: Tokens, **shuffler: Any) -> I
         finally:
             nursery.stdin.close()
             nursery.wait(timeout=_PATIENCE)
+
+
+def kill_and_restart(
+    running: Servers,
+    busy: threading.Event,
+    choice: random.Random,
+    times: int,
+    between: Callable[[], None] = lambda: None,
+) -> Counter[str]:
+    """One at a time or both at once, at random moments while a request is under way, down for a random time.
+
+    Args:
+        running: the servers.
+        busy: set whenever a request leaves.
+        choice: of moments and servers.
+        times: how many kills.
+        between: what is waited for before every one of them.
+    """
+    killed: Counter[str] = Counter()
+    while killed.total() < times:
+        between()
+        time.sleep(choice.uniform(0.05, 0.4))
+        busy.clear()
+        busy.wait(timeout=1.0)
+        time.sleep(choice.uniform(0.0, 0.03))
+        roles = choice.choice((["shuffler"], ["analyzer"], ["shuffler", "analyzer"]))
+        for role in roles:
+            running.kill(role)
+            killed[role] += 1
+        time.sleep(choice.uniform(0.0, 0.15))
+        for role in roles:
+            running.start(role)
+    return killed
 
 
 def releases_despite_kills(folder: Path, task: Task, key: PrivateKey, values: Any, count: int) -> list[dict[str, Any]]:
@@ -182,7 +222,8 @@ def _serve(order: dict[str, Any]) -> None:
         key = PrivateKey.from_text(order["key"])
         opener: Opening = Opener(key, processes=1) if order.get("workers") else OpenerHere(key)
         opener = WritingDown(opener, Path(order["opened"]))
-        app = analyzer_app(AnalyzerServer(open_analyzer_store(store), key=key, opener=opener), tokens)
+        signing = SigningKey.from_text(order["signing"]) if "signing" in order else None
+        app = analyzer_app(AnalyzerServer(open_analyzer_store(store), key=key, opener=opener, signing=signing), tokens)
     uvicorn_server(app, address).run()
 
 

@@ -24,15 +24,16 @@ from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.opening import messages_of, open_chunk
 from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
-from shuffledp.service.crypto import PrivateKey, PublicKey, binding
+from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, binding
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.server import Answer, ShufflerServer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
-from shuffledp.service.task import Task
+from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
 
 
@@ -70,7 +71,7 @@ def made_report(task: Task, batches: Iterable[SeatInBatch], *, bits: RandomBits)
     return MadeReport(b"".join(b"".join(piece) for piece in pieces.values()), pieces, ones)
 
 
-def report_of(task: Task, value: Any, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> bytes:
+def report_of(task: Task | RoundTask, value: Any, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> bytes:
     """What the device of a user with this value sends, from the seat that these batches belong to."""
     return make_reports(task, task.plan.encode(np.asarray(value)[np.newaxis]), [batches], bits=bits)[0]
 
@@ -265,8 +266,10 @@ class World:
     lease_seconds: float = 60.0
     most_waiting_bytes: int = 1 << 20
     make_shuffler: Callable[..., ShufflerServer] = ShufflerServer
+    make_analyzer: Callable[..., AnalyzerServer] = AnalyzerServer
     clock: MockClock = field(default_factory=MockClock)
     key: PrivateKey = field(default_factory=PrivateKey.generate)
+    signing: SigningKey = field(default_factory=SigningKey.generate)
 
     def __post_init__(self) -> None:
         self.bits = RandomBits.secure()
@@ -293,7 +296,8 @@ class World:
             self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock.now, **limits)
         else:
             self.stores[role] = open_analyzer_store(str(path))
-            self.analyzer = AnalyzerServer(self.stores[role], key=self.key, opener=OpenerHere(self.key))
+            keys: dict[str, Any] = {"key": self.key, "opener": OpenerHere(self.key), "signing": self.signing}
+            self.analyzer = self.make_analyzer(self.stores[role], clock=self.clock.now, **keys)
         self.writers[role] = watch(self.stores[role])
 
     def plan_kill(self, role: str, statement: int, choice: Random, dies: Callable[[], None] = lambda: None) -> Kill:
@@ -317,8 +321,8 @@ class World:
         self.network.dead.discard(role)
         self._start(role, kill.image / old.path.name)
 
-    def add_task(self, task: Task) -> None:
-        """Serve a task at both."""
+    def add_task(self, task: Task | Campaign) -> None:
+        """Serve a task or a campaign at both."""
         self.shuffler.add_task(task.text)
         self.analyzer.add_task(task.text)
 

@@ -83,7 +83,7 @@ def test_a_choice_sends_the_joint_vector_of_the_arm_with_the_largest_bound() -> 
 def test_a_gradient_is_that_of_the_named_loss(loss) -> None:
     size = 3 * loss.outputs
     problem = Problem.of(loss, L2Ball(dimension=size, radius=1), users=5000, privacy=PRIVACY)
-    solver = plan(problem)
+    solver = plan(problem, solver="least-bound")
     users = solver.ask(solver.start()).users
     cohort = solver.ask(solver.tell(solver.start(), users, {1: np.tile([100.0, -50.0, 25.0], loss.outputs)}))
     known = [0.0, 2.0] if loss.name in ("softmax", "poisson") else [-1.0, 1.0]
@@ -94,8 +94,28 @@ def test_a_gradient_is_that_of_the_named_loss(loss) -> None:
     assert [batch.mechanism.plan for batch in cohort.batches] == [cohort.plan]
 
 
+@pytest.mark.parametrize("loss", [LogisticLoss(feature_bound=2.0), SoftmaxLoss(classes=3)], ids=lambda loss: loss.name)
+def test_moments_are_products_of_features_no_longer_than_the_plan_says(loss) -> None:
+    problem = Problem.of(loss, L2Ball(dimension=3 * loss.outputs, radius=1), users=5000, privacy=PRIVACY)
+    cohort = plan(problem, solver="conditioned").ask(plan(problem, solver="conditioned").start())
+    assert cohort is not None and cohort.plan.radius == loss.feature_bound**2 and cohort.plan.dimension == 6
+    rows = np.random.default_rng(3).normal(size=(40, 3)), np.ones(40)
+    rows[0][0] *= 1e200  # as long as they come
+    rows[0][1] *= 1e-200
+    sent = compute(through_json(cohort.step), rows, bits=BITS)
+    longest = np.minimum(1, loss.feature_bound / np.maximum(np.hypot.reduce(rows[0], axis=1), 1e-300))
+    short = rows[0] * longest[:, np.newaxis]
+    expected = np.einsum("ni,nj->nij", short, short)
+    places, twice = np.triu_indices(3), np.array([1, 2, 2, 1, 2, 1]) ** 0.5
+    assert sent == pytest.approx(expected[:, *places] * twice, rel=1e-6, abs=1e-300)
+    lengths = np.linalg.norm(sent, axis=1)
+    assert (longest < 1).any() and lengths.max() <= cohort.plan.radius and lengths.max() > 0.999 * cohort.plan.radius
+    assert lengths == pytest.approx(np.hypot.reduce(short, axis=1) ** 2, rel=1e-6, abs=1e-300)
+    cohort.plan.check_values(sent)
+
+
 def test_what_no_device_knows_is_refused_in_words() -> None:
-    with pytest.raises(ParameterError, match="step must be one of report, pull, choose, gradient, got guess"):
+    with pytest.raises(ParameterError, match="step must be one of report, pull, choose, gradient, moments, got guess"):
         compute(DeviceStep("guess"), 1, bits=BITS)
     for bad in (None, {"name": 1, "parameters": {}}, {"name": "pull"}, {"name": "pull", "parameters": [1]}):
         with pytest.raises(DataError, match="must name a step"):

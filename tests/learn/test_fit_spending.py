@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from shuffledp import Privacy
-from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger import Entry, Ledger
 from shuffledp.accounting.spending import Spending
 from shuffledp.errors import (
     FittedScalingWarning,
@@ -47,6 +48,31 @@ def test_the_second_fit_of_the_same_people_is_counted_and_composed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RepeatedFitWarning)
         model.fit(*people(600, 2))
+
+
+@pytest.mark.parametrize(
+    ("seed", "second"),
+    [
+        (21, {"feature_bounds": (-3, 5)}),
+        (22, {"feature_bounds": None, "feature_norm": 2.0}),
+        (23, {"feature_bounds": {1: (-4, 4)}, "categories": {0: [0, 1]}}),
+    ],
+    ids=["other-bounds", "a-norm", "categories"],
+)
+def test_another_preparation_does_not_hide_who_was_asked_before(seed: int, second: dict) -> None:
+    """Rows are known by what they were before bounds, norms and lists changed them."""
+    rows, labels = people(200, seed)
+    rows[:, 0] = labels
+    ShuffleLogisticRegression(**ASKED).fit(rows[:120], labels[:120])
+    with pytest.warns(RepeatedFitWarning, match="fit 2 "):
+        ShuffleLogisticRegression(**ASKED | second).fit(rows[100:], labels[100:])
+
+
+def test_another_target_of_the_same_people_does_not_hide_them() -> None:
+    rows, labels = people(200, 24)
+    ShuffleLogisticRegression(**ASKED).fit(rows, labels)
+    with pytest.warns(RepeatedFitWarning, match="fit 2 "):
+        ShuffleLogisticRegression(**ASKED).fit(rows, 1 - labels)
 
 
 def test_fits_compose_as_the_ledger_composes_them() -> None:
@@ -101,18 +127,51 @@ def test_a_warning_that_is_an_error_spends_nothing(tmp_path) -> None:
 
 def test_sketches_find_shared_rows_and_no_others() -> None:
     register, rng = FitRegister(), np.random.default_rng(6)
-    rows, targets = rng.normal(size=(3 * KEPT, 3)), np.zeros(3 * KEPT)
-    whole = register.sketch(rows, targets)
+    rows = rng.normal(size=(3 * KEPT, 3))
+    whole = register.sketch(rows).hashes
     assert whole.size == KEPT
-    small = register.sketch(rows[: KEPT // 2], targets[: KEPT // 2])
+    small = register.sketch(rows[: KEPT // 2]).hashes
     # A third of the larger one's smallest hashes belong to a third of its rows.
     assert np.intersect1d(whole, small).size > KEPT / 10
-    assert np.intersect1d(whole, register.sketch(rows + 1e-9, targets)).size == 0
-    assert np.intersect1d(whole, register.sketch(rows, targets + 1)).size == 0
+    assert np.intersect1d(whole, register.sketch(rows + 1e-9).hashes).size == 0
     # Whole numbers differ in few bits, and their hashes in all.
     grid = np.array([[a, b] for a in range(60) for b in range(60)], dtype=float)
-    assert register.sketch(grid, np.zeros(len(grid))).size == len(grid)
-    assert np.intersect1d(FitRegister().sketch(rows, targets), whole).size == 0
+    assert register.sketch(grid).hashes.size == len(grid)
+    assert np.intersect1d(FitRegister().sketch(rows).hashes, whole).size == 0
+
+
+def test_the_same_rows_have_the_same_sketch_however_they_are_kept() -> None:
+    register = FitRegister()
+    rows = np.array([[0.0, 2.0, -1.5], [4.0, 0.0, 0.0], [0.0, 0.0, 7.0]])
+    known = register.sketch(rows).hashes.tolist()
+    words = np.array([["0", "2", "-1.5"], ["4", "0", "-0.0"], ["0", "0", "7"]], dtype=object)
+    others = (sparse.csr_array(rows), sparse.coo_matrix(rows), rows[::-1], rows.tolist(), words, words.astype(str))
+    assert all(register.sketch(other).hashes.tolist() == known for other in others)
+    # A word beside them changes no number's part: what is in other rows does not matter.
+    mixed = np.array([[1, "a"], [1, "b"], ["x", "a"]], dtype=object)
+    alone = [register.sketch(mixed[[row]]).hashes[0] for row in range(3)]
+    assert sorted(alone) == register.sketch(mixed).hashes.tolist() and len(set(alone)) == 3
+    assert np.intersect1d(register.sketch(rows[:, ::-1]).hashes, known).size == 0
+
+
+def test_rows_that_are_alike_by_chance_do_not_count_as_learned_from() -> None:
+    """Of ages and a flag everybody's row has been seen; of a few thousand kinds many have, and that is no sign."""
+    rng = np.random.default_rng(8)
+    entry = Entry.of_claim(
+        time="2026-01-31T12:00:00Z", fingerprint="0" * 64, users=4, description="", claim=Privacy(1, 1e-6)
+    )
+    for kinds in (144, 3000, 40_000):
+        rows = rng.integers(0, kinds, (6000, 1))
+        register = FitRegister()
+        register.add(register.sketch(rows[:4000]), entry)
+        assert register.part_learned_from(register.sketch(rows[4000:])) < 0.1
+        if kinds > 1000:
+            assert register.part_learned_from(register.sketch(rows[1000:2000])) > 0.9
+            assert register.part_learned_from(register.sketch(rows[3000:5000])) == pytest.approx(0.5, abs=0.1)
+        # Questions that no model learned from do not count.
+        register = FitRegister()
+        register.add(register.sketch(rows), entry, learned=False)
+        assert register.part_learned_from(register.sketch(rows)) == 0 and register.overlapping(register.sketch(rows))
 
 
 def test_scalers_that_were_fitted_on_the_data_are_noticed() -> None:

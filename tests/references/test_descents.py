@@ -63,7 +63,7 @@ def test_without_noise_the_local_loop_is_p_agd_s(monkeypatch) -> None:
     stage = AgdStage(rounds=10, users=10, plan=None, bound=math.inf, weight=descent.weight)
     ball, point, average = L2Ball(dimension=2, radius=1), np.zeros(2), np.zeros(2)
     for time in range(1, 11):
-        point, average = stage.step(time, point, average, stage.query(time, point, average) - target, ball)
+        point, average = stage.step(time, point, average, stage.query(time, point, average) - target, ball.project)
     model = descent.fit(lambda _, count, theta: np.tile(theta - target, (count, 1)), generator=np.random.default_rng())
     np.testing.assert_allclose(model, average, rtol=1e-12)
 

@@ -26,7 +26,9 @@ from shuffledp.service import crypto
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.campaign import Campaign
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.device import Device
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
@@ -164,6 +166,34 @@ class OnLoop(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers.raw, content=await answer.aread())
 
 
+@dataclass
+class Wire(httpx.BaseTransport):
+    """A transport that keeps every request, byte by byte, and may answer in the place of the server."""
+
+    inner: httpx.BaseTransport
+    requests: list[httpx.Request] = field(default_factory=list)
+    answers: list[httpx.Response] = field(default_factory=list)
+    instead: Callable[[httpx.Request], httpx.Response | None] = lambda request: None
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        self.requests.append(request)
+        answer = self.instead(request) or self.inner.handle_request(request)
+        answer.read()
+        self.answers.append(answer)
+        return answer
+
+    @property
+    def client(self) -> httpx.Client:
+        """A client of its own over this transport."""
+        return httpx.Client(transport=self)
+
+    def bytes(self) -> bytes:
+        """All that was sent and answered, heads and bodies."""
+        sent = [str(each.url).encode() + repr(each.headers.raw).encode() + each.content for each in self.requests]
+        return b"".join(sent + [repr(each.headers.raw).encode() + each.content for each in self.answers])
+
+
 def seats_from(answer: httpx.Response) -> list[tuple[str, tuple[SeatInBatch, ...]]]:
     """Seats as a client reads them."""
     assert answer.status_code == 201, answer.text
@@ -215,6 +245,22 @@ class Service:
         self.shuffler.add_task(task.text)
         return task
 
+    def campaign(self, learner: Any, **more: Any) -> Campaign:
+        """A campaign of a learner, served on both."""
+        keys = self.key.public, self.signing.public
+        made = Campaign.create(learner, *keys, bits=self.bits, allow_unbounded=True, **more)
+        return self.add(Campaign.from_text(made.text))
+
+    def wire(self, server: str) -> Wire:
+        """A transport to one server that keeps all requests."""
+        return Wire(OnLoop(self.apps[server], self.loop))
+
+    def device(self, campaign: Campaign, **more: Any) -> Device:
+        """A person's device, on transports without sockets."""
+        given = {"http": self.wire("shuffler").client, "models_http": self.wire("analyzer").client, "patience": 0.0}
+        urls = {"shuffler": "http://localhost", "analyzer": "http://localhost"}
+        return Device(campaign, **urls, token=self.tokens.secrets["enrol"], **{**given, **more})
+
     def send(self, task: Task, values: Iterable[Any]) -> list[SentReport]:
         """Everybody takes a seat and reports, in one upload; answers what was sent, in the order of arrival."""
         client, listed = self.at("shuffler", "enrol"), list(values)
@@ -240,6 +286,12 @@ class Service:
         self.loop.close()
         self.shuffler.stop()
         self.analyzer.stop()
+
+
+@pytest.fixture(scope="session")
+def service_of() -> type[Service]:
+    """Both servers, for whoever needs them for longer than a test."""
+    return Service
 
 
 @pytest.fixture

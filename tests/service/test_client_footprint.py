@@ -1,13 +1,16 @@
-"""What a device spends: two hundred people's reports of a histogram by the default plan, in a process of their own."""
+"""What a device spends in a process of its own: reports of a histogram by the default plan, choices of a campaign."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+from harness.campaigns import some_bandit
 from shuffledp import Histogram, Privacy
 from shuffledp.randomness import RandomBits
-from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.campaign import Campaign
+from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.models import model_of, signed
 from shuffledp.service.task import Task
 
 _DEVICE = """
@@ -40,3 +43,42 @@ def test_two_hundred_people_of_a_histogram(tmp_path: Path) -> None:
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert told["reports"] == 200 and told["heavy"] == []
     assert told["making"] < 2 and told["megabytes"] < 120
+
+
+_CHOOSING = """
+import json, re, sys, time
+from pathlib import Path
+import httpx
+from shuffledp.service.campaign import Campaign
+from shuffledp.service.device import Device
+
+given = json.load(sys.stdin)
+begun = time.process_time()
+campaign = Campaign.from_text(given["campaign"])
+answer = httpx.MockTransport(lambda request: httpx.Response(200, json=given["model"]))
+urls = {"shuffler": "http://localhost:1", "analyzer": "http://localhost:2"}
+with Device(campaign, **urls, token="t" * 64, models_http=httpx.Client(transport=answer)) as device:
+    choices = [device.choose(None, [[1.0], [-1.0]]).offer for _ in range(200)]
+print(json.dumps({
+    "choices": len(choices),
+    "seconds": time.process_time() - begun,
+    "megabytes": int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024,
+    "heavy": [name for name in ("pyarrow", "matplotlib", "sklearn", "starlette", "uvicorn",
+                                "shuffledp.service.analyzer", "shuffledp.service.shuffler",
+                                "shuffledp.simulation") if name in sys.modules],
+}))
+"""
+
+
+def test_two_hundred_choices_of_a_campaign() -> None:
+    """They take 0.7 s and 135 MB: a device holds no server, no simulation, and nothing that draws pictures."""
+    keys = PrivateKey.generate().public, SigningKey.generate()
+    learner = some_bandit()
+    campaign = Campaign.create(learner, keys[0], keys[1].public, bits=RandomBits.secure(), allow_unbounded=True)
+    state = learner.start()
+    model = signed(model_of(campaign, 0, state, learner.ask(state)), keys[1])
+    given = json.dumps({"campaign": campaign.text, "model": model.document()})
+    command = [sys.executable, "-c", _CHOOSING]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, input=given).stdout)
+    assert told["choices"] == 200 and told["heavy"] == [], told
+    assert told["seconds"] < 5 and told["megabytes"] < 160, told

@@ -29,12 +29,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from scipy import special
 
+from harness.campaigns import some_arms
 from harness.world import report_of, tables_of
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
-from shuffledp.service.crypto import PrivateKey, binding
+from shuffledp.service.campaign import Campaign
+from shuffledp.service.crypto import PrivateKey, SigningKey, binding
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
@@ -378,18 +380,34 @@ def test_a_store_tells_a_delivered_batch_from_its_digest_only(aftermath: Afterma
 # --- what the processes are -------------------------------------------------------------------
 
 
-def test_the_shufflers_process_holds_no_code_that_understands_a_message(tmp_path: Path) -> None:
+def test_the_shufflers_process_holds_no_code_that_understands_a_message(tmp_path: Path, key: PrivateKey) -> None:
+    """Nor when it serves a campaign: people sit down in a round, report, and the batch is sealed."""
+    campaign = Campaign.create(some_arms(), key.public, SigningKey.generate().public, bits=SECURE, drop_after=60.0)
     script = f"""
 import sys, json, shuffledp.service.shuffler.app
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_shuffler_store
-open_shuffler_store({str(tmp_path / "shuffler.db")!r}).close()
+from shuffledp.service.wire import SentReport
+store, sent = open_shuffler_store({str(tmp_path / "shuffler.db")!r}), []
+server = ShufflerServer(store, post=lambda path, body: sent.append(path) or 201)
+server.add_task(sys.stdin.read())
+round_id = {campaign.id!r} + ".0.0"
+seats = server.take_seats(round_id, 3, 1).result()
+length = server.tasks[round_id].report_bytes(0)
+reports = [SentReport(f"{{place:032x}}", seat.seat, bytes(length)) for place, seat in enumerate(seats)]
+server.accept_all([(round_id, reports, lambda answers: None)])
+store.write(lambda records: None)
+assert server.seal_full() and server.send_waiting() and len(sent) == 1, sent
+server.stop()
 print(json.dumps(sorted(sys.modules)))
 """
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    command = [sys.executable, "-c", script]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, input=campaign.text)
     loaded = json.loads(answer.stdout)
     assert {"shuffledp.service.shuffler.desk", "shuffledp.service.store.sqlite.shuffler"} <= set(loaded)
     forbidden = ("shuffledp.protocols", "shuffledp.accounting", "shuffledp.continual", "shuffledp.service.analyzer",
-                 "shuffledp.service.task")  # fmt: skip
+                 "shuffledp.service.task", "shuffledp.learn", "shuffledp.service.campaign", "shuffledp.service.models",
+                 "shuffledp.service.device", "shuffledp.service.crypto")  # fmt: skip
     assert not [name for name in loaded if name.startswith(forbidden)]
 
 

@@ -57,3 +57,10 @@ def test_mean_deviation_and_two_samples() -> None:
 
 def test_two_constant_samples_are_the_same() -> None:
     assert_same_law([1.0] * 1000, [1.0] * 1000)
+
+
+def test_small_samples_of_two_laws_differ() -> None:
+    """Below 600 samples there was one cell, in which everything is alike."""
+    assert_same_law([1.0] * 250 + [2.0] * 250, [1.0] * 20 + [2.0] * 20)
+    with pytest.raises(AssertionError, match="two laws differ"):
+        assert_same_law([1.0] * 500, [0.0] * 50)

@@ -2,7 +2,10 @@
 
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +23,33 @@ from shuffledp.tables.missing import Missing
 
 # More messages than this take seconds: then the answer is drawn from its own law, which is the same.
 _MOST_MESSAGES = 4_000_000
+
+
+_Asked = ParamSpec("_Asked")
+_Found = TypeVar("_Found")
+
+_GIVE = {
+    "epsilon": "1 is a common choice, smaller is safer",
+    "delta": "well below one over the number of people, 1e-6 for example",
+    "low": "the lowest value that anybody may have, known beforehand and not read from the data",
+    "high": "the highest value that anybody may have, known beforehand and not read from the data",
+}
+
+
+def says_what_is_missing(function: Callable[_Asked, _Found]) -> Callable[_Asked, _Found]:
+    """Make of what must be given by name, and is not, one sentence that says what to give."""
+    named = signature(function).parameters.values()
+    needed = [each.name for each in named if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+
+    @wraps(function)
+    def asked(*args: _Asked.args, **given: _Asked.kwargs) -> _Found:
+        for name in needed:
+            if name not in given:
+                way_out = _GIVE.get(name, f"help(shuffledp.{function.__name__}) says what it is")
+                raise ParameterError(name, None, "must be given", way_out)
+        return function(*args, **given)
+
+    return asked
 
 
 def numbers_in(data: Any, column: str | None, missing: Any) -> NDArray[Any]:

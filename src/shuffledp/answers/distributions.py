@@ -13,6 +13,7 @@ from shuffledp.answers.asking import (
     is_much,
     numbers_in,
     planned,
+    says_what_is_missing,
     texts_in,
 )
 from shuffledp.answers.whose import Whose
@@ -27,6 +28,7 @@ from shuffledp.tables.missing import Missing
 _CELLS = 1024
 
 
+@says_what_is_missing
 def histogram(
     data: Any,
     column: str | None = None,
@@ -91,6 +93,7 @@ def histogram(
     return found
 
 
+@says_what_is_missing
 def quantiles(
     data: Any,
     column: str | None = None,
@@ -158,6 +161,7 @@ def quantiles(
     return replace(plan.ranges(estimate), ranks=ranks)
 
 
+@says_what_is_missing
 def heavy_hitters(
     data: Any,
     column: str | None = None,
@@ -208,6 +212,7 @@ def heavy_hitters(
     return answered(plan, plan.check_values(values), seed, bits)
 
 
+@says_what_is_missing
 def running_count(
     data: Any,
     column: str | None = None,

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from shuffledp.answers.asking import answered, clipped, numbers_in, planned
+from shuffledp.answers.asking import answered, clipped, numbers_in, planned, says_what_is_missing
 from shuffledp.answers.whose import Whose
 from shuffledp.protocols.grouped.difference import Difference
 from shuffledp.randomness import RandomBits
 
 
+@says_what_is_missing
 def difference(
     data: Any,
     column: str | None = None,

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from shuffledp.answers.asking import answered, clipped, numbers_in, planned
+from shuffledp.answers.asking import answered, clipped, numbers_in, planned, says_what_is_missing
 from shuffledp.answers.whose import Whose
 from shuffledp.estimates import Estimate, NamedEstimate
 from shuffledp.randomness import RandomBits
 
 
+@says_what_is_missing
 def count(
     data: Any,
     column: str | None = None,
@@ -67,6 +68,7 @@ def count(
     return found
 
 
+@says_what_is_missing
 def total(
     data: Any,
     column: str | None = None,
@@ -129,6 +131,7 @@ def total(
     return found
 
 
+@says_what_is_missing
 def mean(
     data: Any,
     column: str | None = None,
@@ -192,6 +195,7 @@ def mean(
     return found
 
 
+@says_what_is_missing
 def variance(
     data: Any,
     column: str | None = None,

@@ -6,8 +6,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from shuffledp.cli.audit import audit
+from shuffledp.cli.campaign import campaign_app
 from shuffledp.cli.count import count
-from shuffledp.cli.demo import demo
+from shuffledp.cli.demo import demo_app
 from shuffledp.cli.difference import difference
 from shuffledp.cli.doctor import doctor
 from shuffledp.cli.estimate import estimate
@@ -69,9 +70,10 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "ledger": ledger_app,
     },
     "Live": {
-        "demo": demo,
+        "demo": demo_app,
         "keys": keys,
         "task": task_app,
+        "campaign": campaign_app,
         "serve": serve_app,
         "report": report,
         "estimate": estimate,

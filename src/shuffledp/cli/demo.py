@@ -1,38 +1,34 @@
 """`shuffledp demo`: the whole service on this machine in a minute: servers, clients, a table, a picture."""
 
-import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shuffledp.cli import options
+from shuffledp.cli import demo_servers, options
+from shuffledp.cli.demo_recommend import demo_recommend
+from shuffledp.cli.demo_servers import new_folder, served, wait_until
+from shuffledp.cli.demo_train import demo_train
 from shuffledp.cli.output import facts, next_steps, print_json, show
-from shuffledp.cli.progress import users_reporting, working
-from shuffledp.cli.servers import calls_to
-from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.cli.progress import users_reporting
 from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
-    from shuffledp.service.client.calls import Calls
     from shuffledp.service.task import Task
 
-Folder = Annotated[Path, typer.Option(help="Where keys, stores and the picture go.", metavar="FOLDER")]
+demo_app = typer.Typer(help="The whole service on this machine: a running count, a recommender or a model, live.")
+demo_app.command("recommend")(demo_recommend)
+demo_app.command("train")(demo_train)
 
-_PATIENCE = 60.0
-_SHUFFLEDP = (sys.executable, "-m", "shuffledp")
 
-
+@demo_app.callback(invoke_without_command=True)
 def demo(
-    folder: Folder = Path("build/live"),
+    context: typer.Context,
+    folder: options.DemoFolder = Path("build/live"),
     users: Annotated[int, typer.Option(help="About how many people report.", metavar="N")] = 2000,
     shufflers: Annotated[int, typer.Option("--shufflers", help="How many work concurrently.", metavar="K")] = 3,
     noise: Annotated[
@@ -44,6 +40,8 @@ def demo(
     as_json: options.AsJson = False,
 ) -> None:
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
+    if context.invoked_subcommand is not None:
+        return
     import numpy as np
 
     from shuffledp.service.keys import load_tokens
@@ -52,29 +50,25 @@ def demo(
 
     started = time.perf_counter()
     plan = _planned(users, shufflers, noise, Privacy(epsilon, delta))
-    folder.mkdir(parents=True, exist_ok=True)
-    run = _new_folder(folder)
+    run = new_folder(folder)
     task = _prepared(run, plan)
     values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
-    shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
-    tokens, path = load_tokens(run / "keys").secrets, f"/v1/tasks/{task.id}"
-    with (
-        _servers(run, shuffler, analyzer) as servers,
-        calls_to(shuffler, "shuffler", tokens[READ]) as mixing,
-        calls_to(analyzer, "analyzer", tokens[READ]) as adding,
-    ):
-        with working("starting the servers", shown=not as_json):
-            for role, calls in (("analyzer", adding), ("shuffler", mixing)):
-                _wait_until(partial(_is_ready, calls), servers[role], f"does not answer at {calls.url}")
+    token, path = load_tokens(run / "keys").secrets[READ], f"/v1/tasks/{task.id}"
+    with served(run, token, "--task", str(run / "task.json"), shown=not as_json) as both:
+        mixing, adding = both.mixing, both.adding
         with users_reporting(len(values), shown=not as_json) as progress:
             for number, part in enumerate(np.array_split(values, clients), 1):
                 _report(
-                    run, number, part, shuffler, lambda: progress and progress(mixing.json(path)["counts"]["reports"])
+                    run,
+                    number,
+                    part,
+                    both.shuffler,
+                    lambda: progress and progress(mixing.json(path)["counts"]["reports"]),
                 )
             complaint = "has not read all batches"
-            _wait_until(
-                lambda: _is_read(mixing.json(path)["counts"], adding.json(path)), servers["analyzer"], complaint
+            wait_until(
+                lambda: _is_read(mixing.json(path)["counts"], adding.json(path)), both.servers["analyzer"], complaint
             )
         counts, seen = mixing.json(path)["counts"], adding.json(path)
         last = adding.json(f"{path}/estimate")
@@ -156,18 +150,6 @@ def _pending(reports: int) -> str | None:
     return f"{reports:,} in batches that are not full yet, and stay unread" if reports else None
 
 
-def _new_folder(folder: Path) -> Path:
-    """A folder for this run: keys and stores are never used twice."""
-    for number in range(1, 10_000):
-        run = folder / f"run-{number}"
-        try:
-            run.mkdir()
-        except FileExistsError:
-            continue
-        return run
-    raise ParameterError("folder", folder, "holds 10,000 runs", "delete some")
-
-
 def _planned(users: int, shufflers: int, noise: str, privacy: Privacy) -> "Plan":
     """Of a few more people, if need be: the last slot is full when everybody has come, so that all are counted."""
     from shuffledp.protocols.catalogue import PROTOCOLS
@@ -193,63 +175,6 @@ def _prepared(run: Path, plan: "Plan") -> "Task":
     return task
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
-    with ExitStack() as kept:
-        sockets = [kept.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
-
-
-@dataclass(frozen=True)
-class _Server:
-    role: str
-    process: subprocess.Popen[bytes]
-    log: Path
-
-
-@contextmanager
-def _servers(run: Path, shuffler: str, analyzer: str) -> Iterator[dict[str, _Server]]:
-    """Both servers as processes, by their roles, ended with the block."""
-    common = ["--keys", str(run / "keys"), "--task", str(run / "task.json")]
-    servers: dict[str, _Server] = {}
-    try:
-        for role, url, more in (("analyzer", analyzer, ()), ("shuffler", shuffler, ("--analyzer", analyzer))):
-            words = ("serve", role, "--store", str(run / f"{role}.db"), "--port", url.rpartition(":")[2], *more)
-            path = run / f"{role}.log"
-            with path.open("wb") as log:
-                process = subprocess.Popen([*_SHUFFLEDP, *words, *common], stdout=log, stderr=log)
-            servers[role] = _Server(role, process, path)
-        yield servers
-    finally:
-        for server in servers.values():
-            server.process.terminate()
-        for server in servers.values():
-            server.process.wait(timeout=30)
-
-
-def _wait_until(done: Callable[[], bool], server: _Server, complaint: str, seconds: float = _PATIENCE) -> None:
-    """Wait as long as the server's process lives, and no longer than so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        if (code := server.process.poll()) is not None:
-            raise ShuffleDPError(f"the {server.role} has ended with code {code}: {server.log} says why.")
-        if time.monotonic() > deadline:
-            raise ShuffleDPError(
-                f"the {server.role} runs but {complaint} after {seconds:g} s: see {server.log}, "
-                "or try again when the machine is less busy."
-            )
-        time.sleep(0.1)
-
-
-def _is_ready(server: "Calls") -> bool:
-    import httpx
-
-    try:
-        return server.once("GET", "/readyz").status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
 def _is_read(counts: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
     """Whether every batch that was sealed is sent, read and released."""
     return bool(counts["batches_waiting"] == 0 and counts["batches_sent"] == seen["batches_read"] > 0)
@@ -262,7 +187,16 @@ def _report(run: Path, number: int, values: Any, shuffler: str, follow: Callable
     file = run / f"people-{number}.npy"
     np.save(file, values)
     command = [
-        *(*_SHUFFLEDP, "report", "--file", str(file), "--task", str(run / "task.json"), "--shuffler", shuffler),
+        *(
+            *demo_servers.SHUFFLEDP,
+            "report",
+            "--file",
+            str(file),
+            "--task",
+            str(run / "task.json"),
+            "--shuffler",
+            shuffler,
+        ),
         *("--token-file", str(run / "keys" / "enrol.token"), "--outbox", str(run / f"outbox-{number}.db"), "--json"),
     ]
     client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

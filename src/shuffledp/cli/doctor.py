@@ -1,4 +1,4 @@
-"""`shuffledp doctor`: checks keys, permissions, clocks, stores, servers and tokens, and says what to do."""
+"""`shuffledp doctor`: checks keys, permissions, clocks, stores, models, servers and tokens, and says what to do."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +14,7 @@ FAILED = 3
 def doctor(
     keys: Annotated[Path | None, typer.Option(help="A folder of keys.", metavar="FOLDER")] = None,
     task_file: Annotated[Path | None, typer.Option("--task", help="A task's file.", metavar="FILE")] = None,
+    campaign_file: Annotated[Path | None, typer.Option("--campaign", help="A campaign's file.", metavar="FILE")] = None,
     shuffler: options.ShufflerUrl = None,
     analyzer: options.AnalyzerUrl = None,
     store: Annotated[
@@ -22,6 +23,7 @@ def doctor(
     as_json: options.AsJson = False,
 ) -> None:
     """Check everything that is named; exit code 3 if something fails. Nothing is changed."""
+    from shuffledp.cli import doctor_campaigns
     from shuffledp.cli.doctor_checks import Checks
     from shuffledp.service.client.calls import check_url
 
@@ -31,11 +33,19 @@ def doctor(
     checks = Checks()
     checks.at_versions()
     tokens = None if keys is None else checks.at_keys(keys)
+    if keys is not None:
+        doctor_campaigns.look_at_signing_keys(checks, keys)
     task = None if task_file is None else checks.at_task(task_file, keys)
+    campaign = None
+    if campaign_file is not None:
+        campaign = doctor_campaigns.look_at_campaign(checks, campaign_file, keys)
     for address in store or []:
         checks.at_store(address)
+        doctor_campaigns.look_at_models(checks, address)
     for role, url in servers:
         checks.at_server(role, url, task, tokens)
+        if campaign is not None and role == "analyzer":
+            doctor_campaigns.look_at_newest(checks, url, campaign)
     failed = sum(check.status == "fail" for check in checks)
     if as_json:
         print_json({"schema": 1, "checks": [check._asdict() for check in checks], "failed": failed})

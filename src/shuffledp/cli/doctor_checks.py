@@ -32,6 +32,11 @@ LARGEST_SKEW = 5.0
 LEAST_FREE, LITTLE_FREE = 1 << 29, 1 << 32
 
 
+def name_of_store(address: str) -> str:
+    """What a store is called in the list."""
+    return f"store {address.rpartition('/')[2] or address}"
+
+
 class Check(NamedTuple):
     """One thing that was looked at: ok, warn or fail."""
 
@@ -119,7 +124,7 @@ class Checks(list[Check]):
 
     def at_store(self, address: str) -> None:
         """What a store is, who holds it, and how much room its file has, if it is one."""
-        name = f"store {address.rpartition('/')[2] or address}"
+        name = name_of_store(address)
         try:
             store = inspect_store(address)
         except ParameterError as broken:

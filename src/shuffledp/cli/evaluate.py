@@ -8,7 +8,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.asked import target as target_of
 from shuffledp.cli.kept import KeptFiles
-from shuffledp.cli.output import facts, next_steps, print_json, show, table
+from shuffledp.cli.output import charged, facts, next_steps, print_json, show, table
 from shuffledp.cli.predict import rows_of
 from shuffledp.cli.said import Said, target_options
 from shuffledp.errors import DataError
@@ -41,6 +41,7 @@ def evaluate(
     delta: options.Delta = None,
     bins: Bins = None,
     honest_fraction: options.HonestFraction = 1.0,
+    ledger: options.Ledger = None,
     out: options.Out = None,
     picture: options.Picture = None,
     csv: options.Csv = None,
@@ -55,7 +56,7 @@ def evaluate(
     from shuffledp.learn.evaluation.evaluating import scored
 
     privacy = target_of(1, epsilon, delta)[1]
-    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, model_file))
+    kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, model_file, ledger))
     model = load_model(model_file)
     if model.classes is None:
         raise DataError("model", model.estimator, "must be a classifier", "predict takes others")
@@ -71,6 +72,7 @@ def evaluate(
         bins=bins,
         honest_fraction=honest_fraction,
         random_state=seed,
+        ledger=ledger,
     )
     truth = scored(model, rows, labels).truth() if with_truth else None
     document = {
@@ -80,6 +82,7 @@ def evaluate(
         "classes": list(model.classes),
         "truth": truth,
         "model_fingerprint": model.fingerprint,
+        "ledger": None if ledger is None else str(ledger),
         **kept.named,
     }
     kept.write(document, _presented(found, truth, target), target)
@@ -102,7 +105,7 @@ def evaluate(
         ]
         what = "had the second class" if len(model.classes) == 2 else "had the class that was predicted"
         show(table(f"Calibration: people by the predicted probability, and the part who {what}", columns, groups))
-    show(facts("", _facts(found, kept, honest_fraction)))
+    show(facts("", [*_facts(found, kept, honest_fraction), *charged(ledger)]))
     drawn = None if kept.picture is not None else Said(context).again("--picture evaluation.png")
     fraction = "" if honest_fraction == 1 else f" --honest-fraction {honest_fraction!r}"
     cells = f"ranges --users {found.users} --domain 0:{2 * found.bins - 1} {target_options(found.privacy)}{fraction}"

@@ -71,7 +71,7 @@ def _document(plan: Any, run: "MaskedSumRun", seed: int) -> dict[str, Any]:
         **{name: getattr(run, name) for name in _RUN},
         "estimate": run.estimate.value,
         **{name: getattr(run.estimate, name) for name in _ESTIMATE},
-        "collusions": collusions_of(plan),
+        "collusions": collusions_of(plan.collusions(), plan.privacy.epsilon, "paper_epsilon"),
         "seed": seed,
     }
 

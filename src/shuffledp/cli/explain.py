@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from shuffledp.cli import options
-from shuffledp.cli.output import collusions_listed, facts, heading, print_json, show, table
+from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, print_json, show, table
 from shuffledp.cli.progress import working
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
                 "theory_page": guarantee.theory_page,
                 "delta_terms": [asdict(term) for term in guarantee.terms],
                 "delta_proved": guarantee.delta,
-                "collusions": [asdict(each) for each in collusions],
+                "collusions": collusions_of(collusions, plan.privacy.epsilon),
                 "lying_client": plan.lying_client,
                 "rests_on": plan.rests_on,
                 "neighbours": {"kind": plan.privacy.neighbours, "in_words": _neighbours(plan)},

@@ -21,13 +21,13 @@ from shuffledp.cli.fit_data import (
 from shuffledp.cli.fit_output import UNPROTECTED, check_report_path, fit_facts, fit_next, writer
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.optimize import RoundsAllowed, SolverName
-from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.cli.output import charged, facts, next_steps, print_json, show
 from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.said import Said
 from shuffledp.cli.warned import kept_warnings
 from shuffledp.errors import DataError, ParameterError
 
-Task = Literal["classification", "regression"]
+FitTask = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber", "poisson"]
 
 # The first of a task is what auto takes.
@@ -75,7 +75,7 @@ def fit(
     context: typer.Context,
     file: options.File,
     target: Annotated[str, typer.Option(help="The column to predict; its number in a .npy.", metavar="C")],
-    task: Annotated[Task, typer.Option(help="What the target is: a label, or a number.")] = "classification",
+    task: Annotated[FitTask, typer.Option(help="What the target is: a label, or a number.")] = "classification",
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     estimator: Annotated[Estimator, typer.Option(help="auto is logistic, or ridge for numbers.")] = "auto",
@@ -95,6 +95,7 @@ def fit(
     honest_fraction: options.HonestFraction = 1.0,
     count_clipped: CountClipped = None,
     holdout: Holdout = None,
+    ledger: options.Ledger = None,
     out: Out = None,
     picture: options.Picture = None,
     report: Report = None,
@@ -106,11 +107,11 @@ def fit(
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
     privacy = target_of(1, epsilon, delta)[1]
     kept = KeptFiles.at(
-        out=out, picture=picture, reads=(file,), no_table="has no table: a model is no list", documents=()
+        out=out, picture=picture, reads=(file, ledger), no_table="has no table: a model is no list", documents=()
     )
     if report is not None:
         check_report_path(report)
-    check_files_differ(file=file, out=kept.document, picture=kept.picture, report=report)
+    check_files_differ(file=file, ledger=ledger, out=kept.document, picture=kept.picture, report=report)
     for name, value in (("holdout", holdout), ("picture", kept.picture), ("report", report)):
         if value is not None and not with_truth:
             problem = "measures the model on people's rows without noise"
@@ -118,7 +119,7 @@ def fit(
     if task == "classification" and classes is None and not with_truth:
         problem = "must say which labels there are, without a look at people's"
         raise ParameterError("classes", None, problem, "add --classes 0,1, or --with-truth to read them from the file")
-    model_class = _class(estimator, task)
+    model_class = estimator_class(estimator, task)
     if task == "regression" and classes is not None:
         raise DataError("classes", classes, "is for labels; numbers have none", "leave it out")
     if task == "classification" and target_bounds is not None:
@@ -155,6 +156,7 @@ def fit(
         feature_norm=feature_norm,
         honest_fraction=honest_fraction,
         random_state=seed,
+        ledger=ledger,
         **chosen,
     )
     started = time.perf_counter()
@@ -177,15 +179,15 @@ def fit(
         model.model(data.names).save(kept.document)
     for write in writers:
         write()
-    document |= {"written": kept.document, "picture": kept.picture, "report": report}
+    document |= {"written": kept.document, "picture": kept.picture, "report": report, "ledger": ledger}
     if as_json:
         print_json(document)
         return
-    show(facts(f"A private {task} model", fit_facts(document)))
+    show(facts(f"A private {task} model", [*fit_facts(document), *charged(ledger)]))
     next_steps(fit_next(document, Said(context), file, model.solver_.problem))
 
 
-def _class(asked: Estimator, task: Task) -> Any:
+def estimator_class(asked: str, task: FitTask) -> Any:
     """The estimator's class; one of another task is refused."""
     from shuffledp import learn
 
@@ -218,7 +220,7 @@ def _fit(model: Any, data: FitData) -> None:
 
 
 def _document(
-    model: Any, data: FitData, target: str, task: Task, seconds: float, *, with_truth: bool
+    model: Any, data: FitData, target: str, task: FitTask, seconds: float, *, with_truth: bool
 ) -> dict[str, Any]:
     kept, guarantee = model.model(data.names), model.guarantee_
     return {
@@ -250,7 +252,7 @@ def _document(
     }
 
 
-def _measured(model: Any, data: FitData, task: Task) -> dict[str, Any]:
+def _measured(model: Any, data: FitData, task: FitTask) -> dict[str, Any]:
     """What is read from people's rows without noise, under the names of `UNPROTECTED`."""
     import numpy as np
 

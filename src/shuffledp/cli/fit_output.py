@@ -97,7 +97,7 @@ def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     clipped, held, many = document["clipped"], document["held_out"], document["users"] // 10
     if clipped is None:
         bound = document["bound"]
-        proved = "no bound is proved where gradients are clipped"
+        proved = "no bound is proved where gradients are clipped, or of the solver conditioned"
         if bound is not None:
             proved = f"at most {bound:.3g} above the least mean loss, in expectation"
             if bound > _CONSTANT:

@@ -72,6 +72,7 @@ def plan_optimize(
         rounds=rounds_allowed,
         visits=visits,
         loss=None if loss is None else _loss_document(loss),
+        row_bound=None if loss is None else 1.0,
     )
     with working("asking every solver", shown=not as_json):
         rows = [_row(row) for row in predicted_bounds(problem)]
@@ -86,7 +87,7 @@ def plan_optimize(
         ("asked", f"{people:,} users, {dimension:,} numbers, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
         ("solver", f"{chosen.name}: {chosen.chosen}"),
         ("look at", few),
-        ("excess loss", f"at most {chosen.bound:.4g} in expectation, for users drawn independently"),
+        ("excess loss", _proved(chosen.bound)),
         ("rounds", f"{chosen.rounds:,}, of {guarantee.users_per_round:,} users or more"),
         ("each user", f"is in {guarantee.rounds_per_user:,} of them, sends {most:,} messages at most"),
         ("delta proved", f"{guarantee.delta:.3g}"),
@@ -98,6 +99,12 @@ def plan_optimize(
             ("for a program", "plan optimize ... --json"),
         ]
     )
+
+
+def _proved(bound: float | None) -> str:
+    if bound is None:
+        return "nothing is proved of this solver's: it was best in rehearsals, or asked for"
+    return f"at most {bound:.4g} in expectation, for users drawn independently"
 
 
 def _loss_document(name: str) -> dict[str, Any]:

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from shuffledp.tables.reading import Reading
 
 AnalyzerUrl = Annotated[str | None, typer.Option(help="Where the analyzer is.", metavar="URL")]
+AllowUnbounded = Annotated[
+    bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
+]
+DemoFolder = Annotated[Path, typer.Option("--folder", help="Where keys, stores and the picture go.", metavar="FOLDER")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Column = Annotated[str | None, typer.Option(help="The file's column of values.", metavar="C")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table, .csv or .parquet.", metavar="FILE")]
 Columns = Annotated[str | None, typer.Option(help="Vectors: the file's columns; all if left out.", metavar="A,B,C")]
+CampaignFile = Annotated[Path, typer.Option("--campaign", help="The campaign's file.", metavar="FILE")]
 Clip = Annotated[bool, typer.Option("--clip", help="Bring values into the plan's range, and count them.")]
 Delta = Annotated[float | None, typer.Option(help="The probability left over, well below 1/N.", metavar="D")]
 Epsilon = Annotated[float | None, typer.Option(help="The privacy target; smaller is safer.", metavar="E")]
@@ -31,7 +36,12 @@ File = Annotated[
     Path, typer.Argument(help="CSV, Parquet or .npy, a row a person; - reads CSV.", metavar="FILE", show_default=False)
 ]
 FixedSeed = Annotated[int, typer.Option(help="Another number, other data and noise.", metavar="S")]
+Ledger = Annotated[Path | None, typer.Option(help="Charge this budget before anybody is asked.", metavar="FILE")]
 HonestFraction = Annotated[float, typer.Option(help="Users assumed to follow the protocol.", metavar="G")]
+KeysFolder = Annotated[Path, typer.Option("--keys", help="The folder of keys.", metavar="FOLDER")]
+LedgerFile = Annotated[
+    Path | None, typer.Option("--ledger", help="Spend its epsilon and delta from this budget.", metavar="FILE")
+]
 MaxMessages = Annotated[int | None, typer.Option(help="Messages a user may send at most.", metavar="K")]
 OptionalFile = Annotated[
     Path | None,

@@ -5,7 +5,7 @@ import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,16 @@ def facts(title: str, rows: Iterable[tuple[str, Any]]) -> Table:
         if value is not None:
             found.add_row(name, visible(str(value), but="\n"))
     return found
+
+
+def charged(ledger: Path | None) -> list[tuple[str, str]]:
+    """What is spent of a budget that a command has charged, as a row of facts; none where there is no ledger."""
+    if ledger is None:
+        return []
+    from shuffledp.accounting.ledger import Ledger
+    from shuffledp.learn.fit_spending import charged_to
+
+    return [("budget", charged_to(Ledger.load(ledger)))]
 
 
 def table(
@@ -214,19 +224,37 @@ def collusions_listed(
     rows = (
         (
             each.parties,
-            "unbounded" if each.epsilon is None else f"{max(each.epsilon, promised):.4g}",
+            "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
             each.in_words + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
         )
-        for each in collusions
+        for each in _never_less(collusions, promised)
     )
     return table(title, ("who", "epsilon", "in words"), [*first, *rows], words=("in words",))
 
 
-def collusions_of(plan: "Plan") -> list[dict[str, Any]]:
-    """Who learns what together with whom, as JSON."""
-    return [
-        {name: value for name, value in asdict(row).items() if name != "paper_epsilon"} for row in plan.collusions()
-    ]
+def collusions_of(collusions: "Iterable[Collusion]", promised: float, *without: str) -> list[dict[str, Any]]:
+    """The same as JSON, but for the keys that are left out."""
+    rows = map(asdict, _never_less(collusions, promised))
+    return [{name: value for name, value in row.items() if name not in without} for row in rows]
+
+
+def _never_less(collusions: "Iterable[Collusion]", promised: float) -> "list[Collusion]":
+    """Collusions as they are told: nobody learns less together than the analyzer alone, of whom a plan may
+    prove a little more than it promises.
+    """
+    return [each if each.epsilon is None else replace(each, epsilon=max(each.epsilon, promised)) for each in collusions]
+
+
+def in_bytes(count: int) -> str:
+    """A number of bytes in a unit that people read.
+
+    >>> in_bytes(640), in_bytes(12_300_000)
+    ('640 bytes', '12.3 MB')
+    """
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.3g} {unit}"
+    return f"{count} bytes"
 
 
 SEEDED = "nobody: seeded noise can be repeated; leave --seed out"

@@ -1,5 +1,6 @@
 """`shuffledp serve`: a shuffler, an analyzer, or both, for as long as one likes."""
 
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interr
 
 Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
 Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
+Campaigns = Annotated[list[Path] | None, typer.Option(help="A campaign to serve; repeat it for more.", metavar="FILE")]
 Store = Annotated[str, typer.Option(help="The database, made if it is new.", metavar="FILE")]
 Host = Annotated[str, typer.Option(help="Another address than this machine's own needs TLS.", metavar="A")]
 TlsCert = Annotated[Path | None, typer.Option(help="A certificate, PEM.", metavar="FILE")]
@@ -30,6 +32,7 @@ def serve_shuffler(
     keys: Keys,
     analyzer: Annotated[str, typer.Option(help="Where full batches go.", metavar="URL")],
     task: Tasks = None,
+    campaign: Campaigns = None,
     port: Port = 8001,
     host: Host = "127.0.0.1",
     tls_cert: TlsCert = None,
@@ -40,7 +43,14 @@ def serve_shuffler(
     from shuffledp.service.serving import Address
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    _run({"shuffler": (address, lambda: _shuffler(store, keys, analyzer, task, address, lease_seconds))})
+    _run(
+        {
+            "shuffler": (
+                address,
+                lambda: _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds),
+            )
+        }
+    )
 
 
 @serve_app.command("analyzer")
@@ -48,6 +58,7 @@ def serve_analyzer(
     store: Store,
     keys: Keys,
     task: Tasks = None,
+    campaign: Campaigns = None,
     port: Port = 8002,
     host: Host = "127.0.0.1",
     tls_cert: TlsCert = None,
@@ -57,7 +68,7 @@ def serve_analyzer(
     from shuffledp.service.serving import Address
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    _run({"analyzer": (address, lambda: _analyzer(store, keys, task, address))})
+    _run({"analyzer": (address, lambda: _analyzer(store, keys, _texts(task, campaign), address))})
 
 
 @serve_app.command("all")
@@ -65,6 +76,7 @@ def serve_all(
     folder: Annotated[Path, typer.Option("--folder", help="Where both databases are.", metavar="FOLDER")],
     keys: Keys,
     task: Tasks = None,
+    campaign: Campaigns = None,
     port: Port = 8001,
     lease_seconds: Lease = 60.0,
 ) -> None:
@@ -73,19 +85,21 @@ def serve_all(
 
     shuffler, analyzer = Address(port=port), Address(port=port + 1)
 
+    def texts() -> list[str]:
+        return _texts(task, campaign)
+
     def make_shuffler() -> "Server":
-        return _shuffler(str(folder / "shuffler.db"), keys, analyzer.url, task, shuffler, lease_seconds)
+        return _shuffler(str(folder / "shuffler.db"), keys, analyzer.url, texts(), shuffler, lease_seconds)
 
     def make_analyzer() -> "Server":
+        served = texts()
         folder.mkdir(parents=True, exist_ok=True)
-        return _analyzer(str(folder / "analyzer.db"), keys, task, analyzer)
+        return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer)
 
     _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
 
 
-def _shuffler(
-    store: str, keys: Path, analyzer: str, tasks: list[Path] | None, address: Any, lease_seconds: float
-) -> "Server":
+def _shuffler(store: str, keys: Path, analyzer: str, texts: list[str], address: Any, lease_seconds: float) -> "Server":
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
@@ -93,7 +107,7 @@ def _shuffler(
     from shuffledp.service.store import open_shuffler_store
     from shuffledp.service.tokens import HOP
 
-    tokens, texts = load_tokens(keys), list(map(_text, tasks or ()))
+    tokens = load_tokens(keys)
     post = post_to(analyzer, tokens.secrets[HOP])
     server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
     for text in texts:
@@ -101,27 +115,44 @@ def _shuffler(
     return uvicorn_server(shuffler_app(server, tokens), address)
 
 
-def _analyzer(store: str, keys: Path, tasks: list[Path] | None, address: Any) -> "Server":
+def _analyzer(store: str, keys: Path, texts: list[str], address: Any) -> "Server":
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
-    from shuffledp.service.keys import load_private_key, load_tokens
+    from shuffledp.service.keys import SIGNING, load_private_key, load_signing_key, load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.store import open_analyzer_store
 
-    tokens, key, texts = load_tokens(keys), load_private_key(keys), list(map(_text, tasks or ()))
-    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key))
+    tokens, key = load_tokens(keys), load_private_key(keys)
+    # Folders from before there were campaigns have none.
+    signing = load_signing_key(keys) if (keys / SIGNING).exists() else None
+    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key), signing=signing)
     for text in texts:
         server.add_task(text)
     return uvicorn_server(analyzer_app(server, tokens), address)
 
 
-def _text(path: Path) -> str:
-    """A task's text; a shuffler must not understand more of it."""
+def _texts(tasks: list[Path] | None, campaigns: list[Path] | None) -> list[str]:
+    """The texts of tasks and campaigns; each must be what it is called."""
+    return [
+        *(_text(path, "task", "a task", "--campaign") for path in tasks or ()),
+        *(_text(path, "campaign", "a campaign", "--task") for path in campaigns or ()),
+    ]
+
+
+def _text(path: Path, parameter: str, kind: str, other: str) -> str:
+    """A file's text, of which only what kind of document it is is looked at: a shuffler understands no more of it."""
+    from shuffledp.files import kind_of_document
+
+    way_out = f"create it with `shuffledp {parameter} create`"
     try:
-        return path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        raise ParameterError("task", path, "must be a task's file", "create it with `shuffledp task create`") from None
+        text = path.read_text("utf-8").strip()
+        found = kind_of_document(json.loads(text))
+    except (OSError, ValueError, RecursionError):
+        raise ParameterError(parameter, path, f"must be {kind}'s file", way_out) from None
+    if found in ("a task", "a campaign") and found != kind:
+        raise ParameterError(parameter, path, f"must be {kind}'s file, not {found}'s", f"give it as {other}")
+    return text
 
 
 def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]") -> None:

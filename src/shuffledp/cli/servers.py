@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def calls_to(url: str, role: str, token: str, patience: float = 5.0) -> "Iterator[Calls]":
+def calls_to(url: str, role: str, token: str | None, patience: float = 5.0) -> "Iterator[Calls]":
     """A server that may be asked as long as the block lasts.
 
     Args:
         url: its address, which must be this machine's or one with TLS.
         role: what it is: shuffler or analyzer.
-        token: lets the caller in.
+        token: lets the caller in; None for what anybody may ask.
         patience: seconds to try again for.
     """
     import httpx

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, next_steps, print_json, show
+from shuffledp.cli.output import (
+    collusions_listed,
+    collusions_of,
+    facts,
+    heading,
+    in_bytes,
+    next_steps,
+    print_json,
+    show,
+)
 from shuffledp.cli.servers import calls_to
 from shuffledp.errors import ParameterError
 
@@ -144,23 +153,15 @@ def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> 
     messages = f"at most {cost.report_messages_max:,} messages, {cost.report_bytes_max:,} bytes{large}"
     return [
         ("a report", f"{messages}; {cost.report_bytes_mean:,.0f} bytes on average"),
-        ("all reports", f"{_bytes(cost.upload_bytes)} from {users:,} devices"),
+        ("all reports", f"{in_bytes(cost.upload_bytes)} from {users:,} devices"),
         (
             "devices' CPU",
             f"{measured.device_seconds_a_report:.2g} s a report, {measured.device_seconds:,.2g} s in all, {speed}",
         ),
         ("the analyzer's CPU", f"{measured.analyzer_seconds:,.2g} s to open all messages, at this machine's speed"),
-        ("a shuffler stores", f"at most {_bytes(cost.shuffler_bytes_max)} at a time"),
-        ("the analyzer stores", f"{_bytes(cost.largest_batch_bytes)} for each full batch until it is read"),
+        ("a shuffler stores", f"at most {in_bytes(cost.shuffler_bytes_max)} at a time"),
+        ("the analyzer stores", f"{in_bytes(cost.largest_batch_bytes)} for each full batch until it is read"),
     ]
-
-
-def _bytes(count: int) -> str:
-    """A number of bytes in a unit that people read."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:,.3g} {unit}"
-    return f"{count} bytes"
 
 
 def _report(
@@ -191,7 +192,7 @@ def _report(
                 "longest_report_bytes": routing.longest_report_bytes,
                 "uncounted": plan.uncounted,
                 "who_sees_what": [{"party": party, "sees": sees} for party, sees in who],
-                "collusions": collusions_of(plan),
+                "collusions": collusions_of(collusions, plan.privacy.epsilon, "paper_epsilon"),
                 "lying_client": plan.lying_client,
                 "rests_on": plan.rests_on,
                 "warnings": [*plan.cautions, *task.warnings],

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.common import Progress, check_seed
-from shuffledp.learn.bandits.logged import Floats
+from shuffledp.learn.bandits.logged import Floats, read_rounds
 from shuffledp.learn.bandits.open_bandit import OpenBanditLog, is_open_bandit
 from shuffledp.learn.bandits.replay import LoggedRounds, ReplayEstimate
 from shuffledp.privacy import Privacy
 from shuffledp.references.bandits.catalogue import POLICIES
 from shuffledp.simulation.environments.linear_logs import Features, PolicyValue, evaluate_policies
-from shuffledp.tables.matrices import read_matrix
 from shuffledp.tables.reading import Reading
 
 _OWN = ("arm", "reward", "propensity")
@@ -60,7 +59,7 @@ def read_log(path: Path, arms: int | None) -> tuple[LoggedRounds, Features | Non
     if not names:
         raise ParameterError("file", path.name, "must have a column of features beside its arms", "add a column of 1")
     if arms is None:
-        arms = int(read_matrix(path, ["arm"]).max()) + 1
+        arms = int(read_rounds(path, ["arm"]).max()) + 1
     return LoggedRounds.read(path, names, arms=arms), None
 
 

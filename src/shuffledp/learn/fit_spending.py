@@ -1,10 +1,11 @@
-"""What a fit costs the people it learns from, over all fits: charged to a ledger, or counted and warned about."""
+"""What a question costs the people it is put to, over all of them: charged to a ledger, or counted and warned about."""
 
 import math
 import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,15 @@ from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.ledger import Entry, Ledger
 from shuffledp.errors import FittedScalingWarning, ParameterError, RepeatedFitWarning
-from shuffledp.learn.fit_register import FitRegister
+from shuffledp.learn.fit_register import REGISTER
 from shuffledp.learn.optimize import OptimizationGuarantee, Solver
 from shuffledp.learn.optimize.outlook import warn_if_too_few
-from shuffledp.protocols.ledger_entries import with_pair
+from shuffledp.protocols.ledger_entries import entry_of, with_pair
+from shuffledp.protocols.plan import Plan
 
 Floats = NDArray[np.float64]
-
-REGISTER = FitRegister()
-"""Of this process: clones of an estimator share it, as they learn from the same people."""
+Budget = Ledger | Path | str | None
+"""Whose budget pays, or its file; None for nobody's."""
 
 # Means and variances that are as near as this to 0 and 1 were made so from the data.
 _EXACTLY = 1e-9
@@ -59,27 +60,28 @@ class FitSpending:
             epsilon += epsilon_at(GaussianPair(math.hypot(*shifts)), delta - outside)
         return min(epsilon, math.fsum(entry.claim.epsilon for entry in self.entries)), delta
 
-    def said_of(self, guarantee: OptimizationGuarantee) -> OptimizationGuarantee:
-        """The guarantee of this fit, which says what other fits add to it."""
-        where = "" if self.ledger is None else f"; {_charged(self.ledger)}"
+    @property
+    def history(self) -> str:
+        """What other fits add to this one, in words; scalers and evaluations count as fits."""
+        where = "" if self.ledger is None else f"; {charged_to(self.ledger)}"
         if self.fits == 1:
-            return replace(guarantee, history=f"of this fit; 1 fit so far that is known of here{where}")
+            return f"of this fit; 1 fit so far that is known of here{where}"
         epsilon, delta = self.together()
         words = f"of this fit; {self.fits} fits so far of some of these people, as far as is known here, together "
-        words += f"epsilon {epsilon:.3g}"
-        return replace(guarantee, history=f"{words}, delta {delta:.3g}{where}")
+        return f"{words}epsilon {epsilon:.3g}, delta {delta:.3g}{where}"
+
+    def said_of(self, guarantee: OptimizationGuarantee) -> OptimizationGuarantee:
+        """The guarantee of this fit, which says what other fits add to it."""
+        return replace(guarantee, history=self.history)
 
 
-def charge(
-    ledger: Ledger | Path | str | None, solver: Solver, rows: Floats, targets: Floats, *, asks_else: bool = False
-) -> FitSpending:
+def charge(ledger: Budget, solver: Solver, people: Any, *, asks_else: bool = False) -> FitSpending:
     """Charge a fit before its first question, and warn of what is allowed and hardly meant.
 
     Args:
         ledger: whose budget pays, or its file; None counts the fits of this process and warns from the second on.
         solver: planned, and not yet run.
-        rows: people's features, as they are learned from.
-        targets: and their targets.
+        people: their rows as they came, before they are prepared.
         asks_else: whether some of them are asked something else instead, with the same epsilon and delta.
 
     Raises:
@@ -87,9 +89,35 @@ def charge(
     """
     warn_if_too_few(solver)
     entry = entry_of_solver(solver, asks_else=asks_else)
-    if entry is None:
-        return FitSpending(())
-    sketch = REGISTER.sketch(rows, targets)
+    return FitSpending(()) if entry is None else charge_entry(ledger, entry, people, learned=True)
+
+
+def charge_plan(ledger: Budget, plan: Plan, people: Any, description: str) -> FitSpending:
+    """Charge one question by a plan, each person's only one, before it is asked.
+
+    Args:
+        ledger: whose budget pays, or its file; None counts the questions of this process.
+        plan: by which every one of these people is asked; where they are more than its users, in groups of as many.
+        people: rows of those who are asked, as they came.
+        description: what is asked, for the ledger.
+
+    Raises:
+        InfeasibleError: the ledger's budget does not cover it; nothing is spent.
+    """
+    entry = replace(entry_of(plan, datetime.now(UTC)), users=np.shape(people)[0], description=description)
+    return charge_entry(ledger, entry, people, learned=False)
+
+
+def charge_entry(ledger: Budget, entry: Entry, people: Any, *, learned: bool) -> FitSpending:
+    """Charge an entry to a ledger, or count it and warn where some of these people were asked before.
+
+    Args:
+        ledger: whose budget pays, or its file; None counts what is asked in this process.
+        entry: what it costs.
+        people: rows of those who are asked, as they came.
+        learned: whether a model learns from them.
+    """
+    sketch = REGISTER.sketch(people)
     before = REGISTER.overlapping(sketch)
     book = None if ledger is None else _opened(ledger)
     spending = FitSpending((*before, entry), book)
@@ -98,13 +126,13 @@ def charge(
     elif before:
         epsilon, delta = spending.together()
         warnings.warn(
-            f"This is fit {spending.fits} in this process of some of these people: each costs them "
-            f"epsilon {entry.claim.epsilon:g} again, together epsilon {epsilon:.3g}, delta {delta:.3g}. Pass ledger= "
-            "to charge a budget, choose parameters on other people, or on public data.",
+            f"This is {'fit' if learned else 'question'} {spending.fits} in this process of some of these people: each "
+            f"costs them epsilon {entry.claim.epsilon:g} again, together epsilon {epsilon:.3g}, delta {delta:.3g}. "
+            "Pass ledger= to charge a budget, choose parameters on other people, or on public data.",
             RepeatedFitWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    REGISTER.add(sketch, entry)
+    REGISTER.add(sketch, entry, learned=learned)
     return spending
 
 
@@ -154,12 +182,13 @@ def warn_if_scaled_by_data(features: Floats) -> None:
         )
 
 
-def _charged(ledger: Ledger) -> str:
+def charged_to(ledger: Ledger) -> str:
+    """Whose budget was charged, and how much of it is spent."""
     spent, budget = ledger.left().epsilon_spent, ledger.account.budget
     return f"charged to the ledger of {ledger.account.population}: epsilon {spent:.3g} of {budget.epsilon:g} is spent"
 
 
-def _opened(ledger: Ledger | Path | str) -> Ledger:
+def _opened(ledger: Any) -> Ledger:
     if isinstance(ledger, Ledger):
         return ledger
     if isinstance(ledger, Path | str):

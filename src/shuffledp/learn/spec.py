@@ -88,18 +88,30 @@ def as_floats(name: str, values: Any) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def refuse_first(
-    name: str, values: NDArray[Any], bad: NDArray[np.bool_], problem: str, way_out: str, *, form: str = "g"
-) -> None:
-    """A DataError that names the first row that is bad, its value in this form; nothing where none is.
+def in_row(row: int, value: Any = None) -> str:
+    """Where something is wrong, without what it is: a person's value belongs in no log. What is no number is named.
+
+    Args:
+        row: which one, from 0.
+        value: what is there.
+
+    >>> in_row(1, 38.7), in_row(1, math.nan), in_row(0, "Oslo")
+    ('something else in row 2', 'nan in row 2', 'something else in row 1')
+    """
+    no_number = isinstance(value, float | np.floating) and not math.isfinite(value)
+    return f"{value if no_number else 'something else'} in row {row + 1}"
+
+
+def refuse_first(name: str, values: NDArray[Any], bad: NDArray[np.bool_], problem: str, way_out: str) -> None:
+    """A DataError that names the first row that is bad, and not its value; nothing where none is.
 
     >>> refuse_first("targets", np.array([1.0, 3.0]), np.array([False, True]), "must be -1 or 1", "map the classes")
     Traceback (most recent call last):
         ...
-    shuffledp.errors.DataError: targets must be -1 or 1, got 3 in row 2: map the classes.
+    shuffledp.errors.DataError: targets must be -1 or 1, got something else in row 2: map the classes.
     """
     for row in np.flatnonzero(bad)[:1].tolist():
-        raise DataError(name, f"{values[row]:{form}} in row {row + 1}", problem, way_out)
+        raise DataError(name, in_row(row, values[row]), problem, way_out)
 
 
 def declared(check: Callable[[str, Any], Any], **more: Any) -> Any:

@@ -9,6 +9,7 @@ of a device's own data is a value of the cohort's plan.
 | `pull` | a function from an arm to the reward of pulling it | the reward as a bit whose mean it is |
 | `choose` | features of the arms on offer, and a function from chosen arms to rewards | the joint vector |
 | `gradient` | the user's row of data | the gradient of a named loss, clipped |
+| `moments` | the user's row of data | products of all pairs of its features, clipped |
 
 Own data may be of many users alike, an entry or a row a user: then so is the value.
 """
@@ -24,7 +25,7 @@ from shuffledp.learn.bandits.linear.models import linear_model_from
 from shuffledp.learn.bandits.linear.observations import Floats, JointVectors
 from shuffledp.learn.bandits.linear.posterior import standard_normals
 from shuffledp.learn.bandits.rewards import reward_bits
-from shuffledp.learn.optimize.losses import gradient_of
+from shuffledp.learn.optimize.losses import gradient_of, moments_of
 from shuffledp.learn.optimize.named_losses import loss_from
 from shuffledp.protocols.learner import DeviceStep
 from shuffledp.randomness import RandomBits
@@ -79,11 +80,17 @@ def _gradient(parameters: Parameters, own: tuple[Any, ...], bits: RandomBits) ->
     return gradient_of(loss, parameters, *loss.check_rows(len(parameters["point"]), *own))[0]
 
 
+def _moments(parameters: Parameters, own: tuple[Any, ...], bits: RandomBits) -> Floats:
+    loss = loss_from(parameters["loss"])
+    return moments_of(loss, parameters, *loss.check_rows(parameters["dimension"], *own))[0]
+
+
 STEPS: dict[str, Callable[[Parameters, Any, RandomBits], Any]] = {
     "report": _report,
     "pull": _pull,
     "choose": _choose,
     "gradient": _gradient,
+    "moments": _moments,
 }
 
 

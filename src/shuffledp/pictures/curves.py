@@ -121,6 +121,9 @@ def draw_lines(
         for dash, what in _explained([line for lines in panels for line in lines]):
             handles[what] = grid[0][0].plot([], [], dash, color="0.4", linewidth=1.2)[0]
         figure.legend(list(handles.values()), list(handles), loc="outside right upper", frameon=False, fontsize=9)
+    if across > 1:
+        # The last number below a panel and the first below the next one would read as one.
+        figure.get_layout_engine().set(w_pad=0.12)
     figure.suptitle(title)
     save_figure(figure, path)
 

@@ -32,11 +32,20 @@ class Kept:
     read: Callable[[Any], Any]
     """The field's value; raises a TypeError or ValueError for what it cannot be."""
     write: Callable[[Any], Any] = lambda value: value
+    optional: bool = False
+    """Whether documents leave it out where it is None, as those do that were written before it was there."""
 
 
-def kept(wanted: str, read: Callable[[Any], Any], write: Callable[[Any], Any] = lambda kept: kept, **more: Any) -> Any:
+def kept(
+    wanted: str,
+    read: Callable[[Any], Any],
+    write: Callable[[Any], Any] = lambda kept: kept,
+    *,
+    optional: bool = False,
+    **more: Any,
+) -> Any:
     """A field of a state with its own form; `more` goes to `dataclasses.field`."""
-    return dataclasses.field(metadata={Kept: Kept(wanted, read, write)}, **more)
+    return dataclasses.field(metadata={Kept: Kept(wanted, read, write, optional)}, **more)
 
 
 def fingerprint_of(decides: Any) -> str:
@@ -109,7 +118,8 @@ def inner(wanted: str, read: Callable[[Any], Any], **more: Any) -> Any:
 
 def written_fields(kept: Any) -> dict[str, Any]:
     """The fields of frozen data as JSON."""
-    return {field.name: field.metadata[Kept].write(getattr(kept, field.name)) for field in dataclasses.fields(kept)}
+    forms = ((field.name, field.metadata[Kept], getattr(kept, field.name)) for field in dataclasses.fields(kept))
+    return {name: form.write(value) for name, form, value in forms if not (form.optional and value is None)}
 
 
 def read_fields(kind: Any, document: Mapping[str, Any], name: str, way_out: str) -> dict[str, Any]:
@@ -120,9 +130,11 @@ def read_fields(kind: Any, document: Mapping[str, Any], name: str, way_out: str)
     """
     found = {}
     for field in dataclasses.fields(kind):
-        if field.name not in document:
-            raise DataError(name, f"no {field.name}", "must have all its fields", way_out)
         form: Kept = field.metadata[Kept]
+        if field.name not in document:
+            if form.optional:
+                continue
+            raise DataError(name, f"no {field.name}", "must have all its fields", way_out)
         try:
             found[field.name] = form.read(document[field.name])
         except DataError:

@@ -1,7 +1,7 @@
 """Gradient descent by a trusted curator, who sees all gradients and adds Gaussian noise in every round."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.errors import ParameterError
 from shuffledp.learn.optimize.sets import L2Ball
+from shuffledp.learn.optimize.solver import Solver
+from shuffledp.learn.steps import compute
 from shuffledp.privacy import Privacy
+from shuffledp.randomness import RandomBits
 
 Floats = NDArray[np.float64]
 
@@ -63,3 +66,40 @@ class CuratorDescent:
             point = ball.project(point - self.step_size / self.users * (sums(point) + drawn))
             average = average + (point - average) / time
         return average
+
+
+def curator_rounds(
+    solver: Solver, rows: Floats, labels: Floats, runs: int, *, noisy: bool, seed: int | None = None
+) -> Iterator[Floats]:
+    """A solver's models after every round, where a curator adds up gradients: the same steps, and Gaussian noise.
+
+    Args:
+        solver: one that asks everybody once, and so needs the noise of one round.
+        rows: people's rows.
+        labels: people's labels.
+        runs: how often, with people in another order and other noise.
+        noisy: whether the curator adds what the solver's privacy needs, or nothing.
+        seed: of orders and noise; left out, from nowhere that is known.
+
+    Returns:
+        For each run the models, a row a round, the first before anybody was asked.
+
+    >>> from shuffledp.learn.optimize import LogisticLoss, Problem, plan
+    >>> ball = L2Ball(dimension=2, radius=2)
+    >>> solver = plan(Problem.of(LogisticLoss(), ball, users=900, privacy=Privacy(1, 1e-3), visits=1), solver="agd")
+    >>> rows, labels = np.tile([[0.6, 0.8]], (900, 1)), np.ones(900)
+    >>> [found.shape[1] for found in curator_rounds(solver, rows, labels, 1, noisy=True, seed=1)]
+    [2]
+    """
+    generator, bits, problem = np.random.default_rng(seed), RandomBits.secure(), solver.problem
+    if problem.privacy is None or any(stage.visits != 1 for stage in solver.stages):
+        raise ParameterError("solver", solver.name, "must be private, and ask everybody once", "plan it with visits=1")
+    each = gaussian_standard_deviation(problem.privacy, 2 * problem.lipschitz) if noisy else 0.0
+    for _ in range(runs):
+        order, state, found = generator.permutation(len(rows)), solver.start(), []
+        while (cohort := solver.ask(state)) is not None:
+            found.append(solver.estimate(state))
+            people = order[cohort.first : cohort.first + cohort.users]
+            total = compute(cohort.step, (rows[people], labels[people]), bits=bits).sum(axis=0)
+            state = solver.tell(state, cohort.users, {1: total + each * generator.standard_normal(len(total))})
+        yield np.array([*found, solver.estimate(state)])

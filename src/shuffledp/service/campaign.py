@@ -18,7 +18,7 @@ from shuffledp.files import kind_of_document, whole_file
 from shuffledp.learn.live.documents import learner_document, learner_from
 from shuffledp.learn.live.rows import DeviceRows
 from shuffledp.protocols.catalogue import plan_from_document
-from shuffledp.protocols.learner import Learner, Seating
+from shuffledp.protocols.learner import DeviceStep, Learner, Seating
 from shuffledp.protocols.states import is_real
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, VerifyingKey
@@ -112,6 +112,8 @@ class Campaign:
             raise ParameterError(
                 "method", spoiled.method, spoiled.spoiled, "choose another, or allow it (--allow-unbounded)"
             )
+        if rows is not None:
+            rows.check_step(_first_step(learner))
         routing = _routing(learner, drop_after is not None)
         seatings = [{**_counted(seating), "plan": seating.plan.document()} for seating in learner.seatings]
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
@@ -148,14 +150,19 @@ class Campaign:
         learner, document = campaign.learner, campaign.document
         if [_counted(seating) for seating in learner.seatings] != [_counted(each) for each in campaign.seatings]:
             raise DataError("campaign.seatings", "others", "must be the learner's", _AGAIN)
-        if campaign.routing != _routing(learner, campaign.waiting.seconds is not None):
+        own = _routing(learner, campaign.waiting.seconds is not None)
+        if campaign.routing != own or document["routing"] != own.document():
             raise DataError("campaign.routing", "another", "must be the learner's", _AGAIN)
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
         if not is_id(document.get("nonce")) or document.get("warnings") != warnings or set(document) != _FIELDS:
             raise DataError("campaign", "other fields", "must be what was created, warnings and all", _AGAIN)
         if campaign.waiting.seconds is not None and not learner.takes_void:
             raise DataError("campaign.waiting", "a limit", "must be null: this learner needs every batch", _AGAIN)
-        _ = campaign.public_key, campaign.signing_key, campaign.rows
+        if campaign.rows is not None:
+            campaign.rows.check_step(_first_step(learner))
+            if campaign.rows.document() != document["rows"]:
+                raise DataError("campaign.rows", "other fields", "must be what was declared", _AGAIN)
+        _ = campaign.public_key, campaign.signing_key
         return campaign
 
     @classmethod
@@ -269,6 +276,11 @@ _FIELDS = {
 def _routing(learner: Learner[Any], drops: bool) -> RoundsRouting:
     layouts = tuple(Routing.of(seating.plan.layout) for seating in learner.seatings)
     return RoundsRouting(learner.most_rounds, layouts, drops)
+
+
+def _first_step(learner: Learner[Any]) -> DeviceStep | None:
+    cohort = learner.ask(learner.start())
+    return None if cohort is None else cohort.step
 
 
 def _counted(seating: Seating) -> dict[str, int]:

@@ -1,6 +1,8 @@
 """What a task costs before it begins: bytes that follow from its routing, seconds from what a message took here."""
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -58,6 +60,32 @@ class TaskCost:
             upload_bytes=messages * CIPHERTEXT_BYTES,
             shuffler_bytes_max=sum(largest) + max(largest, default=0),
             largest_batch_bytes=max(largest, default=0),
+            messages=messages,
+        )
+
+    @classmethod
+    def of_rounds(cls, routings: Sequence[Routing], reports: int) -> Self:
+        """The most that a campaign can cost whose rounds have these routings, with so many reports in all.
+
+        Which rounds there will be is known when they begin: every report is counted like one of the dearest.
+
+        >>> small, large = (Routing(users=users, budget=1, shufflers=1, slot_users=users, every_slot=False,
+        ...                         messages={users: 3}) for users in (10, 100))
+        >>> cost = TaskCost.of_rounds([small, large], 1000)
+        >>> cost.messages, cost.largest_batch_bytes == TaskCost.of(large).largest_batch_bytes
+        (3000, True)
+        """
+        each = [cls.of(routing) for routing in routings]
+        messages = max(
+            math.ceil(cost.messages / routing.users * reports) for cost, routing in zip(each, routings, strict=True)
+        )
+        return cls(
+            report_messages_max=max(cost.report_messages_max for cost in each),
+            report_bytes_max=max(cost.report_bytes_max for cost in each),
+            report_bytes_mean=max(cost.report_bytes_mean for cost in each),
+            upload_bytes=messages * CIPHERTEXT_BYTES,
+            shuffler_bytes_max=max(cost.shuffler_bytes_max for cost in each),
+            largest_batch_bytes=max(cost.largest_batch_bytes for cost in each),
             messages=messages,
         )
 

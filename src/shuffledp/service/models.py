@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from shuffledp.errors import DataError
 from shuffledp.estimates import answer_document
-from shuffledp.protocols.learner import Cohort, DeviceStep
+from shuffledp.protocols.learner import Cohort, DeviceStep, Round
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.crypto import SigningKey
 from shuffledp.service.task import RoundTask
@@ -118,12 +118,19 @@ def model_of(
     learner = campaign.learner
     place = None if cohort is None else learner.round_of(state, cohort)
     opened = None
-    if place is not None:
+    # The last people of a horizon may fill no batch: what they sent would lie at the shuffler for ever.
+    if place is not None and cohort is not None and _can_fill(campaign, place, cohort):
         schedule = campaign.routing.layouts[place.seating].schedule
         first = int(schedule.place_of(place.first)[0])
         opened = OpenRound(place.number, place.seating, first, first + 1 + learner.model_age, closes)
     step = learner.last_step(state) if cohort is None else cohort.step
     return Model(campaign.id, number, opened, step, learner.known(state))
+
+
+def _can_fill(campaign: Campaign, place: Round, cohort: Cohort) -> bool:
+    """Whether a batch closes when all of the cohort have come, and so many come."""
+    users = campaign.routing.layouts[place.seating].users
+    return bool(cohort.closing(cohort.users)) and place.first + cohort.users <= users
 
 
 def signed(model: Model, key: SigningKey) -> SignedText:

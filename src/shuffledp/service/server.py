@@ -100,9 +100,23 @@ class TaskServer(ABC, Generic[R, T, C]):
     def add_task(self, text: str) -> tuple[str, bool]:
         """Serve the task of this text from now on; answers its id and whether it is new."""
 
-    def _serve(self, task_id: str, text: str, known: T | C) -> tuple[str, bool]:
-        """Keep a text of a task or a campaign and serve it; answers its id and whether it is new."""
-        self._store.write(lambda records: records.add_task(task_id, text))
+    def _serve(
+        self, task_id: str, text: str, known: T | C, begin: Callable[[R], None] = lambda records: None
+    ) -> tuple[str, bool]:
+        """Keep a text of a task or a campaign and serve it; answers its id and whether it is new.
+
+        Args:
+            task_id: its id.
+            text: what the store keeps of it.
+            known: what the server knows of it.
+            begin: what must be in the store as soon as the text is: a kill leaves both or neither.
+        """
+
+        def keep(records: R) -> None:
+            records.add_task(task_id, text)
+            begin(records)
+
+        self._store.write(keep)
         new = task_id not in self.tasks and task_id not in self.campaigns
         self._hold(task_id, known)
         return task_id, new

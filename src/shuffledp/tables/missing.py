@@ -22,6 +22,9 @@ _CHOICES = "must be refuse, other or default=VALUE"
 MISSING_CATEGORY = "missing"
 """The public category of people without a value, where no other was named for them."""
 
+EVERY_ROW = "must have a value in every row"
+"""How a refusal ends of a table in which somebody has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:
@@ -161,7 +164,7 @@ class Missing:
         >>> Missing().refusal(np.array([False, True]), "city", "the data", words=True).way_out
         'say what such people report instead, missing="default=VALUE" or missing="other"'
         """
-        problem = f"{named(column, where)} must have a value in every row"
+        problem = f"{named(column, where)} {EVERY_ROW}"
         told = "rows without one"
         if self.tells:
             told = (

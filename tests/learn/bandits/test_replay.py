@@ -83,12 +83,12 @@ def test_files(tmp_path: Path, kind: str) -> None:
     assert log.taken.tolist() == [0, 1, 2] and log.contexts.shape == (3, 1)
     with pytest.raises(DataError, match=r"column must be a column of .*, got height: it has age, arm"):
         LoggedRounds.read(path, ["height"], arms=3)
-    with pytest.raises(DataError, match=r"arm must be one of 0\.\.1, got 2 in row 3"):
+    with pytest.raises(DataError, match=r"arm must be one of 0\.\.1, got something else in row 3"):
         LoggedRounds.read(path, ["age"], arms=2)
 
 
 def test_bad_logs_are_refused_in_words() -> None:
-    with pytest.raises(DataError, match=r"propensity must lie in \[1e-09, 1\], got 0 in row 1"):
+    with pytest.raises(DataError, match=r"propensity must lie in \[1e-09, 1\], got something else in row 1"):
         LoggedRounds.of([[1.0]], [0], [1], [0], arms=1)
     # One round would outweigh all others, or everything would overflow.
     for reward, propensity in ((1, 5e-324), (1, 1e-10), (1, 1.5), (1e308, 0.5)):
@@ -160,7 +160,12 @@ def test_a_log_without_propensities_or_beyond_its_range_is_refused_in_words(tmp_
     path.write_text("age,arm,reward\n0.1,0,1\n0.2,1,0\n")
     with pytest.raises(DataError, match=r"got no column propensity in log\.csv: log it when choosing"):
         LoggedRounds.read(path, ["age"], arms=2)
-    with pytest.raises(DataError, match=r"reward must lie in \[0, 1\], the declared range, got 3 in row 1"):
+    path.write_text("age,arm,reward,propensity\n1,0,,0.5\n2,1,1,0.5\n")
+    with pytest.raises(
+        DataError, match=r"reward of log.csv must have a value in every row, .*: leave those rounds out"
+    ):
+        LoggedRounds.read(path, ["age"], arms=2)
+    with pytest.raises(DataError, match=r"reward must lie in \[0, 1\], the declared range, got .* in row 1"):
         LoggedRounds.of(**{**good, "rewards": [3, 0]})
     with pytest.raises(ParameterError, match="highest must be above lowest"):
         LoggedRounds.of(**good, lowest=1, highest=1)
@@ -171,3 +176,20 @@ def test_a_log_without_propensities_or_beyond_its_range_is_refused_in_words(tmp_
         log.by_inverse_propensity(lambda contexts: np.arange(2), confidence=1.5)
     with pytest.raises(DataError, match="got 1 rounds of arm 0: log more"):
         log.by_direct_method(lambda contexts: np.arange(2))
+
+
+def test_features_of_which_one_in_a_group_is_always_1_have_a_direct_value_and_unseen_ones_have_none() -> None:
+    """As in the Open Bandit Dataset: one-hot features beside a constant, whose lines are many and say the same."""
+    rng = np.random.default_rng(5)
+    kind, taken = rng.integers(0, 3, 900), rng.integers(0, 2, 900)
+    rewards = np.array([0.2, 0.5, 0.8])[kind] * (1 + taken) / 2
+    log = LoggedRounds.of(np.eye(3)[kind], taken, rewards, np.full(900, 0.5), arms=2)
+    found = log.by_direct_method(lambda contexts: np.ones(len(contexts), dtype=np.int64))
+    assert found.value == pytest.approx(np.array([0.2, 0.5, 0.8])[kind].mean())
+    alone = log.contexts[:, 2] == 1
+    unseen = LoggedRounds.of(log.contexts, np.where(alone, 0, taken), rewards, np.full(900, 0.5), arms=2)
+    with pytest.raises(DataError, match="must fit a line of 4 numbers"):
+        unseen.by_direct_method(lambda contexts: np.ones(len(contexts), dtype=np.int64))
+    # Where the policy takes the arm in contexts of the other kinds only, those say enough.
+    found = unseen.by_direct_method(lambda contexts: np.where(contexts[:, 2] == 1, 0, 1))
+    assert found.value == pytest.approx(np.array([0.2, 0.5, 0.4])[kind].mean(), abs=0.1)

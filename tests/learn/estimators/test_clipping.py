@@ -7,6 +7,7 @@ import pytest
 
 from shuffledp import ParameterError, Privacy, RandomBits
 from shuffledp.accounting.spending import Spending
+from shuffledp.errors import RepeatedFitWarning
 from shuffledp.learn import ShuffleLogisticRegression, ShuffleRidge
 from shuffledp.learn.estimators import running
 from shuffledp.learn.estimators.clipping import ClipCounts, ClippedWarning
@@ -40,6 +41,8 @@ def test_data_that_cannot_have_met_what_was_declared_are_said_to(people) -> None
     assert model.model().document()["clipped"][0]["share"] == rows.share
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # That the same people are asked again is another matter.
+        warnings.simplefilter("ignore", RepeatedFitWarning)
         fine = ShuffleRidge(feature_bounds=(0, 10), target_bounds=(-5, 25), **asked).fit(features, numbers)
     assert [share.is_too_much for share in fine.clipped_shares_] == [False, False]
 

@@ -215,7 +215,8 @@ def test_no_bound_is_claimed_where_gradients_may_be_clipped() -> None:
     rng = np.random.default_rng(0)
     features, targets = np.ones((100_000, 1)), np.where(rng.random(100_000) < 0.7, 1.0, -1.0)
     common = {"feature_norm": 1.0, "target_bounds": (-1, 1), "fit_intercept": False, "alpha": 0.0, "radius": 1.0}
-    common |= {"random_state": 1}
+    # By name: how a solver is chosen is not what is tried here, and its rehearsals take most of the time.
+    common |= {"random_state": 1, "solver": "agd"}
     clipped = ShuffleRidge(**common).fit(features, targets)
     whole = ShuffleRidge(**common, gradient_bound=None).fit(features, targets)
     assert (clipped.coef_[0] - 0.4) ** 2 / 2 > clipped.solver_.bound and clipped.bound_ is None
@@ -239,7 +240,7 @@ def test_features_that_are_not_finite_are_refused(people, estimator, bad: float)
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
 def test_labels_of_one_class_are_refused(people, estimator) -> None:
     features, labels, _ = people
-    with pytest.raises(DataError, match="two classes, and there is only one class, got yes"):
+    with pytest.raises(DataError, match="two classes, and there is only one class, got one class"):
         estimator().fit(features, np.full(len(labels), "yes"))
 
 
@@ -248,7 +249,7 @@ def test_classes_that_are_declared_are_not_read_from_data(people) -> None:
     model = ShuffleLogisticRegression(classes=["no", "yes"], feature_bounds=(0, 10), random_state=1)
     assert model.fit(features, np.full(len(labels), "yes")).classes_.tolist() == ["no", "yes"]
     assert (model.predict(features[:5]) == "yes").all()
-    with pytest.raises(DataError, match=r"y must be a or b, got (yes|no) in row 1"):
+    with pytest.raises(DataError, match=r"y must be a or b, got something else in row 1"):
         ShuffleLogisticRegression(classes=["a", "b"], feature_bounds=(0, 10)).fit(features, labels)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from shuffledp import ParameterError
 from shuffledp.errors import DataError
-from shuffledp.learn import LinearModel, ShuffleLogisticRegression, ShuffleRidge, fit_register
+from shuffledp.learn import LinearModel, ShuffleLogisticRegression, ShufflePoissonRegressor, ShuffleRidge, fit_register
 from shuffledp.learn.estimators import preparation, running
 from shuffledp.learn.estimators.preparation import Preparation
 
@@ -107,7 +108,7 @@ def test_a_block_of_categories_is_never_longer_than_one(kind: str, tmp_path) -> 
 def test_values_outside_a_list_are_refused_or_go_to_the_other() -> None:
     rows = np.array([[1.0, "Oslo"], [2.0, "Paris"]], dtype=object)
     strict = Preparation.of(2, bounds=(0, 10), norm=None, categories={1: CITIES})
-    with pytest.raises(DataError, match=r"must be one of Oslo, .* in column 2, got Paris in row 2: .* other="):
+    with pytest.raises(DataError, match=r"must be one of Oslo, .* in column 2, got something else in row 2: .* other="):
         strict.rows(rows)
     open_ = Preparation.of(2, bounds=(0, 10), norm=None, categories={1: CITIES[:2]}, other="elsewhere")
     assert open_.columns.encode(rows).tolist() == [[1.0, 1.0, 0.0, 0.0], [2.0, 0.0, 0.0, 1.0]]
@@ -193,3 +194,39 @@ def test_a_bound_that_cannot_be_guessed_is_asked_for(people, estimator, asked: d
     with pytest.raises(ParameterError, match=r"nor guessed, got None: pass \(low, high\)") as refused:
         estimator(**asked).fit(features, labels)
     assert refused.value.parameter == missing
+
+
+SECRET = "4711.25"
+
+
+@pytest.mark.parametrize("what", ["a-word", "nan", "a-category", "a-label", "a-count", "a-weight", "one-column"])
+def test_a_refusal_names_row_and_column_and_no_value_of_a_person(what: str) -> None:
+    """A message may end up in a log: who is wrong is found by the row, and what they said stays where it is."""
+    rows, labels = np.full((60, 2), 0.5), np.arange(60) % 2
+    estimator: Any = ShuffleLogisticRegression(feature_bounds=(-1, 1), classes=[0, 1])
+    words = rows.astype(object)
+    words[3, 1] = SECRET + "!"
+    data: tuple[Any, ...] = (rows, labels)
+    where = "in row 4"
+    if what == "a-word":
+        data, where = (words, labels), "in row 4, column 2"
+    elif what == "nan":
+        data, where = (np.where(words == SECRET + "!", np.nan, words).astype(float), labels), "nan in row 4, column 2"
+    elif what == "a-category":
+        estimator = ShuffleLogisticRegression(feature_bounds=(-1, 1), classes=[0, 1], categories={1: ["a", "b"]})
+        words[:, 1] = ["a", "b", "a", SECRET, "b", "a"] * 10
+        data, where = (words, labels), "column 2, got something else in row 4"
+    elif what == "a-label":
+        data = (rows, np.array(["0", "1", "0", SECRET, "0", "1"] * 10))
+        estimator.set_params(classes=["0", "1"])
+    elif what == "a-count":
+        estimator = ShufflePoissonRegressor(feature_bounds=(-1, 1), max_target=9)
+        data = (rows, np.array([0.0, 1, 2, -float(SECRET), 0, 1] * 10))
+    elif what == "a-weight":
+        data = (rows, labels, [1.0, 1.0, 1.0, -float(SECRET), 1.0, 1.0] * 10)
+    else:
+        data, where = ([float(SECRET)] * 60, labels), "Reshape your data"
+    with pytest.raises(DataError) as refused:
+        estimator.fit(*data)
+    assert where in str(refused.value)
+    assert "4711" not in str(refused.value) and "4711" not in str(refused.value.value)

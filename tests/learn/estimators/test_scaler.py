@@ -1,11 +1,14 @@
 """Narrow bounds from wide ones: private, from people of their own."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from shuffledp import Privacy
-from shuffledp.errors import InfeasibleError, ParameterError
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.errors import InfeasibleError, ParameterError, RepeatedFitWarning
 from shuffledp.learn import ShuffleLogisticRegression, ShuffleScaler
 
 
@@ -69,3 +72,28 @@ def test_what_cannot_be_is_refused(rows: np.ndarray) -> None:
     ):
         with pytest.raises(error, match=words):
             ShuffleScaler(**asked).fit(rows)
+
+
+def test_who_was_asked_is_registered_and_charged(rows: np.ndarray, tmp_path) -> None:
+    """Those asked pay: a second scaler of the same people is counted, a model of the others is nobody's second."""
+    own = rows + 0.25
+    asked = {"bounds": (0, 1e6), "people": 1500, "random_state": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        scaler = ShuffleScaler(**asked).fit(own)
+        left = scaler.others(own)
+        ShuffleScaler(**asked).fit(left[:3000])
+    assert "1 fit so far" in scaler.guarantee_.because
+    with pytest.warns(RepeatedFitWarning, match=r"question 2 .* together epsilon"):
+        again = ShuffleScaler(**asked).fit(own[scaler.asked_])
+    assert "2 fits so far" in again.guarantee_.because
+    ledger = Ledger.open(tmp_path / "panel.json", "panel", Privacy(1.5, 1e-5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        ShuffleScaler(**asked, ledger=ledger.path).fit(own)
+    entry = Ledger.load(ledger.path).account.entries[0]
+    assert (entry.users, entry.description) == (3000, "bounds of 2 features")
+    unfitted = ShuffleScaler(**asked, ledger=ledger.path)
+    with pytest.raises(InfeasibleError, match="budget"):
+        unfitted.fit(own)
+    assert len(Ledger.load(ledger.path).account.entries) == 1 and not hasattr(unfitted, "bounds_")

@@ -10,7 +10,9 @@ from shuffledp.learn import (
     ShuffleLogisticRegression,
     ShufflePoissonRegressor,
     ShuffleRidge,
+    ShuffleScaler,
 )
+from shuffledp.learn.estimators import scaler
 
 # The checks scale their rows by what they are.
 pytestmark = pytest.mark.filterwarnings("ignore::shuffledp.errors.FittedScalingWarning")
@@ -44,7 +46,13 @@ def is_too_few(error: BaseException | None) -> bool:
 
 @pytest.mark.parametrize(
     "estimator",
-    [ShuffleLogisticRegression(**NORM), ShuffleRidge(**NORM, **NUMBERS)],
+    [
+        ShuffleLogisticRegression(**NORM),
+        ShuffleLinearSVC(**NORM),
+        ShuffleRidge(**NORM, **NUMBERS),
+        ShuffleHuberRegressor(**NORM, **NUMBERS),
+        ShufflePoissonRegressor(**NORM, max_target=5.0),
+    ],
     ids=lambda each: type(each).__name__,
 )
 def test_what_fails_at_epsilon_one_has_fewer_people_than_one_batch(estimator) -> None:
@@ -66,3 +74,10 @@ def test_what_fails_at_epsilon_one_has_fewer_people_than_one_batch(estimator) ->
 )
 def test_all_but_repeated_people_pass_where_people_are_enough_for_the_noise(estimator) -> None:
     assert failures(estimator).keys() <= WEIGHTS
+
+
+def test_a_scaler_fails_only_where_a_feature_has_nobody_to_ask(monkeypatch) -> None:
+    """The checks have 10 to 100 people, of whom no quantile can be told: here it may be off as far as it likes."""
+    monkeypatch.setattr(scaler, "_FURTHEST", 1e9)
+    found = failures(ShuffleScaler(bounds=(-10, 10), epsilon=100.0, delta=0.1, people=1, steps=8, random_state=0))
+    assert found.keys() == {"check_fit2d_1sample"} and "too few for 10 groups" in str(found["check_fit2d_1sample"])

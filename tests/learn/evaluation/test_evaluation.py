@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from shuffledp import Privacy
-from shuffledp.errors import DataError, ParameterError, RepeatedFitWarning
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.errors import DataError, InfeasibleError, ParameterError, RepeatedFitWarning
 from shuffledp.learn import ShuffleLogisticRegression, evaluate
 from shuffledp.learn.evaluation import EvaluationPlan, ScoreCells, evaluate_scores, planned
 from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band
@@ -177,7 +178,7 @@ def test_a_model_is_evaluated_and_bad_input_is_a_sentence() -> None:
     rates = found.roc
     assert rates[0][0] == rates[1][0] == 0 and rates[0][-1] == rates[1][-1] == 1
     for labels_given, words in (
-        (np.append(y[:-1], "maybe"), r"one of the model's classes no, yes, got maybe in row 4000"),
+        (np.append(y[:-1], "maybe"), r"one of the model's classes no, yes, got something else in row 4000"),
         (y[:, None], "a label a person"),
         (y[:5], "a probability a person and class"),
     ):
@@ -220,10 +221,41 @@ def test_rows_that_were_learned_from_are_refused_and_some_are_warned_of() -> Non
     with pytest.warns(RepeatedFitWarning, match="Read without noise"):
         some = evaluate(model, rows[3600:], labels[3600:], **asked)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", RepeatedFitWarning)
+        # They were evaluated on before, which is another warning: nobody learned from that.
+        warnings.simplefilter("ignore", RepeatedFitWarning)
+        warnings.filterwarnings("error", "Some of these rows", RepeatedFitWarning)
         one = evaluate(model, rows[3999:], labels[3999:], **asked)
-    none = evaluate(model, rows[4000:], labels[4000:], **asked)
+        none = evaluate(model, rows[4000:], labels[4000:], **asked)
     assert [each.warnings for each in (some, one, none)] == [()] * 3
+    # The same model as a file has it, other labels, sparse rows: the people are the same.
+    for kept, again in ((model.model(), rows[:4000]), (model, sparse.csr_array(rows[:4000]))):
+        with pytest.raises(DataError, match="who were kept out"):
+            evaluate(kept, again, 1 - labels[:4000], **asked)
+
+
+def test_an_evaluation_is_registered_and_charged(tmp_path) -> None:
+    """People who are evaluated on twice pay twice: said, or charged to a ledger, which may refuse."""
+    logits, labels = _people(1500, 12)
+    rows, y = logits[:, None] + 0.125, np.array(["no", "yes"])[labels]
+    asked = {"bins": 4, "random_state": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        evaluate(_Classifier(), rows[:800], y[:800], **asked)
+        evaluate(_Classifier(), rows[800:], y[800:], **asked)
+    with pytest.warns(RepeatedFitWarning, match=r"question 3 .* epsilon 1 again, together epsilon"):
+        evaluate(_Classifier(), rows[500:1000], y[500:1000], **asked)
+    ledger = Ledger.open(tmp_path / "panel.json", "panel", Privacy(1.5, 1e-5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        found = evaluate(_Classifier(), rows, y, **asked, ledger=ledger)
+    entry = Ledger.load(ledger.path).account.entries[0]
+    assert (entry.users, entry.fingerprint) == (1500, found.fingerprint)
+    with pytest.raises(InfeasibleError, match="budget"):
+        evaluate(_Classifier(), rows, y, **asked, ledger=ledger.path)
+    # What is refused for another reason costs nothing.
+    with pytest.raises(DataError, match="one of the model's classes"):
+        evaluate(_Classifier(), rows, np.append(y[:-1], "maybe"), epsilon=0.1, ledger=ledger)
+    assert len(Ledger.load(ledger.path).account.entries) == 1
 
 
 class _Several:
@@ -247,7 +279,7 @@ def test_several_classes_have_accuracy_and_the_calibration_of_confidence() -> No
     assert truth["accuracy"] == pytest.approx((scores.argmax(axis=1) + 1 == labels).mean())
     # Too sure of itself, provably: all of the most confident group's interval is below what was predicted.
     assert found.calibration[-2].rate.upper < found.calibration[-2].low
-    with pytest.raises(DataError, match="classes 1, 2, 3, got 5 in row 1"):
+    with pytest.raises(DataError, match="classes 1, 2, 3, got something else in row 1"):
         evaluate(_Several(), scores, labels + 3)
 
 

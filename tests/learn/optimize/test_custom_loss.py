@@ -214,11 +214,11 @@ def test_what_is_not_convex_gets_no_bound() -> None:
 def test_rows_must_be_as_declared() -> None:
     good = np.zeros((2, 3))
     for rows, words in (
-        ((good, [1.0, 0.0]), r"array 2 must be one of -1, 1, got 0\.0 in row 2"),
+        ((good, [1.0, 0.0]), r"array 2 must be one of -1, 1, got something else in row 2"),
         ((good, [1.0, np.nan]), "array 2 must be finite, got nan in row 2"),
         (([[0.0, np.nan, 0.0]], [1.0]), "array 1 must be finite"),
         (([[0.0, 1.5, 0.0]], [1.0]), r"array 1 must lie in -1\.\.1"),
-        (([[0.0, 0.0, 0.0], [0.9, 0.9, 0.0]], [1.0, 1.0]), "at most 1 long, got .* in row 2"),
+        (([[0.0, 0.0, 0.0], [0.9, 0.9, 0.0]], [1.0, 1.0]), "at most 1 long, got something else in row 2"),
         ((np.zeros((2, 4)), [1.0, 1.0]), "3 numbers a user"),
         ((good, good), "a number a user"),
         ((good,), "the 2 declared"),

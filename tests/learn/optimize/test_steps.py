@@ -29,7 +29,7 @@ def _run(stage: Stage, domain: ConvexSet = BALL, noise: float = 0.0, seed: int =
     for time in range(1, stage.rounds + 1):
         gradient = CURVATURES * (stage.query(time, point, average) - OPTIMUM)
         gradient = gradient + noise / math.sqrt(gradient.size) * rng.normal(size=gradient.size)
-        point, average = stage.step(time, point, average, gradient, domain)
+        point, average = stage.step(time, point, average, gradient, domain.project)
     return average
 
 
@@ -92,7 +92,7 @@ def test_the_printed_acceleration_diverges() -> None:
     point = model = np.ones(1)
     line = L2Ball(dimension=1, radius=1e100)
     for time in range(1, rounds + 1):
-        point, model = ours.step(time, point, model, ours.query(time, point, model), line)
+        point, model = ours.step(time, point, model, ours.query(time, point, model), line.project)
     assert model[0] ** 2 / 2 <= 2 / (rounds * (rounds + 1))
 
 
@@ -106,6 +106,6 @@ def test_smoothing_costs_what_is_proved(rounds: int) -> None:
     point = average = ball.centre
     for time in range(1, rounds + 1):
         sent, _ = loss.sent(stage.query(time, point, average), 1.0, smoothing, features, targets)
-        point, average = stage.step(time, point, average, sent.mean(axis=0), ball)
+        point, average = stage.step(time, point, average, sent.mean(axis=0), ball.project)
     least = 1 - 0.6 * 0.5  # along the mean of the features, which is (0.6, 0)
     assert -1e-9 <= loss.objective(average, features, targets) - least <= 2 * 0.5 / math.sqrt(rounds * (rounds + 1))

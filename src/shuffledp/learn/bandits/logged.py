@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.spec import as_floats, check_number, check_whole, refuse_first
 from shuffledp.tables.matrices import read_matrix
+from shuffledp.tables.missing import EVERY_ROW
 from shuffledp.tables.reading import Reading
 
 Floats = NDArray[np.float64]
@@ -75,7 +76,7 @@ class LoggedData:
         >>> LoggedData.of([[0.1], [0.2]], [0, 2], [1, 0], [0.5, 0.5], arms=2)
         Traceback (most recent call last):
             ...
-        shuffledp.errors.DataError: arm must be one of 0..1, got 2 in row 2: name the number of arms, or mend the log.
+        shuffledp.errors.DataError: arm must be one of 0..1, got something else in row 2: name the number of arms, ...
         """
         arms = check_whole("arms", arms, 1, MOST_ARMS, "count the arms")
         lowest = check_number("lowest", lowest, -LARGEST_REWARD, LARGEST_REWARD, "0 suits clicks")
@@ -137,10 +138,24 @@ class LoggedData:
         names = Reading().open(path).names
         if propensity not in names:
             raise _no_propensities(f"no column {propensity} in {path.name}")
-        table = read_matrix(path, [*features, arm, reward, propensity])
+        table = read_rounds(path, [*features, arm, reward, propensity])
         size = len(features)
         columns = (table[:, place] for place in (size, size + 1, size + 2))
         return cls.of(table[:, :size], *columns, arms=arms, **declared)
+
+
+def read_rounds(path: Path, columns: Sequence[str]) -> Floats:
+    """A log's columns as numbers; a round without a value is nobody who could report something else instead.
+
+    Raises:
+        DataError: a column is missing, or somebody's value in it.
+    """
+    try:
+        return read_matrix(path, columns)
+    except DataError as refused:
+        if not refused.problem.endswith(EVERY_ROW):
+            raise
+        raise DataError("log", refused.value, refused.problem, "leave those rounds out") from None
 
 
 def _no_propensities(seen: str) -> DataError:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.errors import DataError
-from shuffledp.learn.bandits.logged import Floats
+from shuffledp.learn.bandits.logged import Floats, read_rounds
 from shuffledp.learn.bandits.replay import LoggedRounds
 from shuffledp.learn.spec import check_whole
 from shuffledp.tables.matrices import read_matrix
@@ -62,7 +62,7 @@ class OpenBanditLog:
             problem = "must say with which probability each item was shown"
             raise DataError("propensity_score", f"no such column in {path.name}", problem, "log it when choosing")
         affinities = sorted((name for name in names if _AFFINITY.fullmatch(name)), key=lambda name: int(name[19:]))
-        table = read_matrix(path, [*COLUMNS, *affinities])
+        table = read_rounds(path, [*COLUMNS, *affinities])
         items = _items(path.with_name("item_context.csv"))
         arms = max(len(affinities), len(items), int(table[:, 0].max()) + 1)
         parts, columns = [table[:, len(COLUMNS) :]], list(affinities)

@@ -11,6 +11,9 @@ from shuffledp.errors import DataError
 Floats = NDArray[np.float64]
 Arms = NDArray[np.int64]
 
+# Singular values below this part of the largest are rounding.
+_SAME = 1e-12
+
 
 def with_one(contexts: Floats) -> Floats:
     """Contexts with a 1 in front, for the height of a line.
@@ -58,17 +61,23 @@ def direct_value(contexts: Floats, taken: Arms, rewards: Floats, chosen: Arms) -
     """Fit a line to the rewards of each arm that the policy takes, by least squares, and average what it says.
 
     Raises:
-        DataError: an arm was taken in too few rounds, or in too few different contexts, to fit its line.
+        DataError: an arm was taken in too few rounds to fit its line, or in contexts that say nothing of those in which
+            the policy takes it.
     """
     rows, value, squares = with_one(contexts), 0.0, 0.0
     for arm in np.unique(chosen).tolist():
-        mine, wanted = rows[taken == arm], rows[chosen == arm].sum(axis=0) / len(rows)
-        if len(mine) <= rows.shape[1] or np.linalg.matrix_rank(mine) < rows.shape[1]:
+        mine, asked = rows[taken == arm], rows[chosen == arm]
+        wanted, gram = asked.sum(axis=0) / len(rows), mine.T @ mine
+        # Features may hang together, as those do of which one in a group is always 1. Many lines fit then, and all say
+        # the same of contexts within the span of those that were seen.
+        along = np.linalg.lstsq(gram, wanted, rcond=_SAME)[0]
+        rank = np.linalg.matrix_rank(mine)
+        within = np.linalg.norm(gram @ along - wanted) <= math.sqrt(_SAME) * np.linalg.norm(wanted)
+        if len(mine) <= rank or not within or np.linalg.matrix_rank(np.vstack((mine, asked))) > rank:
             seen = f"{len(mine)} rounds of arm {arm}"
             raise DataError(
                 "log", seen, f"must fit a line of {rows.shape[1]} numbers", "log more, or use fewer features"
             )
-        along = np.linalg.solve(mine.T @ mine, wanted)
         value += float(along @ (mine.T @ rewards[taken == arm]))
         squares += float(along @ wanted)
     return DirectValue(value, math.sqrt(squares))

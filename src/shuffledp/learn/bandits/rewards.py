@@ -15,7 +15,7 @@ def check_rewards(rewards: ArrayLike) -> NDArray[np.float64]:
     >>> check_rewards([0, 0.5, 1.5])
     Traceback (most recent call last):
         ...
-    shuffledp.errors.DataError: rewards must lie in [0, 1], got 1.5 in row 3: scale them into it.
+    shuffledp.errors.DataError: rewards must lie in [0, 1], got something else in row 3: scale them into it.
     """
     numbers = as_floats("rewards", rewards)
     if numbers.ndim != 1 or numbers.size == 0:

@@ -18,7 +18,8 @@ from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
 from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
-from shuffledp.learn.fit_spending import REGISTER, charge, warn_if_scaled_by_data
+from shuffledp.learn.fit_register import REGISTER
+from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
 from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
 from shuffledp.privacy import Privacy
@@ -66,8 +67,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
     warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
     from the data without noise: the guarantee covers coefficients, intercept, `path_` and `clipped_shares_`, not that.
-    `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped: then
-    `solver_.bound` is a guide to planning only.
+    `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped (then
+    `solver_.bound` is a guide to planning only) or where the solver has none, as `conditioned`.
     """
 
     epsilon: float = 1.0
@@ -179,7 +180,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
         weighted = loss if data.weights is None else WeightedLoss(of=loss)
         warn_if_scaled_by_data(data.people)
-        spending = charge(self.ledger, solver, rows, data.targets, asks_else=counts.users > 0)
+        spending = charge(self.ledger, solver, data.people, asks_else=counts.users > 0)
         run = watched_run(
             solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
         )
@@ -248,11 +249,10 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         people, targets = checked_data(self, *data, reset=False)
         return Fitting(people, self._scaled_targets(targets)[0], {}, rows=self.preparation_.rows(people)[0])
 
-    def part_learned_from(self, X: ArrayLike, y: ArrayLike) -> float:  # noqa: N803
-        """About which part of these rows some fit of this process had; read without noise, for whoever holds them."""
+    def part_learned_from(self, X: ArrayLike) -> float:  # noqa: N803
+        """About which part of these people some fit of this process had; read without noise, for whoever holds them."""
         check_is_fitted(self)
-        data = self._checked(X, y)
-        return REGISTER.shared_part(REGISTER.sketch(data.rows, data.targets))
+        return REGISTER.part_learned_from(REGISTER.sketch(checked_data(self, X, reset=False)))
 
     def twin_losses(self, X: ArrayLike, y: ArrayLike, *on: ArrayLike) -> Floats:  # noqa: N803
         """As `losses` on other rows, of the solver's twin: the same steps and clipping on these rows, without noise."""

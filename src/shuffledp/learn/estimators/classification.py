@@ -55,10 +55,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
             ParameterError: something that must be declared was not.
             InfeasibleError: too few people for the privacy asked for.
         """
-        with self._all_or_nothing():
-            self._anew()
-            self._learn(X, y, sample_weight)
-        return self
+        return self._begin(lambda: self._learn(X, y, sample_weight))
 
     def partial_fit(
         self,
@@ -82,9 +79,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
             DataError: data that cannot be learned from, or labels that are none of the classes.
             InfeasibleError: too few new people for the privacy asked for.
         """
-        with self._all_or_nothing():
-            self._go_on(lambda: self._learn(X, y, sample_weight, classes))
-        return self
+        return self._go_on(lambda: self._learn(X, y, sample_weight, classes))
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> None:  # noqa: N803
         begun = self._has_begun
@@ -114,7 +109,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
     def _check_classes(self) -> None:
         if self.classes_.size == 1:
             problem = "must have two classes, and there is only one class"
-            raise DataError("y", self.classes_[0], problem, "find people of another, or declare classes")
+            raise DataError("y", "one class", problem, "find people of another, or declare classes")
         if self.classes_.size > 2:
             problem = "must have two classes. Only binary classification is supported"
             raise DataError("y", f"{self.classes_.size} classes", problem, "take ShuffleLogisticRegression")
@@ -132,7 +127,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
         names = self.classes_.tolist()
         more = " ..." if len(names) > _MOST_NAMED else ""
         wanted = f"must be {', '.join(map(str, names[:-1][:_MOST_NAMED]))}{more} or {names[-1]}"
-        refuse_first("y", y, ~np.isin(y, self.classes_), wanted, "declare the classes there are", form="")
+        refuse_first("y", y, ~np.isin(y, self.classes_), wanted, "declare the classes there are")
         return np.searchsorted(self.classes_, y)
 
     def _scaled_targets(self, y: NDArray[Any]) -> tuple[Floats, Changed]:

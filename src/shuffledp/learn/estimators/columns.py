@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.estimators.declared import Floats
+from shuffledp.learn.spec import in_row
 
 Levels = tuple[Any, ...]
 _MOST_LISTED = 5
@@ -98,7 +99,7 @@ class Columns:
                 chosen = self._chosen(column, self.levels[place], place, first)
                 rows[np.arange(len(rows)), where.start + chosen] = 1.0
             else:
-                rows[:, where.start] = _numbers(column, place, first)
+                rows[:, where.start] = numbers_of(column, place, first)
         return rows
 
     def _chosen(self, column: NDArray[Any], levels: Levels, place: int, first: int) -> NDArray[np.intp]:
@@ -106,7 +107,7 @@ class Columns:
         if isinstance(levels[0], str):
             known, found = np.array(levels), column.astype(str)
         else:
-            known, found = np.array(levels, dtype=np.float64), _numbers(column, place, first)
+            known, found = np.array(levels, dtype=np.float64), numbers_of(column, place, first)
         order = np.argsort(known)
         where = np.minimum(np.searchsorted(known[order], found), len(levels) - 1)
         chosen = np.asarray(order[where])
@@ -115,7 +116,7 @@ class Columns:
             if self.other is None:
                 row = int(np.argmax(unknown))
                 problem = f"must be one of {_listed(levels)} in column {place + 1}"
-                raise DataError("categories", f"{column[row]} in row {first + row + 1}", problem, _DECLARE)
+                raise DataError("categories", in_row(first + row), problem, _DECLARE)
             chosen[unknown] = levels.index(self.other)
         return chosen
 
@@ -168,7 +169,7 @@ def _levels(key: Any, listed: Any, other: str | None) -> Levels:
     return levels
 
 
-def _numbers(column: NDArray[Any], place: int, first: int) -> Floats:
+def numbers_of(column: NDArray[Any], place: int, first: int) -> Floats:
     """A column of finite numbers."""
     try:
         found = column.astype(np.float64)
@@ -183,6 +184,6 @@ def _numbers(column: NDArray[Any], place: int, first: int) -> Floats:
     if bad.any():
         row = int(np.argmax(bad))
         way_out = "mend that row, or declare the column's categories"
-        got = f"{column[row]} in row {first + row + 1}"
-        raise DataError("data", got, f"must be finite numbers in column {place + 1}", way_out)
+        problem = f"must be finite numbers in column {place + 1}"
+        raise DataError("data", in_row(first + row, column[row]), problem, way_out)
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -21,9 +22,12 @@ class OnlineModel(ShuffleLinearModel):
     several calls averages out.
     """
 
-    def _anew(self) -> None:
-        """Forget what calls of `partial_fit` have learned: `fit` begins anew."""
-        self.__dict__.pop("calls_", None)
+    def _begin(self, learn: Callable[[], None]) -> Self:
+        """Forget what calls of `partial_fit` have learned, and learn anew; what fails leaves all as it was."""
+        with self._all_or_nothing():
+            self.__dict__.pop("calls_", None)
+            learn()
+        return self
 
     @property
     def _has_begun(self) -> bool:
@@ -46,8 +50,13 @@ class OnlineModel(ShuffleLinearModel):
                 problem = f"must be {value:g}, as in the calls of partial_fit before"
                 raise ParameterError(name, getattr(self, name), problem, "begin anew by fit, or by another estimator")
 
-    def _go_on(self, learn: Callable[[], None]) -> None:
-        """One more call: learn from its people, then take the mean of all calls."""
+    def _go_on(self, learn: Callable[[], None]) -> Self:
+        """One more call: learn from its people, then take the mean of all calls; what fails leaves all as it was."""
+        with self._all_or_nothing():
+            self._one_more(learn)
+        return self
+
+    def _one_more(self, learn: Callable[[], None]) -> None:
         before = dict(self.__dict__) if self._has_begun else None
         if before is not None:
             self._check_promise(before["guarantee_"])

@@ -39,10 +39,7 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
             ParameterError: something that must be declared was not.
             InfeasibleError: too few people for the privacy asked for.
         """
-        with self._all_or_nothing():
-            self._anew()
-            self._learn(X, y, sample_weight)
-        return self
+        return self._begin(lambda: self._learn(X, y, sample_weight))
 
     def partial_fit(
         self,
@@ -64,9 +61,7 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
             DataError: data that cannot be learned from.
             InfeasibleError: too few new people for the privacy asked for.
         """
-        with self._all_or_nothing():
-            self._go_on(lambda: self._learn(X, y, sample_weight))
-        return self
+        return self._go_on(lambda: self._learn(X, y, sample_weight))
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:  # noqa: N803
         begun = self._has_begun

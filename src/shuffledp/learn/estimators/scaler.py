@@ -10,6 +10,7 @@ from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.learn.estimators.data import checked_data, plain
 from shuffledp.learn.estimators.declared import pairs_of
 from shuffledp.learn.estimators.running import bits_of
+from shuffledp.learn.fit_spending import charge_plan
 from shuffledp.learn.guarantee import LearnerGuarantee
 from shuffledp.learn.spec import check_number, check_whole
 from shuffledp.privacy import Privacy
@@ -44,6 +45,8 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     - `steps`: into how many cells the wide bounds are cut: none of the narrow ones is narrower than two of them.
     - `honest_fraction`: people of every group who are counted on to add their noise.
     - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
+    - `ledger`: a `Ledger` or its file, whose budget is charged before anybody is asked; None counts what this process
+      asked the same people, and warns from the second time on.
 
     Afterwards `bounds_` are bounds for an estimator's `feature_bounds`, `asked_` says who was asked, and `others` gives
     the rows of everybody else: with a model of theirs everybody has paid once.
@@ -65,6 +68,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
     steps: int = 512
     honest_fraction: float = 1.0
     random_state: Any = None
+    ledger: Any = None
 
     def plan(self) -> Tree:
         """What every group is asked by: no data."""
@@ -91,7 +95,8 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
 
         Raises:
             DataError: data that cannot be learned from.
-            InfeasibleError: too few people for a group a feature, or for quantiles at this privacy.
+            InfeasibleError: too few people for a group a feature, or for quantiles at this privacy; or the ledger's
+                budget does not cover it. Nothing is spent.
         """
         features = checked_data(self, X, accept_sparse=False)
         count, width = features.shape
@@ -107,6 +112,8 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
             )
         bits = bits_of(self.random_state)
         groups = uniform_permutation(count, bits=bits)[: plan.users * width].reshape(width, plan.users)
+        asked = np.sort(groups, axis=None)
+        spending = charge_plan(self.ledger, plan, features[asked], f"bounds of {width} features")
         cells = (highs - lows) / self.steps
         found = np.empty((width, 2))
         for place, group in enumerate(groups):
@@ -118,7 +125,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
             ends = (low + high) / 2 + np.array([-0.5, 0.5]) * apart
             found[place] = lows[place] + cells[place] * np.clip(ends, 0, self.steps)
         self.bounds_: Floats = found
-        self.asked_: NDArray[np.intp] = np.sort(groups, axis=None)
+        self.asked_: NDArray[np.intp] = asked
         self.plan_: Tree = plan
         self.simulated_: bool = not bits.is_secure
         guarantee = plan.guarantee()
@@ -126,7 +133,7 @@ class ShuffleScaler(TransformerMixin, BaseEstimator):
             privacy=plan.privacy,
             terms=guarantee.terms,
             trusted="shufflers permute and do not collude with the analyzer; people of a group add their noise",
-            because=_BECAUSE,
+            because=f"{_BECAUSE} This is what holds {spending.history}.",
         )
         return self
 

@@ -48,6 +48,10 @@ class WeightedLoss(Loss):
     def outputs(self) -> int:
         return self.of.outputs
 
+    @property
+    def row_bound(self) -> float | None:
+        return self.of.row_bound
+
     def lipschitz(self, domain: ConvexSet) -> float:
         return self.of.lipschitz(domain)
 
@@ -75,6 +79,12 @@ class WeightedLoss(Loss):
         *others, weights = rows
         sent, clipped = self.of.sent(theta, bound, smoothing, *others)
         return sent * np.minimum(weights, 1.0)[:, np.newaxis], clipped
+
+    def moments(self, bound: float, *rows: Floats) -> tuple[Floats, int]:
+        """Moments of the other loss, times weights: those of the weighted loss's curvature."""
+        *others, weights = rows
+        sent, clipped = self.of.moments(bound, *others)
+        return np.minimum(weights, 1.0)[:, np.newaxis] * sent, clipped
 
     def document(self) -> dict[str, Any]:
         return {"loss": self.name, "of": self.of.document()}

@@ -11,7 +11,8 @@ from shuffledp.errors import DataError, ParameterError, RepeatedFitWarning
 from shuffledp.learn.evaluation.cells import ScoreKind
 from shuffledp.learn.evaluation.metrics import Evaluation
 from shuffledp.learn.evaluation.planned import EvaluationPlan
-from shuffledp.learn.spec import as_floats
+from shuffledp.learn.fit_spending import Budget, charge_plan
+from shuffledp.learn.spec import as_floats, in_row
 from shuffledp.privacy import Privacy
 from shuffledp.randomness import RandomBits
 
@@ -29,6 +30,7 @@ def evaluate(
     bins: int | None = None,
     honest_fraction: float = 1.0,
     random_state: int | None = None,
+    ledger: Budget = None,
 ) -> Evaluation:
     """AUC, accuracy, log loss, Brier score and calibration of a classifier, private for the people it is tried on.
 
@@ -43,6 +45,8 @@ def evaluate(
         bins: into how many intervals scores are cut; by the number of people if left out.
         honest_fraction: the people who are counted on to add their noise.
         random_state: None draws secure bits; a seed repeats a simulation and protects nobody.
+        ledger: a `Ledger` or its file, whose budget is charged before anybody is asked; None counts what this process
+            asked the same people, and warns from the second time on.
 
     Returns:
         Every metric with an interval; all of them hold together.
@@ -50,7 +54,7 @@ def evaluate(
     Raises:
         DataError: a label that is none of the model's classes, a score that is no number, or mostly people whom a fit
             of this process learned from; nothing is spent.
-        InfeasibleError: the people are too few for this privacy.
+        InfeasibleError: the people are too few for this privacy, or the ledger's budget does not cover it.
 
     >>> from types import SimpleNamespace
     >>> model = SimpleNamespace(classes_=[0, 1], decision_function=lambda X: 2 * X[:, 0])
@@ -60,17 +64,12 @@ def evaluate(
     (True, True)
     """
     found = scored(model, X, y)
-    doubts = _kept_out(model, X, y, len(found.labels))
-    return evaluate_scores(
-        found.logits,
-        found.labels,
-        privacy=Privacy(epsilon, delta),
-        scores=found.scores,
-        bins=bins,
-        honest_fraction=honest_fraction,
-        bits=RandomBits.secure() if random_state is None else RandomBits.seeded(random_state),
-        warnings=doubts,
-    )
+    doubts = _kept_out(model, X, len(found.labels))
+    bits = RandomBits.secure() if random_state is None else RandomBits.seeded(random_state)
+    asked = {"privacy": Privacy(epsilon, delta), "bins": bins, "honest_fraction": honest_fraction}
+    plan, codes = _planned(found.logits, found.labels, scores=found.scores, **asked)
+    charge_plan(ledger, plan.ranges, X, "an evaluation of a model")
+    return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=doubts)
 
 
 def evaluate_scores(
@@ -96,29 +95,33 @@ def evaluate_scores(
         honest_fraction: the people who are counted on to add their noise.
         warnings: what speaks against the figures.
     """
-    found, marked = as_floats("scores", logits), places_of(labels, (0, 1))
-    if found.ndim != 1 or found.shape != marked.shape:
-        raise DataError("scores", f"shape {found.shape}", f"must be {marked.size} numbers", "pass one a person")
-    plan = EvaluationPlan.plan(
-        users=len(marked), privacy=privacy, scores=scores, bins=bins, honest_fraction=honest_fraction
-    )
-    codes = plan.cells.codes(found, marked)
+    asked = {"privacy": privacy, "bins": bins, "honest_fraction": honest_fraction}
+    plan, codes = _planned(logits, labels, scores=scores, **asked)
     return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
 
 
-# Rows that are alike by chance, such as those of a few categories, are fewer.
+def _planned(logits: ArrayLike, labels: ArrayLike, **asked: Any) -> tuple[EvaluationPlan, Codes]:
+    """How these people are asked, and what each would say: nothing is spent yet."""
+    found, marked = as_floats("scores", logits), places_of(labels, (0, 1))
+    if found.ndim != 1 or found.shape != marked.shape:
+        raise DataError("scores", f"shape {found.shape}", f"must be {marked.size} numbers", "pass one a person")
+    plan = EvaluationPlan.plan(users=len(marked), **asked)
+    return plan, plan.cells.codes(found, marked)
+
+
+# Estimates of how many are alike by chance are not off by so many.
 _HARDLY_CHANCE = 0.5
 # Of fewer nothing is said: one person more or less among those who learned must not be seen.
 _SOME = 0.05
 
 
-def _kept_out(model: Any, X: ArrayLike, y: ArrayLike, people: int) -> tuple[str, ...]:  # noqa: N803
+def _kept_out(model: Any, X: ArrayLike, people: int) -> tuple[str, ...]:  # noqa: N803
     """What speaks for people whom the model learned from; where most are known to be such, an error.
 
-    Fits of this process are remembered by estimators; a model's file knows nothing of rows. Whose rows are alike is
-    read without noise: it is told to whoever holds them, coarsely, and is no part of what is published.
+    Fits of this process are remembered; a model's file knows nothing of rows. Whose rows are alike is read without
+    noise: it is told to whoever holds them, coarsely, and is no part of what is published.
     """
-    part = model.part_learned_from(X, y) if hasattr(model, "part_learned_from") else 0.0
+    part = model.part_learned_from(X) if hasattr(model, "part_learned_from") else 0.0
     if part > _HARDLY_CHANCE:
         wanted = "must be of people who were kept out: these would look too good, and pay twice"
         raise DataError("data", "mostly rows that were learned from", wanted, "keep rows out before fitting")
@@ -198,7 +201,7 @@ def places_of(y: ArrayLike, classes: Any) -> Codes:
         found[labels == label] = place
     for row in np.flatnonzero(found < 0)[:1].tolist():
         wanted = f"must be one of the model's classes {', '.join(map(str, classes))}"
-        raise DataError("labels", f"{labels[row]} in row {row + 1}", wanted, "leave that person out")
+        raise DataError("labels", in_row(row, labels[row]), wanted, "leave that person out")
     return found
 
 

@@ -4,6 +4,7 @@ A document says what decides the learner; its plans stand apart, in the order of
 without the rest. Whatever reads one is checked by the fingerprint that was written.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -135,6 +136,7 @@ def learner_from(document: Any, plans: Sequence[Plan]) -> Learner[Any]:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as broken:
         raise DataError("learner", document["kind"], f"must have all its fields ({broken!r})", _AGAIN) from None
     planned = [seating.plan for seating in learner.seatings]
-    if learner.fingerprint != document.get("fingerprint") or planned != list(plans):
+    # Written again it is the same: nothing is passed over that somebody added.
+    if json.loads(json.dumps(learner_document(learner))) != document or planned != list(plans):
         raise DataError("learner", document["kind"], "must be the one whose plans and fingerprint these are", _AGAIN)
     return learner

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.targets import DeclaredTargets
+from shuffledp.learn.optimize.named_losses import loss_from
+from shuffledp.protocols.learner import DeviceStep
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +84,26 @@ class DeviceRows:
         """Numbers of a model with one score."""
         return self.preparation.dimension
 
+    def check_step(self, step: DeviceStep | None) -> None:
+        """Refuse what no device could make a value of this step from.
+
+        Args:
+            step: what devices of the campaign compute first.
+
+        Raises:
+            DataError: the step takes no rows, or rows of another dimension, or other targets.
+        """
+        if step is None or step.name != "gradient":
+            found = None if step is None else step.name
+            raise DataError("rows", found, "must be left out where devices send no gradients", "declare none")
+        loss, dimension = loss_from(step.parameters["loss"]), len(step.parameters["point"])
+        if self.dimension * loss.outputs != dimension:
+            found = f"{self.dimension} numbers a score"
+            raise DataError("rows", found, f"must be {dimension // loss.outputs}", "declare what was planned for")
+        labels = 0 if self.classes is None else len(self.classes)
+        if len(self.features) != self.preparation.columns.width or labels not in (0, max(2, loss.outputs)):
+            raise DataError("rows", f"{labels} classes", "must be those of the loss", "declare what was planned for")
+
     def prepared(self, row: Any, target: Any) -> tuple[Floats, Floats]:
         """One person's row and target as a loss takes them: arrays with one entry.
 
@@ -108,7 +130,12 @@ class DeviceRows:
             if missing:
                 raise DataError("row", f"no {missing[0]}", "must have every column", f"pass {', '.join(self.features)}")
             return [row[name] for name in self.features]
-        values = list(row)
+        try:
+            values = list(row)
+        except TypeError:
+            raise DataError(
+                "row", type(row).__name__, "must be a row of values", "pass them in order, or by name"
+            ) from None
         if len(values) != len(self.features):
             wanted = f"must be {len(self.features)} values: {', '.join(self.features)}"
             raise DataError("row", f"{len(values)} values", wanted, "pass them in that order, or by name")
@@ -116,7 +143,8 @@ class DeviceRows:
 
     def _target(self, target: Any) -> float:
         if self.classes is not None:
-            if target not in self.classes:
+            # An array is equal to nothing, and to no label.
+            if not np.isscalar(target) or target not in self.classes:
                 wanted = f"must be one of {', '.join(map(str, self.classes))}"
                 raise DataError("label", "another", wanted, "send one of the declared classes")
             place = self.classes.index(target)

@@ -26,6 +26,7 @@ Which solver for which loss, all in docs/theory/001-convex-optimization.md:
 | `phased-agd`, `phased-smoothed-agd` | once | strongly convex |
 | `gd` (P_GD), `phased-gd` | in every round of a stage | smooth or with a proximal map; strongly convex |
 | `full-agd` | in every round | of a linear model, smooth or with a proximal map; fewer rounds than `gd` |
+| `conditioned` | in every round, first for moments | of a linear model, smooth; fewest rounds, nothing is proved |
 | `pan-private-agd` and its kin | by a trusted analyzer, once | as above; see `PanPrivateLearner` |
 
 The loop that a service, a notebook or Spark would run:

@@ -16,8 +16,8 @@ import numpy as np
 
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
-from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import GradientSum, Stage, StageSketch, SteppedMethod, batches, least
+from shuffledp.learn.optimize.sets import Floats
+from shuffledp.learn.optimize.stages import GradientSum, Nearest, Stage, StageSketch, SteppedMethod, batches, least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class AgdStage(Stage):
         return part * point + (1 - part) * average
 
     def step(
-        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
+        self, time: int, point: Floats, average: Floats, gradient: Floats, nearest: Nearest
     ) -> tuple[Floats, Floats]:
         part = 2 / (time + 1)
-        moved = domain.project(point - gradient * (time / (2 * self.weight)))
+        moved = nearest(point - gradient * (time / (2 * self.weight)))
         return moved, part * moved + (1 - part) * average
 
 

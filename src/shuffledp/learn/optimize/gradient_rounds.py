@@ -143,8 +143,13 @@ class GradientRounds(RoundsLearner[RoundsState]):
         if users < cohorts:
             raise ParameterError("users", users, f"must be at least the {cohorts} cohorts", "allow more visits")
         sums = None
-        if check_privacy("privacy", privacy) if privacy is not None else False:
-            limits = {"method": method, "max_messages": max_messages, "honest_fraction": honest_fraction}
+        if privacy is not None:
+            check_privacy("privacy", privacy)
+            limits: dict[str, Any] = {
+                "method": method,
+                "max_messages": max_messages,
+                "honest_fraction": honest_fraction,
+            }
             asked = math.ceil(rounds / cohorts)
             sums = plan_repeated(users // cohorts, privacy, dimension, clip, asked, **limits)
         return cls(

@@ -11,8 +11,9 @@ from scipy import special
 from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows
+from shuffledp.learn.optimize.moments import packed
 from shuffledp.learn.optimize.sets import ConvexSet
-from shuffledp.learn.spec import check_declared, not_negative, positive, refuse_first
+from shuffledp.learn.spec import check_declared, in_row, not_negative, positive, refuse_first
 
 _SMALL_SQUARE = 1e-280
 # How far targets of synthetic rows are from their scores, in parts of the targets' range.
@@ -39,6 +40,10 @@ class LinearLoss(Loss):
     @property
     def smoothness(self) -> float | None:
         return None if self.curvature is None else self.curvature * self.feature_bound**2
+
+    @property
+    def row_bound(self) -> float:
+        return self.feature_bound
 
     @abstractmethod
     def score_values(self, scores: Floats, targets: Floats) -> Floats:
@@ -88,7 +93,7 @@ class LinearLoss(Loss):
             sent_lengths = np.abs(slopes) * lengths
         for name, numbers in (("features", lengths), ("scores", scores), ("slopes", slopes)):
             bad = ~np.isfinite(numbers)
-            refuse_first(name, numbers, bad, "must be finite", "scale the features first", form="")
+            refuse_first(name, numbers, bad, "must be finite", "scale the features first")
         long = sent_lengths > bound
         clipped = int(np.count_nonzero(long))
         if clipped:
@@ -96,6 +101,9 @@ class LinearLoss(Loss):
             shorter = np.sign(slopes) * (bound * (1 - TOLERANCE / 4)) / np.where(long, lengths, 1.0)
             slopes = np.where(long, shorter, slopes)
         return slopes[:, np.newaxis] * features, clipped
+
+    def moments(self, bound: float, *rows: Floats) -> tuple[Floats, int]:
+        return packed(rows[0], lengths_of(rows[0]), bound)
 
     def document(self) -> dict[str, Any]:
         return {"loss": self.name, **asdict(self)}
@@ -110,9 +118,10 @@ def check_features(width: int, features: Floats, targets: Floats) -> tuple[Float
     with np.errstate(over="ignore", invalid="ignore"):
         totals = features @ np.ones(width)
     for name, numbers, array in (("features", totals, features), ("targets", targets, targets)):
-        for row in np.flatnonzero(~np.isfinite(numbers)):
+        for row in np.flatnonzero(~np.isfinite(numbers)).tolist():
             if not np.isfinite(array[row]).all():
-                raise DataError(name, f"{array[row]} in row {row + 1}", "must be finite", "leave that user out")
+                wrong = array[row] if array.ndim == 1 else array[row][~np.isfinite(array[row])][0]
+                raise DataError(name, in_row(row, wrong), "must be finite", "leave that user out")
     return features, targets
 
 

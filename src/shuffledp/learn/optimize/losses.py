@@ -53,6 +53,11 @@ class Loss(ABC):
         """How many linear scores it is a function of, where it is linear."""
         return 1
 
+    @property
+    def row_bound(self) -> float | None:
+        """No row of features is longer, where it is linear; None where that is not known."""
+        return None
+
     def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats | None:
         """Targets of synthetic rows with these scores, for rehearsals; None where the loss is not rehearsed.
 
@@ -110,6 +115,10 @@ class Loss(ABC):
         sent, clipped = Ball(theta.size, bound).clip_values(gradients)
         return sent, clipped + odd.size
 
+    def moments(self, bound: float, *rows: Floats) -> tuple[Floats, int]:
+        """Every user's products of features, as `packed` makes them, none longer than the bound, and how many were."""
+        raise ParameterError("loss", self.name, "must be of a linear model here", "take another solver")
+
     def unclipped(self, theta: Floats, smoothing: float | None, *rows: Floats) -> Floats:
         """Users' gradients, or their envelopes', as long as they are: what `sent` clips."""
         if smoothing is None:
@@ -132,3 +141,14 @@ def gradient_of(loss: Loss, parameters: Mapping[str, Any], *rows: Floats) -> tup
     """
     point = np.asarray(parameters["point"], dtype=np.float64)
     return loss.sent(point, parameters["clip"], parameters["smoothing"], *rows)
+
+
+def moments_of(loss: Loss, parameters: Mapping[str, Any], *rows: Floats) -> tuple[Floats, int]:
+    """What users send in the device step "moments", a row a user, and how many of them had to be clipped.
+
+    Args:
+        loss: the loss that the step names.
+        parameters: `clip` for their longest length.
+        *rows: users' checked data.
+    """
+    return loss.moments(parameters["clip"], *rows)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,19 +17,12 @@ from shuffledp.learn.optimize.solver import Solver
 _NOTHING = 0.95
 # Numbers of people are tried in steps of this factor, this often.
 _STEP, _MOST_STEPS = math.sqrt(2), 24
+# One rehearsal's part may be off by this, by chance; then sizes near this one are rehearsed, too.
+_BY_CHANCE, _NEAR = 0.06, (0.94, 1.06)
 # Where less than this is proved of the excess loss, nothing needs to be rehearsed.
 _PROVED = 0.1
 
 Losses = tuple[tuple[str, float], ...]
-
-
-def learns(losses: Losses) -> bool:
-    """Whether rehearsed models lose less than the best constant by a twentieth, in the geometric mean over all worlds.
-
-    >>> learns((("clear", 0.5), ("faint", 1.0))), learns((("clear", 0.97), ("faint", 1.01)))
-    (True, False)
-    """
-    return mean_part(losses) < _NOTHING
 
 
 def too_few(solver: Solver) -> str | None:
@@ -47,10 +41,11 @@ def too_few(solver: Solver) -> str | None:
     loss = rehearsable(problem)
     if not isinstance(loss, Loss):
         return None
-    if not solver.chosen.losses and (solver.bound < _PROVED or solver.model != "shuffle"):
+    proved = math.inf if solver.bound is None else solver.bound
+    if not solver.chosen.losses and (proved < _PROVED or solver.model != "shuffle"):
         return None
-    losses = solver.chosen.losses or _losses(problem, loss, solver.name)
-    if learns(losses):
+    part = _usual_part(problem, loss, solver.name, solver.chosen.losses or _losses(problem, loss, solver.name))
+    if part < _NOTHING:
         return None
     enough = _enough(problem, loss, solver.name)
     better = "More people, a larger epsilon or fewer features are needed"
@@ -59,7 +54,7 @@ def too_few(solver: Solver) -> str | None:
     epsilon = math.nan if problem.privacy is None else problem.privacy.epsilon
     return (
         f"{problem.users:,} people are too few for {problem.dimension} numbers at epsilon {epsilon:g}: rehearsed on "
-        f"synthetic people, {solver.name}'s model loses {mean_part(losses):.0%} of what the best constant does. "
+        f"synthetic people, {solver.name}'s model loses {part:.0%} of what the best constant does. "
         f"{better}. Nothing has been spent"
     )
 
@@ -77,18 +72,42 @@ def _losses(problem: Problem, loss: Loss, solver: str) -> Losses:
     return Rehearsals(problem, loss, (METHODS[solver],)).rehearsed(Candidate(solver)).losses
 
 
+@lru_cache(maxsize=256)
+def _usual_part(problem: Problem, loss: Loss, solver: str, losses: Losses) -> float:
+    """What a method's model loses of what the best constant does, about this many people, from losses it had once.
+
+    One rehearsal is off by a few percent by chance, and by how many rounds happen to go into so many people: where that
+    could change the answer, the mean over sizes near theirs is taken.
+    """
+    parts = [mean_part(losses)]
+    if abs(parts[0] - _NOTHING) < _BY_CHANCE:
+        for near in _NEAR:
+            # Fewer may be too few for a batch.
+            with suppress(InfeasibleError):
+                about = replace(problem, users=round(problem.users * near))
+                parts.append(mean_part(_rehearsed(about, loss, solver)))
+    return math.exp(math.fsum(map(math.log, parts)) / len(parts))
+
+
+@lru_cache(maxsize=256)
+def _rehearsed(problem: Problem, loss: Loss, solver: str) -> Losses:
+    """Of a method with its best rounds and steps."""
+    return ranked(problem, loss, (METHODS[solver],))[0].losses
+
+
 @lru_cache(maxsize=64)
 def _enough(problem: Problem, loss: Loss, solver: str) -> int | None:
-    """The fewest people, in steps, of whom the same method learns; None where none are found."""
-    users = float(problem.users)
-    for _ in range(_MOST_STEPS):
-        users *= _STEP
-        try:
-            more = replace(problem, users=math.ceil(users))
-        except InfeasibleError:
-            continue
-        if learns(ranked(more, loss, (METHODS[solver],))[0].losses):
-            return _rounded(users)
+    """The fewest people, in steps, of whom the same method learns; None where none are found.
+
+    Steps are powers of one factor, wherever the search begins, so that everybody who has too few is told the same.
+    """
+    first = math.floor(math.log(problem.users, _STEP)) + 1
+    for step in range(first, first + _MOST_STEPS):
+        users = _rounded(_STEP**step)
+        with suppress(InfeasibleError):
+            more = replace(problem, users=users)
+            if _usual_part(more, loss, solver, _rehearsed(more, loss, solver)) < _NOTHING:
+                return users
     return None
 
 

@@ -64,7 +64,7 @@ class Phased(Method):
         for size in sizes:
             sketch = self.inner.sketch(problem, size, distance, problem.rounds // len(sizes))
             built.append(self.inner.stage(problem, sketch, distance, planned=planned))
-            distance = _shrunken(problem, built[-1].bound)
+            distance = _shrunken(problem, built[-1].bound or 0.0)
         return tuple(built)
 
 

@@ -16,7 +16,7 @@ from shuffledp.privacy import Privacy
 from shuffledp.protocols.request import check_users
 
 # The noise of a plan passes the Gaussian of its target by at most about this part.
-_ROOM = 1.01
+ROOM = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class Problem:
         has_prox: whether the loss has a proximal map.
         linear: whether the loss is a function of linear scores of the features.
         outputs: how many linear scores, where it is.
+        row_bound: no row of features is longer, where it is and where that is known; longer ones are shortened.
         privacy: what every user is promised; None where nothing is private.
         honest_fraction: the users of every cohort who are counted on to add their noise.
         rounds: how many rounds are allowed.
@@ -63,6 +64,7 @@ class Problem:
     loss: Mapping[str, Any] | None = field(default=None, compare=False)
     """The loss's document, for devices: what a solver plans depends on its constants only."""
     outputs: int = 1
+    row_bound: float | None = positive("leave it out if rows may be of any length", default=None)
 
     def __post_init__(self) -> None:
         check_users(self.users)
@@ -79,7 +81,8 @@ class Problem:
                 self.users,
                 f"is too few for one batch: at this epsilon and delta its noise would be longer than any gradient; "
                 f"{self.smallest_batch:,} would do",
-                f"find {self.smallest_batch:,} users, or choose a larger epsilon or fewer parameters",
+                f"find {self.smallest_batch:,} users to begin with (to learn much takes more), or choose a larger "
+                "epsilon or fewer parameters",
             )
 
     @classmethod
@@ -110,6 +113,7 @@ class Problem:
             has_prox=loss.has_prox,
             linear=loss.is_linear,
             outputs=loss.outputs,
+            row_bound=loss.row_bound,
             privacy=privacy,
             loss=loss.document(),
             **limits,
@@ -140,7 +144,7 @@ class Problem:
             return 0.0
         surplus = self.users / honest_users(self.users, self.honest_fraction)
         deviation = gaussian_standard_deviation(self.privacy, 2 * self.lipschitz)
-        return _ROOM * deviation * math.sqrt(self.dimension * surplus)
+        return ROOM * deviation * math.sqrt(self.dimension * surplus)
 
     @property
     def smallest_batch(self) -> int:
@@ -153,6 +157,8 @@ class Problem:
         # Left out where there is one score, as in documents from before there could be more.
         if self.outputs == 1:
             del found["outputs"]
+        # Only a plan of moments depends on it, which a stage's document names.
+        del found["row_bound"]
         privacy = found.pop("privacy")
         claim = (None, None) if privacy is None else (privacy.epsilon, privacy.delta)
         return {**found, "domain": self.domain.document(), "epsilon": claim[0], "delta": claim[1]}

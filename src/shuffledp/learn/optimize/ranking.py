@@ -26,8 +26,8 @@ MOST_NUMBERS = 1024
 _SEED = 18
 # Rehearsed rounds of a candidate in a world: those of few rounds are rehearsed several times.
 _ROUNDS, _MOST_RUNS = 96, 5
-# Fewer rounds are better if they cost less than this part of the loss.
-_WORTH = 0.002
+# Another try is better if it gains more than this part of the loss; fewer rounds are, if they cost less than this.
+_WORTH, _FEWER = 0.002, 0.005
 # Noise of a plan that is further from what was expected is rehearsed again.
 _AS_EXPECTED = 1.05
 # Numbers of rounds are tried by these factors, steps by these.
@@ -121,7 +121,7 @@ class Rehearsals:
     def all(self) -> list[Rehearsed]:
         """Every method as it is, and where steps may be chosen, those around the best; the best first."""
         for name, method in self._methods.items():
-            if not math.isfinite(method.predicted_bound(self.problem)):
+            if method.predicted_bound(self.problem) == math.inf:
                 continue
             own = self.rehearsed(Candidate(name))
             if isinstance(method, SteppedMethod) and method.tuned:
@@ -135,7 +135,7 @@ class Rehearsals:
         return sorted(found, key=lambda each: self._rank(each, least))
 
     def _rank(self, each: Rehearsed, least: float) -> tuple[bool, float]:
-        near = each.score <= least * (1 + _WORTH)
+        near = each.score <= least * (1 + _FEWER)
         rounds = sum(stage.rounds for stage in self.stages(each.candidate, planned=False))
         return (False, float(rounds)) if near else (True, each.score)
 
@@ -154,7 +154,7 @@ class Rehearsals:
         method, rounds, scale = self._methods[candidate.method], candidate.rounds or 1, candidate.scale
         most = self.problem.users // self.problem.smallest_batch if method.asks_once else self.problem.visits_allowed
         for factor in (1 / _FINER, _FINER):
-            other = min(max(1, round(rounds * factor)), most, self.problem.rounds)
+            other = min(max(method.fewest_rounds, round(rounds * factor)), most, self.problem.rounds)
             if other != rounds:
                 yield replace(candidate, rounds=other)
         for factor in (1 / _LONGER, _LONGER):

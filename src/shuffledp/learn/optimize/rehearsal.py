@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.learn.optimize.problem import Problem
-from shuffledp.learn.optimize.stages import Stage
+from shuffledp.learn.optimize.stages import Stage, stepped
 from shuffledp.learn.optimize.worlds import Normals, World
 
 Floats = NDArray[np.float64]
@@ -31,13 +31,18 @@ def rehearse(problem: Problem, stages: tuple[Stage, ...], noises: tuple[float, .
         deviation = math.sqrt(noise / problem.dimension)
         point = average = model
         counts = world.drawn(stage.users, normals)
+        conditioner = stage.conditioner(None, problem.domain)
         for time in range(1, stage.rounds + 1):
+            if stage.asks_moments(time):
+                moments = world.moments_sum(counts)
+                moments += stage.moments_noise * normals.next(moments.size)
+                conditioner = stage.conditioner(moments / stage.users, problem.domain)
+                continue
             if not stage.repeats and time > 1:
                 counts = world.drawn(stage.users, normals)
             asked = stage.query(time, point, average)
             total = world.gradient_sum(asked, problem.lipschitz, stage.smoothing, counts)
             total += deviation * normals.next(problem.dimension)
-            gradient = total / stage.users + problem.ridge * problem.domain.penalized(asked)
-            point, average = stage.step(time, point, average, gradient, problem.domain)
+            point, average = stepped(stage, time, point, average, total / stage.users, problem, conditioner)
         model = average
     return model

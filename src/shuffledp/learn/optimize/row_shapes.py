@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.learn.spec import check_declared, positive, whole
+from shuffledp.learn.spec import check_declared, in_row, positive, whole
 from shuffledp.randomness import RandomBits
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ class RowShape:
     >>> RowShape(values=(-1, 1)).check("labels", np.array([1.0, 0.0]))
     Traceback (most recent call last):
         ...
-    shuffledp.errors.DataError: labels must be one of -1, 1, got 0.0 in row 2: leave that user out, or declare it.
+    shuffledp.errors.DataError: labels must be one of -1, 1, got something else in row 2: leave that user out, ...
     """
 
     width: int | None = whole(1, LARGEST_WIDTH, "count a vector's numbers", default=None)
@@ -83,8 +83,8 @@ class RowShape:
     @staticmethod
     def _refuse(name: str, each: Floats, bad: NDArray[np.bool_], problem: str) -> None:
         for row in np.nonzero(bad)[0][:1].tolist():
-            shown = each[row, 0] if each.shape[1] == 1 else each[row]
-            raise DataError(name, f"{shown} in row {row + 1}", f"must {problem}", "leave that user out, or declare it")
+            wrong = each[row][np.broadcast_to(bad[row], each[row].shape)][0]
+            raise DataError(name, in_row(row, wrong), f"must {problem}", "leave that user out, or declare it")
 
     def draw(self, count: int, *, bits: RandomBits) -> Floats:
         """Rows of this shape, a third of them with all numbers at a limit and a third as long as may be."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shuffledp.errors import BrokenBatchError, ParameterError
 from shuffledp.estimates import VectorEstimate
 from shuffledp.learn.optimize.linear_losses import LinearLoss
-from shuffledp.learn.optimize.losses import Loss, Rows, gradient_of
+from shuffledp.learn.optimize.losses import Loss, Rows, gradient_of, moments_of
 from shuffledp.learn.optimize.pan_private_sum import PanPrivateRun
 from shuffledp.learn.optimize.softmax import SoftmaxLoss
 from shuffledp.learn.optimize.solver import GradientCohort
@@ -150,27 +150,31 @@ class CohortSums:
         """The estimate of a cohort's sum, or the sum itself where there is no noise."""
         plan = cohort.plan
         if plan is None or self._exact:
-            total = np.zeros(cohort.point.size)
+            total = np.zeros(cohort.width)
             for sent in self._blocks(cohort):
                 total += sent.sum(axis=0)
             return total
         if self._analyzed is not None and plan.messages_per_user_max:
             return self._analyzed(plan, np.concatenate(list(self._blocks(cohort))), self.bits)
         if self._sampled is None or self._sampled[0] is not plan:
-            ahead = max(1, min(_AHEAD, _AT_A_TIME // cohort.point.size))
+            ahead = 1 if cohort.asks_moments else max(1, min(_AHEAD, _AT_A_TIME // cohort.width))
             self._sampled = (plan, plan.sampled(bits=self.bits, ahead=ahead))
         sampled = self._sampled[1]
         for sent in self._blocks(cohort):
-            sampled.add(sent, is_clipped=self._is_clipped and cohort.clip <= plan.radius)
+            is_clipped = self._is_clipped and not cohort.asks_moments and cohort.clip <= plan.radius
+            sampled.add(sent, is_clipped=is_clipped)
         return sampled.estimate()
 
     def _blocks(self, cohort: GradientCohort) -> Iterator[Floats]:
-        size = max(1, _AT_A_TIME // len(cohort.step.parameters["point"]))
+        size = max(1, _AT_A_TIME // cohort.width)
         end = cohort.first + cohort.users
         for start in range(cohort.first, end, size):
             part = slice(start, min(start + size, end))
             chosen = part if self._order is None else self._order[part]
             block = tuple(array[chosen] for array in self._rows)
+            if cohort.asks_moments:
+                yield moments_of(self._loss, cohort.step.parameters, *block)[0]
+                continue
             sent, clipped = gradient_of(self._loss, cohort.step.parameters, *block)
             self.clipped += clipped
             self.gradients += len(sent)

@@ -11,8 +11,8 @@ import numpy as np
 
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import plan_sum
-from shuffledp.learn.optimize.sets import ConvexSet, Floats
-from shuffledp.learn.optimize.stages import GradientSum, Stage, StageSketch, SteppedMethod, batches, least
+from shuffledp.learn.optimize.sets import Floats
+from shuffledp.learn.optimize.stages import GradientSum, Nearest, Stage, StageSketch, SteppedMethod, batches, least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class SgdStage(Stage):
         return point
 
     def step(
-        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
+        self, time: int, point: Floats, average: Floats, gradient: Floats, nearest: Nearest
     ) -> tuple[Floats, Floats]:
-        moved = domain.project(point - self.step_size * gradient)
+        moved = nearest(point - self.step_size * gradient)
         return moved, average + ((moved if self.averages_steps else point) - average) / time
 
 

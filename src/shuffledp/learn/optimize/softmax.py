@@ -10,6 +10,7 @@ from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import DataError
 from shuffledp.learn.optimize.linear_losses import check_features, lengths_of
 from shuffledp.learn.optimize.losses import Floats, Loss, Rows
+from shuffledp.learn.optimize.moments import packed
 from shuffledp.learn.optimize.sets import ConvexSet
 from shuffledp.learn.spec import check_declared, not_negative, positive, refuse_first, whole
 
@@ -49,6 +50,10 @@ class SoftmaxLoss(Loss):
     def outputs(self) -> int:
         """A score a class."""
         return self.classes
+
+    @property
+    def row_bound(self) -> float:
+        return self.feature_bound
 
     def lipschitz(self, domain: ConvexSet) -> float:
         """sqrt(2) feature_bound: approached where another class than the user's is certain, never reached."""
@@ -100,7 +105,7 @@ class SoftmaxLoss(Loss):
             scores = self.scores(theta, features)
             lengths = lengths_of(features)
         for name, numbers in (("features", lengths), ("scores", scores.sum(axis=1))):
-            refuse_first(name, numbers, ~np.isfinite(numbers), "must be finite", "scale the features first", form="")
+            refuse_first(name, numbers, ~np.isfinite(numbers), "must be finite", "scale the features first")
         residuals = _residuals(scores, targets)
         sides = lengths_of(residuals)
         with np.errstate(over="ignore"):
@@ -111,6 +116,9 @@ class SoftmaxLoss(Loss):
             shape = residuals[long] / sides[long, np.newaxis]
             residuals[long] = shape * (bound * (1 - TOLERANCE / 4) / lengths[long, np.newaxis])
         return _outer(residuals, features), clipped
+
+    def moments(self, bound: float, *rows: Floats) -> tuple[Floats, int]:
+        return packed(rows[0], lengths_of(rows[0]), bound)
 
     def imagined_targets(self, scores: Floats, chances: Floats, rare: float) -> Floats:
         first = np.where(np.arange(self.classes) == 0, rare, 0.0)

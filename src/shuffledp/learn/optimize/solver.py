@@ -1,10 +1,11 @@
 """A planned solver: ask which cohort sends gradients at which point, tell their noisy sum.
 
-It does no input or output and draws no noise. Its state is the round, two vectors and a fingerprint.
+It does no input or output and draws no noise. Its state is the round, two vectors, moments where they were asked for,
+and a fingerprint.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -20,27 +21,29 @@ from shuffledp.learn.optimize.guarantee import Model, OptimizationGuarantee
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.learn.optimize.sets import Floats
-from shuffledp.learn.optimize.stages import GradientSum, Stage
+from shuffledp.learn.optimize.stages import GradientSum, Stage, stepped
 from shuffledp.protocols.learner import Cohort, DeviceStep, Round, Seating
 from shuffledp.protocols.rounds import RoundsLearner
 from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, whole
+from shuffledp.protocols.vector_sum.matrices import packed_dimension
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerState(State):
-    """Rounds done, the point, the model so far, and rounds that were lost."""
+    """Rounds done, the point, the model so far, rounds that were lost, and rows' mean moments as released."""
 
     round: int = whole("a whole round")
     point: Floats = vector("a finite point")
     average: Floats = vector("a finite average")
     lost: int = whole("whole rounds lost", default=0)
+    moments: Floats | None = vector("finite moments", optional=True, default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GradientCohort(Cohort):
     """Users first..first+users-1, counted from 0, send gradients of their losses at a point, clipped, by `plan`.
 
-    Without a plan nothing is private: tell the exact sum.
+    Or, where the step is "moments", products of their features. Without a plan nothing is private: tell the exact sum.
     """
 
     stage: int
@@ -48,9 +51,19 @@ class GradientCohort(Cohort):
     plan: GradientSum | None
 
     @property
+    def asks_moments(self) -> bool:
+        """Whether it is asked for moments, and not for gradients."""
+        return self.step.name == "moments"
+
+    @property
     def point(self) -> Floats:
         """Where gradients are taken."""
         return np.array(self.step.parameters["point"])
+
+    @property
+    def width(self) -> int:
+        """Numbers of what a user sends."""
+        return int(self.step.parameters["numbers"] if self.asks_moments else len(self.step.parameters["point"]))
 
     @property
     def clip(self) -> float:
@@ -127,11 +140,13 @@ class Solver(RoundsLearner[OptimizerState]):
         if not self.stages or self.users > self.problem.users:
             raise ParameterError("stages", self.users, f"must have at most {self.problem.users} users", "plan it again")
         for stage in self.stages:
-            private = stage.plan is not None
-            if private != (self.problem.privacy is not None):
+            plans = [stage.plan_at(time) for time in range(1, stage.rounds + 1)]
+            if any((plan is not None) != (self.problem.privacy is not None) for plan in plans):
                 raise ParameterError("stages", stage.kind, "must all be private, or none", "plan it again")
-            if stage.plan and (stage.plan.users, stage.plan.radius) != (stage.users, self.problem.lipschitz):
-                raise ParameterError("stages", stage.kind, "must have plans for their cohorts", "plan it again")
+            wanted = [self._sent(stage, time) for time in range(1, stage.rounds + 1)]
+            for plan, (numbers, longest) in zip(plans, wanted, strict=True):
+                if plan and (plan.users, plan.dimension, plan.radius) != (stage.users, numbers, longest):
+                    raise ParameterError("stages", stage.kind, "must have plans for their cohorts", "plan it again")
         guarantee = self.guarantee()
         if not guarantee.holds:
             limits = f"must be at most {guarantee.privacy.delta:g}" if guarantee.privacy else ""
@@ -148,8 +163,8 @@ class Solver(RoundsLearner[OptimizerState]):
         return sum(stage.rounds for stage in self.stages)
 
     @property
-    def bound(self) -> float:
-        """On the expected excess population loss of the model, proved from the noise's exact variance."""
+    def bound(self) -> float | None:
+        """On the expected excess population loss of the model, from the noise's exact variance; None: none proved."""
         return self.stages[-1].bound
 
     @property
@@ -201,19 +216,26 @@ class Solver(RoundsLearner[OptimizerState]):
             rounds_per_user=visits,
             users_per_round=min(stage.users for stage in self.stages),
             messages_per_user=max(
-                stage.visits * stage.plan.messages_per_user_max if stage.plan else 0 for stage in self.stages
+                sum(times * plan.messages_per_user_max for plan, times in stage.sums) for stage in self.stages
             ),
             pair=pair,
             terms=terms,
             trusted=_TRUSTED[self.model],
-            because=_COMPOSED.format(visits) if privacy and visits > 1 else _BECAUSE[self.model],
+            because=self._because(visits),
         )
+
+    def _because(self, visits: int) -> str:
+        if self.problem.privacy is None or visits == 1:
+            return _BECAUSE[self.model]
+        words = _MOMENTS if any(stage.asks_moments(1) for stage in self.stages) else _COMPOSED
+        return words.format(visits)
 
     @property
     def seatings(self) -> tuple[Seating, ...]:
         return tuple(
-            Seating(stage.plan, stage.visits, group, stage.visits)
+            Seating(plan, times, group, stage.visits)
             for group, stage in enumerate(self.stages)
+            for plan, times in stage.sums
             if self.model == "shuffle"
         )
 
@@ -222,7 +244,11 @@ class Solver(RoundsLearner[OptimizerState]):
         return self.rounds
 
     def round_of(self, state: OptimizerState, cohort: Cohort) -> Round | None:
-        return Round(state.round, self._place(state.round)[0], 0)
+        number, time, _ = self._place(state.round)
+        before = sum(len(stage.sums) for stage in self.stages[:number])
+        plan = self.stages[number].plan_at(time)
+        own = [each is plan for each, _ in self.stages[number].sums]
+        return Round(state.round, before + own.index(True), 0)
 
     def start(self) -> OptimizerState:
         """At the centre of the domain, nobody asked."""
@@ -240,20 +266,28 @@ class Solver(RoundsLearner[OptimizerState]):
             return None
         number, time, first = self._place(state.round)
         stage = self.stages[number]
-        asked = {
-            "loss": self.problem.loss,
-            "point": stage.query(time, *self._vectors(state, time)).tolist(),
-            "clip": self.problem.lipschitz,
-            "smoothing": stage.smoothing,
-        }
+        plan, (numbers, longest) = stage.plan_at(time), self._sent(stage, time)
+        asked: dict[str, Any] = {"loss": self.problem.loss, "clip": longest}
+        if stage.asks_moments(time):
+            step = DeviceStep("moments", {**asked, "dimension": self.dimension, "numbers": numbers})
+        else:
+            point = stage.query(time, *self._vectors(state, time)).tolist()
+            step = DeviceStep("gradient", {**asked, "point": point, "smoothing": stage.smoothing})
         return GradientCohort(
             users=stage.users,
-            batches=() if stage.plan is None else stage.plan.batches,
-            step=DeviceStep("gradient", asked),
+            batches=() if plan is None else plan.batches,
+            step=step,
             stage=number,
             first=first,
-            plan=stage.plan,
+            plan=plan,
         )
+
+    def _sent(self, stage: Stage, time: int) -> tuple[int, float]:
+        """How many numbers a user sends in this round of a stage, and how long they are at most."""
+        if not stage.asks_moments(time):
+            return self.problem.dimension, self.problem.lipschitz
+        assert self.problem.row_bound is not None
+        return packed_dimension(self.problem.dimension // self.problem.outputs), self.problem.row_bound**2
 
     def tell(self, state: OptimizerState, users: int, closed: Mapping[int, Any]) -> OptimizerState:
         """The state after a cohort, whose gradients add up to this.
@@ -261,12 +295,12 @@ class Solver(RoundsLearner[OptimizerState]):
         Args:
             state: where the solver stood when it asked.
             users: how many users came: the whole cohort.
-            closed: at level 1 the estimate of the cohort's SUM of gradients; None where its batch was void, which loses
-                the round: asking the same users again would cost their privacy again.
+            closed: at level 1 the estimate of the cohort's SUM of gradients, or of moments; None where its batch was
+                void, which loses the round: asking the same users again would cost their privacy again.
 
         Raises:
             ParameterError: no round is left, or fewer users came.
-            DataError: the sum is not one finite number for each of the model's.
+            DataError: the sum is not one finite number for each that a user sends.
         """
         self._check_state(state)
         if state.round == self.rounds:
@@ -276,13 +310,16 @@ class Solver(RoundsLearner[OptimizerState]):
         if users != stage.users or set(closed) != {1}:
             raise ParameterError("users", users, f"must be the {stage.users} of one batch", "tell it once, full")
         point, average = self._vectors(state, time)
-        estimate = closed[1]
+        estimate, moments = closed[1], state.moments
         if estimate is not None:
-            total = self._checked(estimate)
-            penalized = self.problem.domain.penalized(stage.query(time, point, average))
-            gradient = total / stage.users + self.problem.ridge * penalized
-            point, average = stage.step(time, point, average, gradient, self.problem.domain)
-        return OptimizerState(state.fingerprint, state.round + 1, point, average, state.lost + (estimate is None))
+            mean = self._checked(estimate, self._sent(stage, time)[0]) / stage.users
+            if stage.asks_moments(time):
+                moments = mean
+            else:
+                conditioner = stage.conditioner(moments, self.problem.domain)
+                point, average = stepped(stage, time, point, average, mean, self.problem, conditioner)
+        lost = state.lost + (estimate is None)
+        return OptimizerState(state.fingerprint, state.round + 1, point, average, lost, moments)
 
     def estimate(self, state: OptimizerState, *, simulated: bool = False) -> Floats:
         """The model so far."""
@@ -303,13 +340,14 @@ class Solver(RoundsLearner[OptimizerState]):
         """A stage starts at the model of the last."""
         return (state.average if time == 1 else state.point), state.average
 
-    def _checked(self, estimate: VectorEstimate | ArrayLike) -> Floats:
+    @staticmethod
+    def _checked(estimate: VectorEstimate | ArrayLike, numbers: int) -> Floats:
         try:
             total = np.asarray(estimate.value if isinstance(estimate, VectorEstimate) else estimate, dtype=np.float64)
         except (TypeError, ValueError):
             total = np.full(1, np.nan)
-        if total.shape != (self.problem.dimension,) or not np.isfinite(total).all():
-            wanted = f"must be {self.problem.dimension} finite numbers"
+        if total.shape != (numbers,) or not np.isfinite(total).all():
+            wanted = f"must be {numbers} finite numbers"
             raise DataError("estimate", f"shape {total.shape}", wanted, "tell the cohort's sum of gradients")
         return total
 
@@ -318,6 +356,9 @@ class Solver(RoundsLearner[OptimizerState]):
         size = self.problem.dimension
         if not 0 <= state.round <= self.rounds or not state.point.size == state.average.size == size:
             raise ParameterError("state", state.round, f"must be of rounds 0..{self.rounds}", RESTORE)
+        wanted = packed_dimension(size // self.problem.outputs)
+        if state.moments is not None and state.moments.size != wanted:
+            raise ParameterError("state", state.moments.size, f"must have {wanted} moments", RESTORE)
 
 
 _TRUSTED = {
@@ -335,10 +376,15 @@ _COMPOSED = (
     "Every user is in at most {0:,} rounds of one stage, and stages' users are disjoint: its rounds' Gaussian pairs "
     "compose to one with sqrt({0:,}) times the shift, whatever points were chosen on the way."
 )
+_MOMENTS = (
+    "Every user is in {0:,} rounds, one of them for moments: the squared shifts of all rounds' Gaussian pairs add up, "
+    "whatever metric and points were chosen on the way."
+)
 
 
 def _stage_terms(stage: Stage, epsilon: float, fraction: float) -> tuple[tuple[DeltaTerm, ...], DominatingPair | None]:
     if stage.plan is None:
         return (), None
-    honest, repeated = honest_users(stage.plan.users, fraction), RepeatedSum(stage.plan, stage.visits)
+    first, *others = (RepeatedSum(plan, times) for plan, times in stage.sums)
+    honest, repeated = honest_users(stage.plan.users, fraction), replace(first, others=tuple(others))
     return repeated.delta_terms(epsilon, honest), repeated.pair(honest)

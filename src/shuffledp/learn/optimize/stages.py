@@ -2,12 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.learn.optimize.moments import Conditioner
 from shuffledp.learn.optimize.pan_private_sum import PanPrivateSum
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.sets import ConvexSet, Floats
@@ -19,6 +21,8 @@ Whole = NDArray[np.int64]
 FEWER_ROUNDS = 1.02
 
 
+Nearest = Callable[[Floats], Floats]
+
 GradientSum = VectorSumPlan | PanPrivateSum
 """What adds up a cohort's gradients: both know users, radius, step, error, batches, pair and every term of delta, and
 hand out estimates by their law (`sampled`)."""
@@ -26,7 +30,7 @@ hand out estimates by their law (`sampled`)."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(ABC):
-    """So many rounds with cohorts of so many users, and what is proved about the excess loss after them.
+    """So many rounds with cohorts of so many users, and what is proved about the excess loss after them, if anything.
 
     With `smoothing`, users send the gradients of their losses' Moreau envelopes with that smoothness.
     """
@@ -34,12 +38,16 @@ class Stage(ABC):
     kind: ClassVar[str]
     repeats: ClassVar[bool] = False
     """Whether the same users are asked in every round."""
+    plans: ClassVar[tuple[str, ...]] = ("plan",)
+    """The fields that are plans, in the order of `sums`."""
+    moments_noise = 0.0
+    """The standard deviation of every number of the moments' sum, where they are asked for."""
 
     rounds: int
     users: int
     plan: GradientSum | None
     smoothing: float | None = None
-    bound: float
+    bound: float | None
 
     @property
     def people(self) -> int:
@@ -51,15 +59,32 @@ class Stage(ABC):
         """Rounds that one user is in."""
         return self.rounds if self.repeats else 1
 
+    @property
+    def sums(self) -> tuple[tuple[GradientSum, int], ...]:
+        """The sums that one user joins, with how often; none where nothing is private."""
+        return () if self.plan is None else ((self.plan, self.visits),)
+
+    def asks_moments(self, time: int) -> bool:
+        """Whether users are asked for their rows' moments in this round, and not for gradients."""
+        return False
+
+    def plan_at(self, time: int) -> GradientSum | None:
+        """What adds up a cohort's vectors in this round."""
+        return self.plan
+
+    def conditioner(self, moments: Floats | None, domain: ConvexSet) -> Conditioner | None:
+        """The metric that steps are taken in, from moments as they were released; None for the plain one."""
+        return None
+
     @abstractmethod
     def query(self, time: int, point: Floats, average: Floats) -> Floats:
         """Where gradients are asked for in round `time`, from 1 on."""
 
     @abstractmethod
     def step(
-        self, time: int, point: Floats, average: Floats, gradient: Floats, domain: ConvexSet
+        self, time: int, point: Floats, average: Floats, gradient: Floats, nearest: Nearest
     ) -> tuple[Floats, Floats]:
-        """The next point and the model so far."""
+        """The next point and the model so far; `nearest` finds the nearest point of the domain."""
 
     def document(self) -> dict[str, Any]:
         """The stage as JSON."""
@@ -88,6 +113,7 @@ class Method(ABC):
     model: ClassVar[str] = "shuffle"
     reference: ClassVar[str]
     asks_once: ClassVar[bool] = True
+    fewest_rounds: ClassVar[int] = 1
 
     @abstractmethod
     def refusal(self, problem: Problem) -> str | None:
@@ -108,8 +134,8 @@ class Method(ABC):
     def expected_noise(self, problem: Problem, rounds: int) -> float:
         """About the expected squared length of the noise of one of a stage's rounds, before it is planned."""
 
-    def predicted_bound(self, problem: Problem) -> float:
-        """What is to be expected, quickly."""
+    def predicted_bound(self, problem: Problem) -> float | None:
+        """What is to be expected, quickly; None where nothing is proved."""
         return self.sketch(problem, problem.users, problem.domain.reach, problem.rounds).bound
 
     def stages(self, problem: Problem, *, planned: bool = True) -> tuple[Stage, ...]:
@@ -139,8 +165,8 @@ class SteppedMethod(Method):
         """The stage with steps for noise of this expected squared length and an optimum about so far from the start."""
 
     @abstractmethod
-    def proved_bound(self, problem: Problem, stage: Any, noise: float) -> float:
-        """What is proved of these very steps, wherever in the domain the optimum lies."""
+    def proved_bound(self, problem: Problem, stage: Any, noise: float) -> float | None:
+        """What is proved of these very steps, wherever in the domain the optimum lies; None where nothing is."""
 
     def stage(self, problem: Problem, sketch: StageSketch, distance: float, *, planned: bool = True) -> Stage:
         plan = self.plan_noise(problem, sketch.users, sketch.rounds) if planned else None
@@ -178,3 +204,24 @@ def least(rounds: Whole, users: Whole, bounds: Floats) -> StageSketch:
 def noise_of(problem: Problem, plan: GradientSum | None) -> float:
     """The expected squared length of a sum's noise, rounding included."""
     return 0.0 if plan is None else problem.dimension * plan.standard_error**2
+
+
+def stepped(
+    stage: Stage,
+    time: int,
+    point: Floats,
+    average: Floats,
+    mean: Floats,
+    problem: Problem,
+    conditioner: Conditioner | None,
+) -> tuple[Floats, Floats]:
+    """The next point and the model so far, after a cohort's mean gradient; the ridge is added here, without noise.
+
+    In a metric, both the gradient and the nearest point of the domain are the metric's.
+    """
+    gradient = mean + problem.ridge * problem.domain.penalized(stage.query(time, point, average))
+    if conditioner is None:
+        return stage.step(time, point, average, gradient, problem.domain.project)
+    return stage.step(
+        time, point, average, conditioner.descent(gradient), lambda to: conditioner.nearest(to, problem.domain)
+    )

@@ -14,6 +14,7 @@ from scipy import special
 from shuffledp.learn.optimize.linear_losses import LinearLoss, lengths_of
 from shuffledp.learn.optimize.losses import Loss
 from shuffledp.learn.optimize.sets import ConvexSet
+from shuffledp.protocols.vector_sum.matrices import pack_symmetric
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
 
@@ -36,23 +37,31 @@ class WorldSpec:
         common: the part of a row that all its features share; 0 are independent ones, near 1 almost equal ones.
         full: whether rows have their greatest length, and not only the greatest range in every feature.
         strength: the length of the model that targets follow, in parts of the longest in its direction.
+        longest: how long that model is at most, times the longest row: a wide domain is room, and no claim that targets
+            follow from features as closely as it allows.
         rare: how much less likely the second class is, as a score.
+        spread: how far the least of the factors that features are mixed from reaches, beside the first; 1 are features
+            that are not mixed.
     """
 
     name: str
     common: float
     full: bool
     strength: float
+    longest: float
     rare: float = 0.0
+    spread: float = 1.0
 
 
 SPECS = (
-    WorldSpec(name="clear", common=0.3, full=True, strength=2.0),
-    WorldSpec(name="table", common=0.8, full=False, strength=1.0),
-    WorldSpec(name="rare", common=0.6, full=False, strength=0.7, rare=2.5),
-    WorldSpec(name="faint", common=0.3, full=False, strength=0.2),
+    WorldSpec(name="clear", common=0.3, full=True, strength=2.0, longest=40.0),
+    WorldSpec(name="table", common=0.8, full=False, strength=1.0, longest=20.0),
+    WorldSpec(name="rare", common=0.6, full=False, strength=0.7, longest=14.0, rare=2.5),
+    WorldSpec(name="faint", common=0.3, full=False, strength=0.2, longest=4.0),
+    WorldSpec(name="mixed", common=0.0, full=False, strength=2.0, longest=200.0, spread=0.01),
 )
-"""Nearly separable classes, features that hang together, a rare class, and hardly any signal."""
+"""Nearly separable classes, features that hang together, a rare class, hardly any signal, and features that nearly
+follow from one another, as lengths, areas and weights do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +89,10 @@ class World:
             return np.bincount(uniform_below(rows, users, bits=normals.bits), minlength=rows).astype(np.float64)
         free = normals.next(rows)
         return np.asarray(users / rows + np.sqrt(users / rows) * (free - free.mean()))
+
+    def moments_sum(self, counts: Floats) -> Floats:
+        """The sum of these users' moments: no row is longer than may be, so that none is clipped."""
+        return pack_symmetric(self.features.T @ (counts[:, np.newaxis] * self.features))
 
     def gradient_sum(self, point: Floats, clip: float, smoothing: float | None, counts: Floats) -> Floats:
         """The sum of what these users would send: their clipped gradients, or their envelopes'."""
@@ -142,7 +155,12 @@ def world_of(spec: WorldSpec, loss: Loss, domain: ConvexSet, seed: int) -> World
         return 2 * uniforms(int(np.prod(shape)), bits).reshape(shape) - 1
 
     shared, signs = between(rows, 1), np.sign(between(width))
-    inner = signs * (spec.common * shared + (1 - spec.common) * between(rows, width))
+    own = between(rows, width)
+    if spec.spread < 1 and width > 1:
+        own *= np.minimum(1.0, np.geomspace(1 / spec.spread, spec.spread, width))
+        own = own @ np.linalg.qr(between(width, width))[0]
+        own /= np.abs(own).max()
+    inner = signs * (spec.common * shared + (1 - spec.common) * own)
     inner += 0.3 * (1 - np.abs(inner)) * np.sign(between(width))
     longest = lengths_of(inner)[:, np.newaxis] if spec.full and width else np.sqrt(max(width, 1))
     bound: float = getattr(loss, "feature_bound", 1.0)
@@ -153,6 +171,7 @@ def world_of(spec: WorldSpec, loss: Loss, domain: ConvexSet, seed: int) -> World
         model[:, :width] = between(loss.outputs, width) + signs * spec.common * np.sign(between(loss.outputs, 1))
         # As long as the domain allows in that direction.
         model = spec.strength * domain.project(_FAR * domain.reach * model.ravel()).reshape(model.shape)
+        model *= min(1.0, spec.longest / bound / float(np.linalg.norm(model)))
     scores = features @ model.T
     scores -= scores.mean(axis=0)
     targets = loss.imagined_targets(scores if loss.outputs > 1 else scores[:, 0], uniforms(rows, bits), spec.rare)

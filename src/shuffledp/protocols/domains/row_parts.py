@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.protocols.domains.domain import Floats
-from shuffledp.protocols.domains.grouped_rows import GroupedRows
-from shuffledp.protocols.domains.summed import BITS
+from shuffledp.protocols.domains.grouped_rows import GroupedRowBits, GroupedRows
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import round_randomly
 
@@ -83,17 +82,7 @@ class RowMoments(RowEnds):
 
 
 @dataclass(frozen=True)
-class RowPairs(RowEnds):
+class RowPairs(GroupedRowBits, RowEnds):
     """At most `at_most` rows a person, each a group and a 0 or 1: a row is at one end, and nothing is rounded."""
 
     kind: ClassVar[str] = "row pairs"
-    rounds: ClassVar[bool] = False
-    low: float = 0.0
-    high: float = 1.0
-    at_most: int = 1
-    grid: int = 1
-    row = BITS
-
-    @property
-    def _range(self) -> str:
-        return ""

@@ -5,12 +5,11 @@ from typing import Any, ClassVar
 
 from shuffledp.protocols.derived import DerivedFamily
 from shuffledp.protocols.domains.grouped import as_groups
-from shuffledp.protocols.domains.repeated import check_at_most
 from shuffledp.protocols.domains.summed import check_range
 from shuffledp.protocols.family import AT_MOST, Family
 from shuffledp.protocols.grouped.parts import RowEndsShares, RowMomentsShares, RowPairShares
-from shuffledp.protocols.grouped.rows import GroupedRowsPlan, GroupedRowsSum
-from shuffledp.protocols.grouped.statistics import GROUPS, RANGE, GroupedMean, GroupedPlan, RatioPlan
+from shuffledp.protocols.grouped.rows import GroupedRowsCount, GroupedRowsPlan, GroupedRowsSum
+from shuffledp.protocols.grouped.statistics import GROUPS, RANGE, GroupedMean, RatioPlan
 
 _ROWS = (GROUPS, *RANGE, AT_MOST)
 RowEndsFamily: Family[Any] = Family.of(
@@ -65,14 +64,6 @@ class GroupedRowsMean(RatioPlan, GroupedRowsSum):
     counted: ClassVar[str] = "rows"
     summed = RowEndsFamily
 
-    standard_error = RatioPlan.standard_error
-    error_bound = RatioPlan.standard_error
-    reference = GroupedPlan.reference
-    true_value = GroupedPlan.true_value
-    compared = RatioPlan.compared
-    _moved = RatioPlan._moved
-    _numbers = RatioPlan._numbers
-
     def facts(self) -> list[tuple[str, str]]:
         return [*GroupedRowsPlan.facts(self)[:1], *RatioPlan.facts(self)]
 
@@ -99,7 +90,7 @@ class GroupedRowsMoments(GroupedRowsMean):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedRowsRate(RatioPlan, GroupedRowsPlan):
+class GroupedRowsRate(RatioPlan, GroupedRowsCount):
     """Which part of each group's rows is a yes, where a person has several in whatever groups.
 
     >>> from shuffledp import Privacy, RandomBits, simulate
@@ -116,18 +107,7 @@ class GroupedRowsRate(RatioPlan, GroupedRowsPlan):
     knows_variance: ClassVar[bool] = True
     summed = RowPairsFamily
 
-    standard_error = RatioPlan.standard_error
-    error_bound = RatioPlan.standard_error
-    reference = GroupedPlan.reference
-    true_value = GroupedPlan.true_value
-    compared = RatioPlan.compared
     facts = GroupedRowsMean.facts
-    _moved = RatioPlan._moved
-    _numbers = RatioPlan._numbers
-
-    @classmethod
-    def sum_domain(cls, *, groups: Any, at_most: int) -> dict[str, Any]:  # type: ignore[override]
-        return {"groups": as_groups(groups), "low": 0.0, "high": 1.0, "at_most": check_at_most(at_most)}
 
     @property
     def question(self) -> str:

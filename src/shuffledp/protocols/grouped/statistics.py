@@ -119,7 +119,10 @@ class RatioPlan(GroupedPlan):
         low, high = self.ends_of_range
         return high - low
 
+    # Plans of sums and counts, which this one is mixed with, have others: those are not of a ratio.
     error_bound = standard_error
+    reference = GroupedPlan.reference
+    true_value = GroupedPlan.true_value
 
     def difference(self, estimate: GroupsEstimate, first: str, second: str) -> Difference:
         """The mean of the second group less that of the first, for these people and for the population.
@@ -261,14 +264,6 @@ class GroupedRate(RatioPlan, GroupedCount):
     is_unbiased: ClassVar[bool] = False
     knows_variance: ClassVar[bool] = True
 
-    standard_error = RatioPlan.standard_error
-    error_bound = RatioPlan.standard_error
-    reference = GroupedPlan.reference
-    facts = RatioPlan.facts
-    compared = RatioPlan.compared
-    _moved = RatioPlan._moved
-    _numbers = RatioPlan._numbers
-
     @property
     def question(self) -> str:
         return f"find the part of ones in each of {self.groups.size:,} groups among {self.users:,} users"
@@ -356,11 +351,3 @@ class GroupedMean(RatioPlan, GroupedSum):
     title: ClassVar[str] = "A private mean by group"
     what: ClassVar[str] = "mean"
     summed = GroupEnds
-
-    standard_error = RatioPlan.standard_error
-    error_bound = RatioPlan.standard_error
-    reference = GroupedPlan.reference
-    facts = RatioPlan.facts
-    compared = RatioPlan.compared
-    _moved = RatioPlan._moved
-    _numbers = RatioPlan._numbers

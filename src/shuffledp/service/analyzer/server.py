@@ -1,6 +1,7 @@
 """An analyzer on its store: what HTTP calls, and the chore in the background, reading batches."""
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -56,9 +57,10 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         self._opener = opener
         self.desk = AnalyzerDesk(self.tasks, self.campaigns, signing, clock)
         self._newest: dict[str, SignedText] = {}
-        for campaign_id, campaign in self.campaigns.items():
+        self._remembering = threading.Lock()
+        for campaign in self.campaigns.values():
             self._check_signing(campaign)
-            self._remember_newest(campaign_id)
+            self._remember_newest(campaign.id)
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
         self.messages = self.metrics.counter("messages_opened", "Ciphertexts opened.")
@@ -94,12 +96,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
                 f"must be this analyzer's, {self._public.text}",
                 "create the task again",
             )
-        if isinstance(known, Campaign):
-            self._check_signing(known)
-        served = self._serve(known.id, text, known)
-        if isinstance(known, Campaign):
-            self._store.write(lambda records: self.desk.open_campaign(records, known))
-            self._remember_newest(known.id)
+        if not isinstance(known, Campaign):
+            return self._serve(known.id, text, known)
+        self._check_signing(known)
+        served = self._serve(known.id, text, known, lambda records: self.desk.open_campaign(records, known))
+        self._remember_newest(known.id)
         return served
 
     def _check_signing(self, campaign: Campaign) -> None:
@@ -110,11 +111,14 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
             problem = f"must be this analyzer's, {signing.public.text}"
             raise ParameterError("signing_key", campaign.signing_key.text, problem, "create the campaign again")
 
-    def _remember_newest(self, campaign_id: str) -> None:
+    def _remember_newest(self, campaign_id: str) -> SignedText:
         """Devices are answered from memory."""
-        newest = self._store.read(lambda records: records.last_model(campaign_id))
-        if newest is not None:
+        # One at a time: whoever read an older model must not put it in the place of a newer one.
+        with self._remembering:
+            newest = self._store.read(lambda records: records.last_model(campaign_id))
+            assert newest is not None
             self._newest[campaign_id] = newest
+        return newest
 
     def task(self, task_id: str) -> Task:
         """A task that is served here, and no round of a campaign.
@@ -142,7 +146,8 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
     def newest_model(self, campaign_id: str) -> SignedText:
         """The newest model of a campaign, from memory."""
         self.campaign(campaign_id)
-        return self._newest[campaign_id]
+        newest = self._newest.get(campaign_id)
+        return self._remember_newest(campaign_id) if newest is None else newest
 
     def model(self, campaign_id: str, number: int) -> SignedText:
         """The model of this number."""

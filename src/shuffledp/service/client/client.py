@@ -9,7 +9,7 @@ will never reach anybody. Everything else, lost answers included, leads to the s
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,14 +80,18 @@ class Sent:
 class ReportError(ShuffleDPError):
     """Not everything could be reported: `sent` is acknowledged, `waiting` in the outbox, `unsent` not begun.
 
-    What waits must not be reported again, `flush` sends it; what is unsent may be.
+    What waits must not be reported again, `flush` sends it; what is unsent may be: `rows` are the places of these
+    among the values of the call.
     """
 
-    def __init__(self, cause: ShuffleDPError, sent: Sent, waiting: int, unsent: int) -> None:
+    def __init__(
+        self, cause: ShuffleDPError, sent: Sent, waiting: int, unsent: int, rows: tuple[int, ...] = ()
+    ) -> None:
         self.cause = cause
         self.sent = sent
         self.waiting = waiting
         self.unsent = unsent
+        self.rows = rows
         rest = f"; {waiting} wait in the outbox: flush sends them" if waiting else ""
         super().__init__(f"{str(cause).rstrip('.')}. {sent.reports} acknowledged{rest}; {unsent} not begun.")
 
@@ -230,13 +234,13 @@ class Client:
         return self.task.plan.check_values(self.task.plan.encode(values))
 
     @contextmanager
-    def _counted(self, tally: Sent, left: Sized) -> Iterator[None]:
+    def _counted(self, tally: Sent, left: Collection[int]) -> Iterator[None]:
         """Whatever stops the work also says how far it came."""
         try:
             yield
         except (AnswerError, UnreachableError, RefusedError) as stopped:
             waiting = self.outbox.waiting(self.task.id)
-            raise ReportError(stopped, tally, waiting, len(left)) from stopped
+            raise ReportError(stopped, tally, waiting, len(left), tuple(left)) from stopped
 
     def _report(self, values: Any, stream: str | None, progress: Progress | None) -> Sent:
         with self._lock:

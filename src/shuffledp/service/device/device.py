@@ -231,8 +231,9 @@ class Device:
         task = round_of_model(self.campaign, model)
         if task is None:
             return Outcome("not asked", model.number)
+        step = self._step(model, "report")
         own = task.plan.check_values(task.plan.encode(np.asarray(value)[np.newaxis]))
-        return self._report(model, compute(self._step(model, "report"), own, bits=self._bits))
+        return self._report(model, compute(step, own, bits=self._bits))
 
     def flush(self) -> Sent:
         """Send what waits in the memory, as it is; what is refused leaves it and is counted.
@@ -259,12 +260,12 @@ class Device:
 
     def _step(self, model: Model, *names: str) -> DeviceStep:
         if model.step is None or model.step.name not in names:
-            found = "nothing any more" if model.step is None else model.step.name
-            calls = {"choose": "choose and reward", "pull": "choose and reward", "report": "report"}
+            found = None if model.step is None else model.step.name
+            calls = {"choose": "choose and reward", "pull": "choose and reward", "report": "report", None: "model"}
             raise ParameterError(
                 "campaign",
                 self.campaign.id[:12],
-                f"asks devices for {found}",
+                f"asks devices for {found or 'nothing any more'}",
                 f"call {calls.get(found, 'contribute')}",
             )
         return model.step
@@ -286,7 +287,8 @@ class Device:
                 why = f"{self._fetch.url} answers {response.status_code}"
             except (httpx.HTTPError, NotTheServersError) as broken:
                 why = f"{self._fetch.url} cannot be reached ({type(broken).__name__}: {broken})"
-            except DataError:
+            except ParameterError:
+                # What is no model, or this device's clock: trying again is of no use.
                 raise
             except ValueError:
                 why = f"{self._fetch.url} does not answer as an analyzer does"
@@ -328,8 +330,10 @@ class Device:
         place, visits = model.round, self._outbox.visits(self.campaign.id)
         if not self._may_visit(place.seating, visits):
             return Outcome("took part", model.number)
-        single = task.routing.schedule.place_of(task.routing.users)[0] <= 1
-        if single and any(visit.round == place.number for visit in visits):
+        # Whoever would be seated where it took part already takes no seat: somebody else needs it.
+        last = task.slot_of(task.routing.users - 1)
+        seen = {visit.slot for visit in visits if visit.round == place.number}
+        if seen.issuperset(range(place.first_slot, min(place.end_slot, last + 1))):
             return Outcome("took part", model.number)
 
         def seated(seats: list[Seat]) -> None:
@@ -361,7 +365,7 @@ class Device:
         return sum(visit.seating == seating for visit in visits) < own.visits and len(visits) < own.in_all
 
 
-GRADIENT_STEPS = ("gradient",)
+GRADIENT_STEPS = ("gradient", "moments")
 """Steps that a row and a label are for."""
 
 

@@ -1,11 +1,14 @@
 """Where servers and clients keep what must survive them: stores are opened by address, whatever keeps them."""
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Outbox, ShufflerRecords, Store
+
+T = TypeVar("T")
 
 IMPLEMENTATIONS = {"sqlite": "shuffledp.service.store.sqlite"}
 """By the scheme of an address: a module with the functions of this one, each taking the address behind the scheme."""
@@ -76,4 +79,19 @@ def inspect_store(address: Path | str) -> Inspected:
     """
     module, rest = _implementation(address, "store")
     found: Inspected = module.inspect_store(rest)
+    return found
+
+
+def look_into_analyzer(address: Path | str, work: Callable[[AnalyzerRecords], T]) -> T:
+    """Run this on what is committed in an analyzer's store, whoever holds it; nothing is changed.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes.
+        work: what reads the records, and must write nothing.
+
+    Raises:
+        ParameterError: it is no analyzer's store that can be read.
+    """
+    module, rest = _implementation(address, "store")
+    found: T = module.look_into_analyzer(rest, work)
     return found

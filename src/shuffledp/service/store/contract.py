@@ -30,6 +30,8 @@ class Inspected:
     """Who holds it."""
     file: Path | None = None
     """The file that it is kept in, for whoever looks at permissions and room; None where there is none."""
+    is_analyzers: bool = False
+    """Whether it is an analyzer's, so that `look_into_analyzer` can read it."""
 
 
 class Store(Protocol[R_co]):

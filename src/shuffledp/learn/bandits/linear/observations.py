@@ -108,11 +108,11 @@ class JointVectors:
             raise DataError("features", f"a row {row + 1} that is not", problem, "leave that user out")
         for row in np.flatnonzero(lengths > 1 + TOLERANCE)[:1].tolist():
             problem = "must be no longer than 1"
-            raise DataError("features", f"length {lengths[row]:.6g} in row {row + 1}", problem, "shorten it first")
+            raise DataError("features", f"a longer one in row {row + 1}", problem, "shorten it first")
         if reward.shape != phi.shape[:1]:
             raise DataError("rewards", f"shape {reward.shape}", f"must be {len(phi)} numbers", "pass one a user")
         bad = ~((reward >= self.lowest_reward) & (reward <= 1))
         limits = f"must lie in [{self.lowest_reward:g}, 1]"
-        refuse_first("rewards", reward, bad, limits, "scale or clip the rewards first", form="")
+        refuse_first("rewards", reward, bad, limits, "scale or clip the rewards first")
         # Also those that rounding made too long by a hair: `apart` leaves no room for it.
         return np.asarray(phi / np.maximum(lengths, 1.0)[:, np.newaxis]), reward

@@ -1,15 +1,19 @@
 """Stores in SQLite files: embedded, one process a store, what is deleted is overwritten."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from shuffledp.errors import DataError
 from shuffledp.files import holder
 from shuffledp.service.store.contract import Inspected
 from shuffledp.service.store.sqlite import analyzer, outbox, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
-from shuffledp.service.store.sqlite.engine import SqliteStore, read_label
+from shuffledp.service.store.sqlite.engine import SqliteStore, read_label, reading_only
 from shuffledp.service.store.sqlite.outbox import SqliteOutbox
 from shuffledp.service.store.sqlite.shuffler import SqliteShufflerRecords
+
+T = TypeVar("T")
 
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
@@ -39,4 +43,10 @@ def inspect_store(path: str) -> Inspected:
     if label not in known:
         way_out = f"this version reads {', '.join(known)}"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
-    return Inspected(label, condition, holder(file), file)
+    return Inspected(label, condition, holder(file), file, label == analyzer.LABEL)
+
+
+def look_into_analyzer(path: str, work: Callable[[SqliteAnalyzerRecords], T]) -> T:
+    """Run this on what is committed in the analyzer's store of this file; nothing is changed."""
+    with reading_only(Path(path)) as database:
+        return work(SqliteAnalyzerRecords(database))

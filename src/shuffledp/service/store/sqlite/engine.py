@@ -257,16 +257,28 @@ def _truncate(connection: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("the log is being read: it is emptied the next time")
 
 
-def read_label(path: Path) -> tuple[str, str]:
-    """What a file says that it is a store of, and "ok" or what SQLite finds broken in it; nothing is changed."""
+@contextmanager
+def reading_only(path: Path) -> Iterator[sqlite3.Connection]:
+    """A store's file in one transaction that can change nothing, beside whoever holds it.
+
+    Raises:
+        DataError: it is no database, or not one of a store.
+    """
     way_out = "name a file that a server or a client made"
     with path.open("rb") as file:
         if file.read(16) != b"SQLite format 3\0":
             raise DataError("store", str(path), "must be a SQLite database", way_out)
     try:
-        database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, timeout=2)
-        with closing(database):
-            label = database.execute("SELECT label FROM store").fetchone()[0]
-            return label, database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        uri = f"file:{quote(str(path.resolve()))}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=2, isolation_level=None)) as database:
+            database.execute("BEGIN")
+            yield database
     except (sqlite3.Error, TypeError) as broken:
         raise DataError("store", str(path), f"must be a store of shuffledp ({broken})", way_out) from None
+
+
+def read_label(path: Path) -> tuple[str, str]:
+    """What a file says that it is a store of, and "ok" or what SQLite finds broken in it; nothing is changed."""
+    with reading_only(path) as database:
+        label = database.execute("SELECT label FROM store").fetchone()[0]
+        return label, database.execute("PRAGMA quick_check(1)").fetchone()[0]

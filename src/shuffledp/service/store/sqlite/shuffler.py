@@ -151,7 +151,9 @@ class SqliteShufflerRecords:
         return [row[0] for row in rows]
 
     def has_draft(self, task_id: str, batch_id: str) -> bool:
-        name = f"pieces_{self._number('batches', task_id, batch_id)}"
+        return self._is_table(f"pieces_{self._number('batches', task_id, batch_id)}")
+
+    def _is_table(self, name: str) -> bool:
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return self.db.execute(query, (name,)).fetchone() is not None
 
@@ -249,6 +251,9 @@ class SqliteShufflerRecords:
         row = self.db.execute("SELECT number FROM batches WHERE task_id = ? LIMIT 1", (task_id,)).fetchone()
         if row is None:
             return True
+        # A try to seal it may have left pieces of it.
+        if self._is_table(f"pieces_{row[0]}") and not self._delete_some(f"pieces_{row[0]}", "piece"):
+            return False
         if self._delete_some(f"parts_{row[0]}", "seat"):
             self.db.execute("DELETE FROM batches WHERE number = ?", (row[0],))
         return False
