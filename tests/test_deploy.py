@@ -1,13 +1,13 @@
 """Examples of units, containers, alerts and dashboards: they name options, metrics and pages that there are."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from prometheus_client import generate_latest
 from typer.testing import CliRunner
 
 from shuffledp.cli.app import app
@@ -24,7 +24,6 @@ def metrics() -> set[str]:
     for role in ("shuffler", "analyzer"):
         names |= {f"shuffledp_{role}_{name}{'_total' if kind == 'counter' else ''}" for kind, name in own}
         names |= {f"shuffledp_{role}_requests_total", f"shuffledp_{role}_request_seconds_bucket"}
-    assert generate_latest is not None
     return names
 
 
@@ -32,7 +31,7 @@ def named_metrics(text: str) -> set[str]:
     return set(re.findall(r"\bshuffledp_[a-z]+_[a-z_]+\b", text))
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
+@pytest.mark.skipif(PROMTOOL is None and "CI" not in os.environ, reason="no promtool (Debian: prometheus)")
 def test_prometheus_takes_the_alerts_and_they_come_when_they_should() -> None:
     for words in (["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]):
         done = subprocess.run(
@@ -61,7 +60,7 @@ def test_every_alert_has_a_heading_in_the_runbook() -> None:
 
 @pytest.mark.parametrize("file", sorted(DEPLOY.glob("systemd/*.service")) + sorted(DEPLOY.glob("compose/*.yaml")))
 def test_units_and_containers_start_servers_with_options_that_there_are(file: Path) -> None:
-    text = file.read_text().replace("\\\n", " ")
+    text = file.read_text().replace("\\\n", " ").partition("volumes:")[0]
     role = "shuffler" if "shuffler" in file.name else "analyzer"
     command = re.search(rf"serve {role}((?:\s+(?:--?[a-z-]+|[\w/.:-]+))+)", text)
     assert command is not None

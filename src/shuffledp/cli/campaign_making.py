@@ -1,6 +1,6 @@
 """From a learner to a campaign's file: what it costs is said first, and the budget is charged before it has a name."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +59,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
     from shuffledp.learn.live.described import described
     from shuffledp.randomness import RandomBits
     from shuffledp.service.campaign import Campaign
+    from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost
     from shuffledp.service.keys import load_public_key, load_verifying_key
 
@@ -85,8 +86,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
         file.write(made.text.encode() + b"\n")
         if budget is not None:
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
-            words = f"campaign {made.id[:12]}: {told.entry.description}"
-            budget.spend(replace(told.entry, description=words))
+            budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": making.ledger}
     report_campaign(made, as_json=making.as_json, more=more, measured=measured.document(), keys=folder)

@@ -24,6 +24,10 @@ TlsCert = Annotated[Path | None, typer.Option(help="A certificate, PEM.", metava
 TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")]
 Lease = Annotated[float, typer.Option(help="How long a seat waits for its report.", metavar="S")]
 Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
+Uds = Annotated[Path | None, typer.Option(help="A socket's file instead of a port, for a proxy here.", metavar="FILE")]
+BehindProxy = Annotated[bool, typer.Option("--behind-proxy", help="TLS ends at a proxy in front: plain HTTP anywhere.")]
+MaxRate = Annotated[float | None, typer.Option(help="Requests a second of one role's token.", metavar="R")]
+MaxAtOnce = Annotated[int | None, typer.Option(help="Requests of one role's token under way at once.", metavar="N")]
 
 
 @serve_app.command("shuffler")
@@ -37,20 +41,23 @@ def serve_shuffler(
     host: Host = "127.0.0.1",
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
+    uds: Uds = None,
+    behind_proxy: BehindProxy = False,
+    max_rate: MaxRate = None,
+    max_at_once: MaxAtOnce = None,
     lease_seconds: Lease = 60.0,
 ) -> None:
     """Seats, reports and batches: mixes what it cannot read."""
+    from shuffledp.service.limits import Limits
     from shuffledp.service.serving import Address
 
-    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    _run(
-        {
-            "shuffler": (
-                address,
-                lambda: _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds),
-            )
-        }
-    )
+    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
+    limits = Limits(max_rate, max_at_once)
+
+    def make() -> "Server":
+        return _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds, limits)
+
+    _run({"shuffler": (address, make)})
 
 
 @serve_app.command("analyzer")
@@ -63,12 +70,22 @@ def serve_analyzer(
     host: Host = "127.0.0.1",
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
+    uds: Uds = None,
+    behind_proxy: BehindProxy = False,
+    max_rate: MaxRate = None,
+    max_at_once: MaxAtOnce = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="A budget that whatever is served is charged to.", metavar="FILE"),
+    ] = None,
 ) -> None:
     """Opens full batches, adds each up once, publishes estimates."""
+    from shuffledp.service.limits import Limits
     from shuffledp.service.serving import Address
 
-    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
-    _run({"analyzer": (address, lambda: _analyzer(store, keys, _texts(task, campaign), address))})
+    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
+    limits = Limits(max_rate, max_at_once)
+    _run({"analyzer": (address, lambda: _analyzer(store, keys, _texts(task, campaign), address, limits, ledger))})
 
 
 @serve_app.command("all")
@@ -99,7 +116,9 @@ def serve_all(
     _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
 
 
-def _shuffler(store: str, keys: Path, analyzer: str, texts: list[str], address: Any, lease_seconds: float) -> "Server":
+def _shuffler(
+    store: str, keys: Path, analyzer: str, texts: list[str], address: Any, lease_seconds: float, limits: Any = None
+) -> "Server":
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
@@ -112,10 +131,12 @@ def _shuffler(store: str, keys: Path, analyzer: str, texts: list[str], address: 
     server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
     for text in texts:
         server.add_task(text)
-    return uvicorn_server(shuffler_app(server, tokens), address)
+    return uvicorn_server(shuffler_app(server, tokens, limits), address)
 
 
-def _analyzer(store: str, keys: Path, texts: list[str], address: Any) -> "Server":
+def _analyzer(
+    store: str, keys: Path, texts: list[str], address: Any, limits: Any = None, ledger: Path | None = None
+) -> "Server":
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
@@ -126,10 +147,10 @@ def _analyzer(store: str, keys: Path, texts: list[str], address: Any) -> "Server
     tokens, key = load_tokens(keys), load_private_key(keys)
     # Folders from before there were campaigns have none.
     signing = load_signing_key(keys) if (keys / SIGNING).exists() else None
-    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key), signing=signing)
+    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key), signing=signing, ledger=ledger)
     for text in texts:
         server.add_task(text)
-    return uvicorn_server(analyzer_app(server, tokens), address)
+    return uvicorn_server(analyzer_app(server, tokens, limits), address)
 
 
 def _texts(tasks: list[Path] | None, campaigns: list[Path] | None) -> list[str]:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +24,6 @@ from shuffledp.cli.servers import calls_to
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
-    from shuffledp.accounting.ledger import Entry
     from shuffledp.protocols.plan import Plan
     from shuffledp.service.cost import MeasuredCost, TaskCost
     from shuffledp.service.task import Task
@@ -55,6 +53,7 @@ def create(
     from shuffledp.accounting.ledger import Ledger
     from shuffledp.files import settle_name, whole_file
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
     from shuffledp.service.keys import load_public_key
     from shuffledp.service.task import Task
@@ -74,7 +73,7 @@ def create(
         file.write(made.text.encode() + b"\n")
         if budget is not None:
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
-            budget.spend(_entry(made))
+            budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": ledger}
     _report(made, as_json=as_json, more=more, measured=measured.document(), keys=keys if keys.is_dir() else None)
@@ -125,15 +124,6 @@ def _is_new(task_id: str, status: int, answer: Mapping[str, Any]) -> bool:
     if answer.get("task_id") != task_id:
         raise NotTheServersError("another task, or none")
     return status == 201
-
-
-def _entry(task: "Task") -> "Entry":
-    """What the task costs its population."""
-    from shuffledp.protocols.ledger_entries import entry_of
-
-    plan = task.plan
-    description = f"task {task.id[:12]}: {plan.protocol} by {plan.method}"
-    return replace(entry_of(plan, datetime.now(UTC)), description=description)
 
 
 def _who_sees_what(task: "Task") -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from shuffledp.errors import ParameterError
@@ -13,6 +14,7 @@ from shuffledp.files import kind_of_document
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.opening import ClosedError
 from shuffledp.service.campaign import Campaign
+from shuffledp.service.charging import charge
 from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
 from shuffledp.service.server import TaskServer
@@ -41,6 +43,8 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         opener: what decrypts batches with it; closed by `stop`.
         signing: what models of campaigns are signed with; without it campaigns are refused.
         clock: the seconds since the epoch, by which rounds that do not fill are dropped.
+        ledger: the population's budget, which a task or a campaign is charged to before it is served for the first
+            time; one that would pass it is refused.
     """
 
     def __init__(
@@ -51,10 +55,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         opener: Opening,
         signing: SigningKey | None = None,
         clock: Callable[[], float] = time.time,
+        ledger: Path | None = None,
     ) -> None:
         super().__init__("analyzer", store, _loaded, Campaign.round_of_id, self._do_chores)
         self._public = key.public
-        self._opener = opener
+        self._opener, self._ledger = opener, ledger
         self.desk = AnalyzerDesk(self.tasks, self.campaigns, signing, clock)
         self._newest: dict[str, SignedText] = {}
         self._remembering = threading.Lock()
@@ -96,9 +101,12 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
                 f"must be this analyzer's, {self._public.text}",
                 "create the task again",
             )
+        if isinstance(known, Campaign):
+            self._check_signing(known)
+        if self._ledger is not None and known.id not in {*self.tasks, *self.campaigns}:
+            charge(self._ledger, known)
         if not isinstance(known, Campaign):
             return self._serve(known.id, text, known)
-        self._check_signing(known)
         served = self._serve(known.id, text, known, lambda records: self.desk.open_campaign(records, known))
         self._remember_newest(known.id)
         return served
