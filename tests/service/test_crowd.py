@@ -91,6 +91,17 @@ def test_everybody_sits_in_the_slot_of_the_model_that_they_answered_by(opened, p
     assert [unchecked_model(each).number for each in models] == list(range(policy.releases + 1))
 
 
+def test_whoever_comes_when_nobody_is_asked_any_more_chooses_by_the_last_model(opened, policy) -> None:
+    service, campaign, reaching = opened(policy)
+    asked = policy.releases * policy.slot_users
+    with Crowd(campaign, **reaching) as crowd:
+        came = list(crowd.come(asked + 5, clicks(crowd)))
+    *others, last = came
+    assert all(each.reported for each in others) and not last.reported
+    assert (last.model, len(last.places)) == (policy.releases, 5)
+    assert service.shuffler.counts(f"{campaign.id}.0.0")["reports"] == asked
+
+
 def test_two_crowds_share_the_slots(opened, policy) -> None:
     _, campaign, reaching = opened(policy)
     with Crowd(campaign, **reaching) as one, Crowd(campaign, **reaching) as other:

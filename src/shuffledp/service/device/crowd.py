@@ -38,15 +38,18 @@ _PAUSE, _LONGEST_WAIT = 0.02, 600.0
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """People whose reports are on the shuffler's disk.
+    """People who acted by a model.
 
     Attributes:
-        model: the number of the model that they answered by.
+        model: the model's number.
         places: who they are, among all who were to come.
+        reported: whether their reports are on the shuffler's disk: those who come when nobody is asked any more choose
+            by the last model, and report nothing.
     """
 
     model: int
     places: Places
+    reported: bool = True
 
 
 class Crowd:
@@ -114,7 +117,7 @@ class Crowd:
             together: how many at a time at most; all who sit in the open slots if it is left out.
 
         Returns:
-            Who reported by which model, some at a time, until all have or nobody is asked any more.
+            Who acted by which model, some at a time; those who come when nobody is asked any more last.
 
         Raises:
             ReportError: the shuffler does not take reports.
@@ -131,6 +134,9 @@ class Crowd:
             waiting = np.concatenate((here[late], waiting[here.size :]))
             if waiting.size:
                 model = self._next(model) if late.size else self._first.model()
+        if waiting.size and model.step is not None:
+            act(model.step, waiting)
+            yield Came(model.number, waiting, reported=False)
 
     def _reported(self, task: RoundTask, values: Any) -> Places:
         """The places, among these people, of those who are late."""
