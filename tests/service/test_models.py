@@ -201,7 +201,7 @@ def test_no_model_makes_who_reports_depend_on_what_they_have(service: Any) -> No
     wanted = _asked(first_model(campaign), {"clip": 100.0, "point": [50.0]})
     for row, label in (([1.0], -1.0), ([0.1], 0.0)):
         device, to_shuffler = handed(service, campaign, signed(wanted, service.signing))
-        with pytest.raises(DataError, match="model.step must be one that the campaign's learner may ask for"):
+        with pytest.raises(DataError, match=r"model\.step must be one that the campaign's learner may ask for"):
             device.contribute(row, label)
         assert to_shuffler.requests == []
 
@@ -236,7 +236,7 @@ def test_a_step_that_the_learner_never_asks_for_is_refused_though_it_is_signed(s
     model = first_model(campaign)
     assert checked_model(signed(model, service.signing), campaign) == model
     for wrong in (_asked(model, parameters), replace(model, step=None), replace(model, step=DeviceStep("else"))):
-        with pytest.raises(DataError, match="model.step must be"):
+        with pytest.raises(DataError, match=r"model\.step must be"):
             checked_model(signed(wrong, service.signing), campaign)
 
 
@@ -249,6 +249,6 @@ def test_moments_and_gradients_are_asked_for_in_rounds_of_their_own(service: Any
         model = model_of(campaign, number, state, cohort)
         assert checked_model(signed(model, service.signing), campaign).step.name == cohort.step.name
         other = replace(model, round=replace(model.round, seating=1 - model.round.seating))
-        with pytest.raises(DataError, match=r"model.step must be .*, got (gradient|moments)"):
+        with pytest.raises(DataError, match=r"model\.step must be .*, got (gradient|moments)"):
             checked_model(signed(other, service.signing), campaign)
         state = solver.tell(state, cohort.users, {1: [1e6]})

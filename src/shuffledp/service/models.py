@@ -184,8 +184,8 @@ def checked_model(found: SignedText, campaign: Campaign, least: int = 0) -> Mode
     if model.round is not None and (
         model.step is None or not campaign.learner.may_ask(model.step, model.round.seating)
     ):
-        found = None if model.step is None else model.step.name[:40]
-        raise DataError("model.step", found, "must be one that the campaign's learner may ask for", _FETCH)
+        name = None if model.step is None else model.step.name[:40]
+        raise DataError("model.step", name, "must be one that the campaign's learner may ask for", _FETCH)
     return model
 
 

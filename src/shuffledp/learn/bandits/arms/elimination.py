@@ -211,7 +211,7 @@ class PrivateElimination(Elimination, RoundsLearner[ArmsState]):
         return Round(state.users, self.batch_sizes.index(cohort.users), 0) if cohort.batches else None
 
     def may_ask(self, step: DeviceStep, seating: int) -> bool:
-        arm = step.parameters.get("arm")
+        arm: Any = step.parameters.get("arm")
         return is_whole(arm) and 0 <= arm < self.arms and step == DeviceStep("pull", {"arm": arm})
 
     @abstractmethod
