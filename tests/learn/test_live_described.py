@@ -54,3 +54,10 @@ def test_a_bound_that_proves_nothing_says_so() -> None:
     told = described(LEARNERS["linear"]())
     assert told.bound > 100 and "proves nothing at this size" in told.accurate
     assert described(LEARNERS["sgd"]()).bound == LEARNERS["sgd"]().bound
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_what_features_are_promised_to_be_is_said(promised: bool) -> None:
+    setting = LinearSetting(users=100, dimension=2, nonnegative=promised)
+    told = described(ShuffleVecLinUCB.planned(setting, PRIVACY, batch=20))
+    assert ("no two users' features have a negative product" in told.trusted) is promised

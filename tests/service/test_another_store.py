@@ -305,8 +305,11 @@ class MemoryOutbox(Outbox):
     def visits(self, campaign_id: str) -> list[Visit]:
         return list(self.places.values())
 
-    def sit(self, campaign_id: str, visit: Visit) -> None:
+    def sit(self, campaign_id: str, visit: Visit, instead_of: Visit | None = None) -> bool:
+        if self.places.get(visit.number) not in (None, instead_of):
+            return False
         self.places[visit.number] = visit
+        return True
 
     def newest_seen(self, campaign_id: str) -> int:
         return self.seen

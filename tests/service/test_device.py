@@ -309,6 +309,31 @@ def test_a_seat_in_another_slot_replaces_the_one_that_is_gone(service: Any, tmp_
         assert memory.visits(campaign.id) == [Visit(0, 0, 0, 1)]
 
 
+def test_two_calls_by_one_memory_at_a_time_count_as_two(service: Any) -> None:
+    """What one read of the memory before it waited for its seat is out of date when the other took part meanwhile."""
+    campaign, wire = service.campaign(some_count()), service.wire("shuffler")
+    with open_outbox(None) as memory:
+        slow, quick = service.device(campaign, memory=memory, http=wire.client), service.device(campaign, memory=memory)
+
+        def meanwhile(request: httpx.Request) -> None:
+            wire.instead = lambda request: None
+            assert quick.report(1).is_reported
+
+        wire.instead = meanwhile
+        assert slow.report(1).status == "took part" and slow.visits == 1
+        assert [request.method for request in wire.requests] == ["POST"]
+    assert service.shuffler.counts(f"{campaign.id}.0.0")["reports"] == 1
+
+
+def test_rows_of_many_people_are_none_of_one_device(service: Any) -> None:
+    campaign, wire = service.campaign(some_fit()), service.wire("shuffler")
+    device = service.device(campaign, http=wire.client)
+    with pytest.raises(DataError, match="row must be one person's, got 3 rows: send one: nothing was sent"):
+        device.contribute([[0.5], [0.4], [0.3]], [1.0, 1.0, -1.0])
+    assert wire.requests == [] and device.visits == 0
+    assert device.contribute([[0.5]], [1.0]).is_reported and device.visits == 1
+
+
 def test_where_it_took_part_is_written_down_before_anything_is_randomized(service: Any, tmp_path: Path) -> None:
     campaign = service.campaign(some_arms())
     noise: list[int] = []

@@ -9,12 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
-from harness.campaigns import some_arms, some_bandit, some_fit
+from harness.campaigns import some_arms, some_bandit, some_count, some_fit
 from harness.world import OpenerHere
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.linear.setting import LinearSetting
 from shuffledp.learn.bandits.linear.shuffle_vec import ShuffleVecLinUCB
+from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, SquaredLoss, plan
 from shuffledp.privacy import Privacy
+from shuffledp.protocols.learner import DeviceStep
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.client.calls import AnswerError, UnreachableError
 from shuffledp.service.crypto import SigningKey
@@ -175,3 +177,78 @@ def test_people_whom_no_batch_waits_for_are_not_asked(service: Any) -> None:
         service.work()
     assert statuses == ["reported"] * 5 + ["not asked"] * 2
     assert service.shuffler.counts(f"{campaign.id}.0.0")["reports"] == 5
+
+
+# --- what a model may ask for -----------------------------------------------------------------
+
+
+def _squared() -> Any:
+    """People's squared errors at one point each, once: gradients may be clipped."""
+    problem = Problem.of(
+        SquaredLoss(), L2Ball(dimension=1, radius=2), users=6, privacy=Privacy(50, 0.1), visits=1, rounds=2
+    )
+    return plan(problem, solver="sgd")
+
+
+def _asked(model: Model, parameters: dict[str, Any]) -> Model:
+    assert model.step is not None
+    return replace(model, step=replace(model.step, parameters={**model.step.parameters, **parameters}))
+
+
+def test_no_model_makes_who_reports_depend_on_what_they_have(service: Any) -> None:
+    """With a longer length than the plan's, people with long gradients would refuse, and the others would report."""
+    campaign = service.campaign(_squared())
+    wanted = _asked(first_model(campaign), {"clip": 100.0, "point": [50.0]})
+    for row, label in (([1.0], -1.0), ([0.1], 0.0)):
+        device, to_shuffler = handed(service, campaign, signed(wanted, service.signing))
+        with pytest.raises(DataError, match=r"model\.step must be one that the campaign's learner may ask for"):
+            device.contribute(row, label)
+        assert to_shuffler.requests == []
+
+
+STEPS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a longer length": (_squared, {"clip": 100.0}),
+    "another loss": (_squared, {"loss": LogisticLoss().document()}),
+    "a point outside": (_squared, {"point": [1e300]}),
+    "a point without end": (_squared, {"point": [float("inf")]}),
+    "no point": (_squared, {"point": None}),
+    "more points": (_squared, {"point": [0.0, 0.0]}),
+    "a point that is no number": (_squared, {"point": ["0"]}),
+    "envelopes": (_squared, {"smoothing": 1.0}),
+    "something more": (_squared, {"more": 1}),
+    "other rewards": (some_bandit, {"joint": {"dimension": 1, "nonnegative": False, "lowest_reward": -1.0}}),
+    "no bandit's model": (some_bandit, {"model": {}}),
+    "a radius for three offers": (
+        some_bandit,
+        {"model": {"theta": [0.0], "inverse": [[1.0]], "radius": [1.0, 1.0, 1.0]}},
+    ),
+    "a theta that is no number": (some_bandit, {"model": {"theta": [float("nan")], "root": [[1.0]]}}),
+    "an arm there is not": (some_arms, {"arm": 2}),
+    "no arm": (some_arms, {"arm": True}),
+    "a count with parameters": (some_count, {"arm": 1}),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_that_the_learner_never_asks_for_is_refused_though_it_is_signed(service: Any, name: str) -> None:
+    make, parameters = STEPS[name]
+    campaign = service.campaign(make())
+    model = first_model(campaign)
+    assert checked_model(signed(model, service.signing), campaign) == model
+    for wrong in (_asked(model, parameters), replace(model, step=None), replace(model, step=DeviceStep("else"))):
+        with pytest.raises(DataError, match=r"model\.step must be"):
+            checked_model(signed(wrong, service.signing), campaign)
+
+
+def test_moments_and_gradients_are_asked_for_in_rounds_of_their_own(service: Any) -> None:
+    limits = {"privacy": Privacy(50, 0.1), "visits": 3, "rounds": 3}
+    solver = plan(Problem.of(LogisticLoss(), L2Ball(dimension=1, radius=2), users=60, **limits), solver="conditioned")
+    campaign, state = service.campaign(solver), solver.start()
+    for number in range(solver.rounds):
+        cohort = solver.ask(state)
+        model = model_of(campaign, number, state, cohort)
+        assert checked_model(signed(model, service.signing), campaign).step.name == cohort.step.name
+        other = replace(model, round=replace(model.round, seating=1 - model.round.seating))
+        with pytest.raises(DataError, match=r"model\.step must be .*, got (gradient|moments)"):
+            checked_model(signed(other, service.signing), campaign)
+        state = solver.tell(state, cohort.users, {1: [1e6]})

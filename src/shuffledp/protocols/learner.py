@@ -278,6 +278,19 @@ class Learner(ABC, Generic[S]):
         problem = "must say where its users sit"
         raise ParameterError("learner", type(self).__name__, problem, "run it in one process")
 
+    def may_ask(self, step: DeviceStep, seating: int) -> bool:
+        """Whether people of this seating may be asked for this step, whatever was learned by now.
+
+        Whoever signs models chooses what they say of what was learned, and nothing else: by a longest length or a range
+        of its own making some people's devices would refuse to report and others' would not, and that a batch fills
+        would tell what they have.
+
+        Args:
+            step: what a model says, as JSON had it.
+            seating: the place of its round's seating in `seatings`.
+        """
+        return step == DeviceStep()
+
     def stand_in(self, mechanism: BatchMechanism) -> Any:
         """What a batch that was spoiled counts as; None where nothing can stand in for it, and no answer comes."""
         return None

@@ -161,8 +161,8 @@ def checked_model(found: SignedText, campaign: Campaign, least: int = 0) -> Mode
         least: the smallest number that it may have: no device goes back to an older model than it has seen.
 
     Raises:
-        DataError: it is signed by somebody else, of another campaign, older than one that was seen, or names a round or
-            slots that the campaign does not have.
+        DataError: it is signed by somebody else, of another campaign, older than one that was seen, names a round or
+            slots that the campaign does not have, or asks for what its learner never asks for.
     """
     try:
         signature = base64.b64decode(found.signature, altchars=b"-_", validate=True)
@@ -181,6 +181,11 @@ def checked_model(found: SignedText, campaign: Campaign, least: int = 0) -> Mode
         first, end = task.slots
         if not first < task.routing.schedule.slots or end - first != 1 + campaign.learner.model_age:
             raise DataError("model.round", [first, end], "must be slots of the campaign's", _FETCH)
+    if model.round is not None and (
+        model.step is None or not campaign.learner.may_ask(model.step, model.round.seating)
+    ):
+        name = None if model.step is None else model.step.name[:40]
+        raise DataError("model.step", name, "must be one that the campaign's learner may ask for", _FETCH)
     return model
 
 

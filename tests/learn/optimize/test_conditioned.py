@@ -221,3 +221,17 @@ def test_what_moments_cannot_help_is_refused_in_words(loss, ball, more, why: str
     nameless = replace(problem, row_bound=None, visits=None)
     with pytest.raises(InfeasibleError, match="linear model, by name"):
         plan(nameless, solver="conditioned")
+
+
+def test_moments_alone_are_charged_by_their_own_noise() -> None:
+    """A document may say one round: it is of moments, and gradients' noise, which nobody adds then, hides nobody."""
+    solver = _solver(rounds=2)
+    stage = _stage(solver)
+    kind = {"users": stage.users, "dimension": 3, "radius": stage.moments_clip}
+    enough, weak = (VectorShares.plan(privacy=Privacy(epsilon, 1e-6), **kind) for epsilon in (1, 20))
+    alone = replace(solver, stages=(replace(stage, rounds=1, moments=enough),)).guarantee()
+    assert (alone.terms, alone.pair) == (enough.delta_terms(1.0, stage.users), enough.pair(stage.users))
+    with pytest.raises(ParameterError, match="delta must be at most 1e-06"):
+        replace(solver, stages=(replace(stage, rounds=1, moments=weak),))
+    with pytest.raises(ParameterError, match="rounds must be a whole number >= 0"):
+        replace(solver, stages=(replace(stage, rounds=0, moments=weak),))

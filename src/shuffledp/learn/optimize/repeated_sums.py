@@ -16,7 +16,7 @@ from shuffledp.accounting.curves import smallest_real
 from shuffledp.accounting.gaussian import GaussianPair, gaussian_delta, gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.errors import InfeasibleError
+from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.stages import GradientSum
 from shuffledp.privacy import LARGEST_EPSILON, Privacy
@@ -41,14 +41,19 @@ class RepeatedSum:
         return sum(sums.rounds for sums in self._all())
 
     def _all(self) -> "Iterator[RepeatedSum]":
-        yield self
+        if self.rounds < 0:
+            raise ParameterError("rounds", self.rounds, "must be a whole number >= 0", "plan it again")
+        # One that is never joined shows nothing, and must not stand for the one that is.
+        if self.rounds:
+            yield self
         for other in self.others:
             yield from other._all()
 
     def pair(self, honest: int) -> DominatingPair:
         """The pair that dominates all rounds' views together."""
         if self._all_rounds == 1:
-            return self.plan.pair(honest)
+            (only,) = self._all()
+            return only.plan.pair(honest)
         squares = 0.0
         for sums in self._all():
             once = sums.plan.gaussian(honest)
@@ -67,7 +72,8 @@ class RepeatedSum:
         """
         rounds = self._all_rounds
         if rounds == 1:
-            return self.plan.delta_terms(epsilon, honest)
+            (only,) = self._all()
+            return only.plan.delta_terms(epsilon, honest)
         words = f"the curve of the Gaussian pair that dominates {rounds:,} rounds"
         noise = DeltaTerm("noise", self.pair(honest).delta(epsilon), words)
         return (noise, *(term for sums in self._all() for term in sums._beside_noise(epsilon, honest)))

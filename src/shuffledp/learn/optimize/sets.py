@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.rounding import TOLERANCE
 from shuffledp.errors import ParameterError
 from shuffledp.learn.spec import check_declared, positive, whole
 from shuffledp.protocols.domains.ball import LARGEST_DIMENSION
+from shuffledp.protocols.states import is_real
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +56,17 @@ class ConvexSet(ABC):
     @abstractmethod
     def largest_norm(self) -> float:
         """No point is longer."""
+
+    def is_within_reach(self, point: Any) -> bool:
+        """Whether this, as JSON has it, is a point no further from the centre than any of the set, but for rounding.
+
+        >>> ball = L2Ball(dimension=1, radius=2)
+        >>> ball.is_within_reach([2.0]), ball.is_within_reach([1e300]), ball.is_within_reach(["0"])
+        (True, False, False)
+        """
+        if not isinstance(point, list) or len(point) != self.dimension or not all(map(is_real, point)):
+            return False
+        return math.dist(point, self.centre) <= self.reach * (1 + TOLERANCE)
 
     def document(self) -> dict[str, Any]:
         """The set as JSON."""

@@ -266,21 +266,31 @@ class Solver(RoundsLearner[OptimizerState]):
             return None
         number, time, first = self._place(state.round)
         stage = self.stages[number]
-        plan, (numbers, longest) = stage.plan_at(time), self._sent(stage, time)
-        asked: dict[str, Any] = {"loss": self.problem.loss, "clip": longest}
-        if stage.asks_moments(time):
-            step = DeviceStep("moments", {**asked, "dimension": self.dimension, "numbers": numbers})
-        else:
-            point = stage.query(time, *self._vectors(state, time)).tolist()
-            step = DeviceStep("gradient", {**asked, "point": point, "smoothing": stage.smoothing})
+        plan = stage.plan_at(time)
+        point = None if stage.asks_moments(time) else stage.query(time, *self._vectors(state, time)).tolist()
         return GradientCohort(
             users=stage.users,
             batches=() if plan is None else plan.batches,
-            step=step,
+            step=self._step(stage, time, point),
             stage=number,
             first=first,
             plan=plan,
         )
+
+    def _step(self, stage: Stage, time: int, point: Any) -> DeviceStep:
+        """What users compute in this round of a stage; where they send gradients, at this point."""
+        numbers, longest = self._sent(stage, time)
+        asked: dict[str, Any] = {"loss": self.problem.loss, "clip": longest}
+        if stage.asks_moments(time):
+            return DeviceStep("moments", {**asked, "dimension": self.dimension, "numbers": numbers})
+        return DeviceStep("gradient", {**asked, "point": point, "smoothing": stage.smoothing})
+
+    def may_ask(self, step: DeviceStep, seating: int) -> bool:
+        places = [(stage, at + 1 == len(stage.sums)) for stage in self.stages for at in range(len(stage.sums))]
+        stage, is_first = places[seating]  # the last of a stage's sums is the first round's, perhaps of moments
+        time, point = 1 if is_first else stage.rounds, step.parameters.get("point")
+        inside = stage.asks_moments(time) or self.problem.domain.is_within_reach(point)
+        return inside and step == self._step(stage, time, point)
 
     def _sent(self, stage: Stage, time: int) -> tuple[int, float]:
         """How many numbers a user sends in this round of a stage, and how long they are at most."""

@@ -60,7 +60,7 @@ class Outcome:
 
 
 class TookPartError(ShuffleDPError):
-    """A device took part in this very slot before."""
+    """A device took part in this very slot before, or by another call meanwhile."""
 
 
 class Device:
@@ -327,6 +327,9 @@ class Device:
             return Outcome("not asked", model.number)
         if model.round.closes is not None and self._clock() >= model.round.closes:
             return Outcome("late", model.number)
+        if len(values) != 1:
+            # Each would take a seat, and the visit that is written down is one.
+            raise DataError("row", f"{len(values)} rows", "must be one person's", "send one: nothing was sent")
         place, visits = model.round, self._outbox.visits(self.campaign.id)
         if not self._may_visit(place.seating, visits):
             return Outcome("took part", model.number)
@@ -336,14 +339,21 @@ class Device:
         if seen.issuperset(range(place.first_slot, min(place.end_slot, last + 1))):
             return Outcome("took part", model.number)
 
+        gone: Visit | None = None
+
         def seated(seats: list[Seat]) -> None:
             """Written down before anything is randomized: at no time did this device take part unnoticed."""
+            nonlocal gone
             position = task.routing.position_of(seats[0].batches)
             assert position is not None
             here = Visit(len(visits), place.seating, place.number, task.slot_of(position))
             if any((each.round, each.slot) == (here.round, here.slot) for each in visits):
                 raise TookPartError("This device took part in this very slot: once is all that the guarantee counts.")
-            self._outbox.sit(self.campaign.id, here)
+            if not self._outbox.sit(self.campaign.id, here, gone):
+                raise TookPartError(
+                    "Another call by this memory took part meanwhile: it counts, and this one does not."
+                )
+            gone = here
 
         with self._client(task, seated) as client:
             try:

@@ -356,8 +356,14 @@ class Outbox(ABC):
         """Where this device took part in a campaign, in the order of their numbers."""
 
     @abstractmethod
-    def sit(self, campaign_id: str, visit: Visit) -> None:
-        """Remember a visit, durable when this returns; a second one of its number takes the place of the first."""
+    def sit(self, campaign_id: str, visit: Visit, instead_of: Visit | None = None) -> bool:
+        """Remember a visit, durable when this returns; False, and nothing happens, where another has its number.
+
+        Args:
+            campaign_id: the campaign.
+            visit: where the device takes part.
+            instead_of: the visit of this number whose seat was gone, which this one takes the place of.
+        """
 
     @abstractmethod
     def newest_seen(self, campaign_id: str) -> int:

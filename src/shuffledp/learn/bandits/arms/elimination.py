@@ -210,6 +210,10 @@ class PrivateElimination(Elimination, RoundsLearner[ArmsState]):
         # By the users who came before: a void batch is asked for again, as a round of its own.
         return Round(state.users, self.batch_sizes.index(cohort.users), 0) if cohort.batches else None
 
+    def may_ask(self, step: DeviceStep, seating: int) -> bool:
+        arm: Any = step.parameters.get("arm")
+        return is_whole(arm) and 0 <= arm < self.arms and step == DeviceStep("pull", {"arm": arm})
+
     @abstractmethod
     def _sizes(self) -> dict[str, int]:
         """The sizes of batches that may be left out, as they were chosen."""

@@ -114,12 +114,14 @@ class CountedPolicy(LinearPolicy):
 
     def guarantee(self) -> LinearGuarantee:
         again = "" if self.visits == 1 else f" Of a user's {self.visits} visits no two are in one slot."
+        # The distance rests on it, and no device can check it: it knows its own features only.
+        promised = "; no two users' features have a negative product" if self.setting.joint.nonnegative else ""
         return LinearGuarantee(
             model="shuffle",
             privacy=self.privacy,
             visits=self.visits,
             terms=self.plan.visit_terms(self.visits, self.privacy.epsilon),
-            trusted=f"shufflers permute and do not collude with the analyzer; {self.plan.users_must}",
+            trusted=f"shufflers permute and do not collude with the analyzer; {self.plan.users_must}{promised}",
             because=(
                 f"{self.plan.dominates_because} Two users' vectors are at most {self.setting.joint.apart:.6g} apart; "
                 f"models are computed from the batches.{again}"

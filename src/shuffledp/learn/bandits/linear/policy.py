@@ -18,7 +18,7 @@ from shuffledp.continual.counter import CounterState
 from shuffledp.errors import ParameterError
 from shuffledp.learn.bandits.linear.confidence import ConfidenceRule, ReleaseNoise
 from shuffledp.learn.bandits.linear.guarantee import LinearGuarantee
-from shuffledp.learn.bandits.linear.models import LinearModel, linear_model_from
+from shuffledp.learn.bandits.linear.models import LinearModel, is_linear_model, linear_model_from
 from shuffledp.learn.bandits.linear.posterior import PosteriorRule
 from shuffledp.learn.bandits.linear.setting import LinearSetting, check_setting
 from shuffledp.learn.spec import as_floats, check_declared, declared
@@ -181,6 +181,11 @@ class LinearPolicy(Learner[LinearState]):
         """Users choose by the newest model, whether they report or not."""
         asked = {"model": self.estimate(state).document(), "joint": asdict(self.setting.joint)}
         return DeviceStep("choose", asked)
+
+    def may_ask(self, step: DeviceStep, seating: int) -> bool:
+        model = step.parameters.get("model")
+        asked = {"model": model, "joint": asdict(self.setting.joint)}
+        return step == DeviceStep("choose", asked) and is_linear_model(model, self.setting.dimension)
 
     def _batches(self, state: LinearState) -> tuple[OpenBatch, ...]:
         """The batches that the next users join, where sums are made from messages."""

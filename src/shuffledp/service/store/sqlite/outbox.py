@@ -142,9 +142,18 @@ class SqliteOutbox(Outbox):
         query = "SELECT number, seating, round, slot FROM visits WHERE campaign_id = ? ORDER BY number"
         return [Visit(*row) for row in self._write(lambda db: db.execute(query, (campaign_id,)).fetchall())]
 
-    def sit(self, campaign_id: str, visit: Visit) -> None:
+    def sit(self, campaign_id: str, visit: Visit, instead_of: Visit | None = None) -> bool:
+        query = "SELECT number, seating, round, slot FROM visits WHERE campaign_id = ? AND number = ?"
         row = (campaign_id, visit.number, visit.seating, visit.round, visit.slot)
-        self._write(lambda db: db.execute("INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?)", row))
+
+        def write(db: sqlite3.Connection) -> bool:
+            known = db.execute(query, (campaign_id, visit.number)).fetchone()
+            if known is not None and Visit(*known) != instead_of:
+                return False
+            db.execute("INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?)", row)
+            return True
+
+        return self._write(write)
 
     def newest_seen(self, campaign_id: str) -> int:
         query = "SELECT number FROM seen WHERE campaign_id = ?"
