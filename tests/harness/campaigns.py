@@ -76,6 +76,13 @@ def repeated() -> Any:
 
 
 @cache
+def conditioned() -> Any:
+    """A round of moments and two of gradients, of the same twelve people."""
+    problem = Problem.of(LogisticLoss(), L2Ball(dimension=1, radius=2), users=12, privacy=Privacy(50, 0.1), rounds=3)
+    return plan(problem, solver="conditioned")
+
+
+@cache
 def phased() -> Any:
     """Stages whose people are disjoint."""
     loss = LogisticLoss(ridge=1.0)

@@ -11,7 +11,17 @@ import httpx
 import numpy as np
 import pytest
 
-from harness.campaigns import ROWS, phased, repeated, returning, some_arms, some_bandit, some_count, some_fit
+from harness.campaigns import (
+    ROWS,
+    conditioned,
+    phased,
+    repeated,
+    returning,
+    some_arms,
+    some_bandit,
+    some_count,
+    some_fit,
+)
 from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client.client import ReportError
@@ -209,6 +219,21 @@ def test_returning_visitors_take_part_as_often_as_they_may_and_once_in_a_round(s
         service.work()
     with service.device(campaign, memory=people[0]) as device:
         assert device.contribute([0.5], 1.0).status == "not asked" and device.visits == 3
+
+
+def test_moments_are_sent_once_and_gradients_after_them(service: Any, tmp_path: Path) -> None:
+    campaign = service.campaign(conditioned(), rows=ROWS)
+    for number, step in enumerate(("moments", "gradient", "gradient")):
+        for person in range(12):
+            with service.device(campaign, memory=tmp_path / f"{person}.db") as device:
+                assert device.model().step.name == step
+                assert device.contribute({"age": 10.0 * person % 100}, "yes").status == "reported"
+        service.work()
+        with open_outbox(tmp_path / "0.db") as memory:
+            # The second seating is that of moments, the first that of gradients.
+            assert [visit.seating for visit in memory.visits(campaign.id)] == [1, 0, 0][: number + 1]
+    with service.device(campaign, memory=tmp_path / "0.db") as device:
+        assert device.contribute({"age": 5.0}, "no").status == "not asked"
 
 
 def test_never_twice_in_a_slot_and_no_more_than_twice(service: Any, tmp_path: Path) -> None:

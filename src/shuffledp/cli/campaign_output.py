@@ -20,6 +20,7 @@ _CALLS = {
     "pull": "choice = device.choose(); device.reward(choice, clicked)",
     "choose": "choice = device.choose(context, offers); device.reward(choice, clicked)",
     "gradient": "device.contribute(row, label)",
+    "moments": "device.contribute(row, label)",
     "report": "device.report(value)",
 }
 

@@ -1,6 +1,6 @@
 """What a device makes of its own row and target before it takes a gradient: declared beforehand, the same for all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,6 +16,12 @@ from shuffledp.protocols.learner import DeviceStep
 Floats = NDArray[np.float64]
 
 _AGAIN = "create the campaign again with this version"
+
+ROW_STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
+    "gradient": lambda parameters: len(parameters["point"]),
+    "moments": lambda parameters: int(parameters["dimension"]),
+}
+"""Steps that a row and a label are for, and how many numbers the model has whose they are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,10 +99,10 @@ class DeviceRows:
         Raises:
             DataError: the step takes no rows, or rows of another dimension, or other targets.
         """
-        if step is None or step.name != "gradient":
+        if step is None or step.name not in ROW_STEPS:
             found = None if step is None else step.name
             raise DataError("rows", found, "must be left out where devices send no gradients", "declare none")
-        loss, dimension = loss_from(step.parameters["loss"]), len(step.parameters["point"])
+        loss, dimension = loss_from(step.parameters["loss"]), ROW_STEPS[step.name](step.parameters)
         if self.dimension * loss.outputs != dimension:
             found = f"{self.dimension} numbers a score"
             raise DataError("rows", found, f"must be {dimension // loss.outputs}", "declare what was planned for")

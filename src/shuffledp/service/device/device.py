@@ -18,6 +18,7 @@ import httpx
 import numpy as np
 
 from shuffledp.errors import DataError, ParameterError, RandomnessError, ShuffleDPError
+from shuffledp.learn.live.rows import ROW_STEPS
 from shuffledp.learn.steps import compute, joint_vectors
 from shuffledp.protocols.learner import DeviceStep
 from shuffledp.randomness import RandomBits
@@ -218,7 +219,7 @@ class Device:
         model = self.model()
         if model.round is None:
             return Outcome("not asked", model.number)
-        step = self._step(model, *GRADIENT_STEPS)
+        step = self._step(model, *ROW_STEPS)
         return self._report(model, compute(step, own, bits=self._bits))
 
     def report(self, value: Any) -> Outcome:
@@ -373,10 +374,6 @@ class Device:
         if any(self.campaign.seatings[visit.seating].group != own.group for visit in visits):
             return False
         return sum(visit.seating == seating for visit in visits) < own.visits and len(visits) < own.in_all
-
-
-GRADIENT_STEPS = ("gradient", "moments")
-"""Steps that a row and a label are for."""
 
 
 def _reward(reward: Any) -> float:
