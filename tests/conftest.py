@@ -1,11 +1,15 @@
-"""What the tests of several rooms share: a judge of orders that should be uniformly random."""
+"""What the tests of several rooms share: a judge of orders that should be uniformly random, and a database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+
+if TYPE_CHECKING:
+    from harness.postgresql import Server
 
 CELLS = 8
 Orders = NDArray[np.int64]
@@ -63,3 +67,12 @@ def assert_uniform_orders() -> Callable[..., None]:
         assert p_value >= false_alarm, f"these orders are not uniformly random: p-value {p_value:.3g}"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> "Iterator[Server]":
+    """A PostgreSQL server of this session's own."""
+    from harness.postgresql import require_programs, running_server
+
+    with running_server(require_programs()) as server:
+        yield server
