@@ -1,6 +1,7 @@
 """What the tests of several rooms share: a judge of orders that should be uniformly random, and a database."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,3 +77,13 @@ def postgresql() -> "Iterator[Server]":
 
     with running_server(require_programs()) as server:
         yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """The address of a new store by a name, on each kind of store."""
+    if request.param == "sqlite":
+        return lambda name: str(tmp_path / f"{name}.db")
+    server: Server = request.getfixturevalue("postgresql")
+    schemas: dict[str, str] = {}
+    return lambda name: server.address(tmp_path / "batch keys", schemas.setdefault(name, server.new_schema()))
