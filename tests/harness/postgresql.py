@@ -20,7 +20,7 @@ import pytest
 USER, LOCKED, PASSWORD = "tester", "locked", "right and long enough"
 _OPTIONS = (
     "fsync=on", "synchronous_commit=on", "listen_addresses=127.0.0.1", "shared_buffers=16MB", "max_connections=60",
-    "max_wal_size=256MB", "log_min_messages=fatal",
+    "max_wal_size=64MB", "log_min_messages=fatal",
 )  # fmt: skip
 
 
@@ -123,7 +123,8 @@ def running_server(found: Path) -> Iterator[Server]:
         os.chown(folder, _nobody(), _nobody())
     server = Server(folder, found, free_port())
     try:
-        server.run("initdb", "--no-sync", "-D", str(server.data), "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
+        words = ("--no-sync", "--wal-segsize=1", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
+        server.run("initdb", "-D", str(server.data), *words)
         access = server.data / "pg_hba.conf"
         access.write_text(f"host all {LOCKED} 127.0.0.1/32 scram-sha-256\n" + access.read_text())
         server.start()

@@ -172,7 +172,7 @@ def seats_from(answer: httpx.Response) -> list[tuple[str, tuple[SeatInBatch, ...
 
 @dataclass
 class Service:
-    """Both servers over ASGI on SQLite files; their chores are done when a test says so."""
+    """Both servers over ASGI, on SQLite files unless told otherwise; their chores are done when a test says so."""
 
     folder: Path
     key: PrivateKey
@@ -180,11 +180,14 @@ class Service:
     clock: Callable[[], float] = time.time
     lease_seconds: float = 60.0
     signing: SigningKey = field(default_factory=SigningKey.generate)
+    address: Callable[[str], str] | None = None
+    """Of stores, by their names; without it they are files in the folder."""
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
+        address = self.address or (lambda name: str(self.folder / f"{name}.db"))
         self.analyzer = AnalyzerServer(
-            open_analyzer_store(self.folder / "analyzer.db"),
+            open_analyzer_store(address("analyzer")),
             key=self.key,
             opener=OpenerHere(self.key),
             signing=self.signing,
@@ -192,7 +195,7 @@ class Service:
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(
-            open_shuffler_store(self.folder / "shuffler.db"),
+            open_shuffler_store(address("shuffler")),
             post=self._post,
             clock=self.clock,
             lease_seconds=self.lease_seconds,

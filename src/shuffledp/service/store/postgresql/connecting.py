@@ -2,7 +2,6 @@
 
 import os
 import socket
-from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -77,8 +76,8 @@ def first_connection(address: DatabaseAddress, role: str) -> Connection:
 
 def _unreachable(address: DatabaseAddress, refused: psycopg.Error) -> ParameterError:
     """What libpq says, in a line; it never says the password."""
-    lines = [line.strip() for line in str(refused).splitlines() if line.strip()]
-    why = lines[-1].rpartition("FATAL:")[2].strip().rstrip(".?") if lines else type(refused).__name__
+    first = str(refused).strip().partition("\n")[0]
+    why = first.rpartition(" failed: ")[2].rpartition("FATAL:")[2].strip() or type(refused).__name__
     way_out = "is the server there, and are database, user and password right? (a password may be in ~/.pgpass)"
     return ParameterError("store", address.shown, f"must be a database that can be reached ({why})", way_out)
 
@@ -113,10 +112,10 @@ def holders(connection: Connection, store_id: str) -> str:
     return "by " + " and ".join(name or "somebody" for (name,) in rows) if rows else "by nobody"
 
 
-def lock_migrations(connection: Connection) -> None:
+def lock_migrations(connection: Connection, address: DatabaseAddress) -> None:
     """Wait until nobody else changes the tables of this schema; until the end of the transaction."""
-    query = "SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))"
-    connection.execute(query, (_MIGRATIONS,))
+    query = "SELECT pg_advisory_xact_lock(%s, hashtext(COALESCE(%s, current_schema())))"
+    connection.execute(query, (_MIGRATIONS, address.schema))
 
 
 def held_by_others(address: DatabaseAddress, who: str) -> DataError:
@@ -124,14 +123,8 @@ def held_by_others(address: DatabaseAddress, who: str) -> DataError:
     return DataError("store", address.shown, f"must be free: it is held {who}", "stop that one first")
 
 
-def read_label(address: DatabaseAddress) -> "tuple[str, str, bytes, int] | None":
-    """Role, id, mark of the keys and version of the store in this schema; None if the schema is empty."""
-    with closing(first_connection(address, "inspection")) as connection:
-        return label_of(connection, address)
-
-
 def label_of(connection: Connection, address: DatabaseAddress) -> "tuple[str, str, bytes, int] | None":
-    """The same on an open connection.
+    """Role, id, mark of the keys and version of the store in this schema; None if the schema is empty.
 
     Raises:
         DataError: something else is there.

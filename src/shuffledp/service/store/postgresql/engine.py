@@ -182,8 +182,11 @@ class PostgresStore(GroupCommit[R]):
                 # A transaction that has failed is answered with ROLLBACK, and no error.
                 raise psycopg.InternalError(f"COMMIT was answered with {committed.statusmessage}")
         except BaseException as broken:
-            self._roll_back(writer)
-            if not is_sure and not _is_server_error(broken, writer):
+            is_sure = is_sure or _is_server_error(broken, writer)
+            # Rolled back with its connection: the driver may believe that statements are prepared which never were.
+            with suppress(Exception):
+                writer.close()
+            if not is_sure:
                 raise UnsureError from broken
             with suppress(OSError):
                 self._vault.destroy(made)
@@ -192,14 +195,6 @@ class PostgresStore(GroupCommit[R]):
             with suppress(OSError):
                 self._vault.destroy(unneeded)
         return answers, later
-
-    def _roll_back(self, writer: Connection) -> None:
-        try:
-            writer.execute("ROLLBACK")
-        except Exception:
-            # Gone, or in the middle of something: the next request begins with another.
-            with suppress(Exception):
-                writer.close()
 
     def has_room(self) -> bool:
         """Whether the server's disk was not full a moment ago."""

@@ -49,9 +49,9 @@ def prepared(connection: Connection, address: DatabaseAddress, role: str, keys: 
     """
     try:
         with connection.transaction():
+            lock_migrations(connection, address)
             if address.schema is not None:
                 connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(address.schema)))
-            lock_migrations(connection)
             label = label_of(connection, address)
             if label is None:
                 return _made(connection, role, keys, bits)
@@ -101,7 +101,7 @@ def migrate(connection: Connection, address: DatabaseAddress) -> tuple[str, int,
         DataError: there is no store, it is of an unknown version, or a server holds it.
     """
     with connection.transaction():
-        lock_migrations(connection)
+        lock_migrations(connection, address)
         label = label_of(connection, address)
         if label is None:
             way_out = "check the address; a server makes its store when it starts"
