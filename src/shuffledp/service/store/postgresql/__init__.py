@@ -17,7 +17,7 @@ except ImportError:
 from shuffledp.service.store.contract import Inspected
 from shuffledp.service.store.postgresql.address import DatabaseAddress
 from shuffledp.service.store.postgresql.analyzer import PostgresAnalyzerRecords
-from shuffledp.service.store.postgresql.connecting import first_connection, holders, label_of
+from shuffledp.service.store.postgresql.connecting import first_connection, holders, in_a_sentence, label_of
 from shuffledp.service.store.postgresql.engine import PostgresStore
 from shuffledp.service.store.postgresql.inspecting import condition_of
 from shuffledp.service.store.postgresql.migrating import check_version, migrate
@@ -48,7 +48,7 @@ _RECORDS = {"shuffler": PostgresShufflerRecords, "analyzer": PostgresAnalyzerRec
 def inspect_store(rest: str) -> Inspected:
     """What the store in this schema is, who holds it, and "ok" or what is broken in it."""
     address = DatabaseAddress.parse(rest)
-    with closing(first_connection(address, "inspection")) as db:
+    with in_a_sentence(address), closing(first_connection(address, "inspection")) as db:
         label = label_of(db, address)
         if label is None:
             way_out = "check the address; a server makes its store when it starts"
@@ -62,5 +62,5 @@ def inspect_store(rest: str) -> Inspected:
 def migrate_store(rest: str) -> tuple[str, int, int]:
     """Bring the tables of a store to this version; its role, its version before and its version now."""
     address = DatabaseAddress.parse(rest)
-    with closing(first_connection(address, "migration")) as db:
+    with in_a_sentence(address), closing(first_connection(address, "migration")) as db:
         return migrate(db, address)

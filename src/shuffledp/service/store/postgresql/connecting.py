@@ -2,6 +2,8 @@
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -54,15 +56,12 @@ def connect(address: DatabaseAddress, role: str) -> Connection:
 
 
 def first_connection(address: DatabaseAddress, role: str) -> Connection:
-    """The same when a store is opened: what is wrong is a sentence.
+    """The same when a store is opened, on a server that keeps what it acknowledges.
 
     Raises:
-        ParameterError: there is no such server or database, or it does not let us in.
+        ParameterError: it may lose what it acknowledged.
     """
-    try:
-        connection = connect(address, role)
-    except psycopg.Error as refused:
-        raise _unreachable(address, refused) from None
+    connection = connect(address, role)
     try:
         for setting in ("fsync", "full_page_writes"):
             if connection.execute(f"SHOW {setting}").fetchall() != [("on",)]:
@@ -74,20 +73,27 @@ def first_connection(address: DatabaseAddress, role: str) -> Connection:
     return connection
 
 
-def _unreachable(address: DatabaseAddress, refused: psycopg.Error) -> ParameterError:
-    """What libpq says, in a line; it never says the password."""
-    first = str(refused).strip().partition("\n")[0]
-    why = first.rpartition(" failed: ")[2].rpartition("FATAL:")[2].strip() or type(refused).__name__
-    way_out = "is the server there, and are database, user and password right? (a password may be in ~/.pgpass)"
-    return ParameterError("store", address.shown, f"must be a database that can be reached ({why})", way_out)
+@contextmanager
+def in_a_sentence(address: DatabaseAddress) -> Iterator[None]:
+    """What the server refuses while a store is opened is bad input, and said in a line, without the password.
 
-
-def refused_by_server(address: DatabaseAddress, refused: psycopg.Error) -> ParameterError:
-    """What the server does not let us do while a store is opened, as a sentence."""
-    why = (refused.diag.message_primary or type(refused).__name__).rstrip(".")
-    problem = f"must be a schema in which its user may make tables ({why})"
-    way_out = "grant it, or name another with &schema=NAME"
-    return ParameterError("store", address.shown, problem, way_out)
+    Raises:
+        ParameterError: there is no such server or database, it does not let us in, or not make tables.
+    """
+    try:
+        yield
+    except psycopg.errors.InsufficientPrivilege as refused:
+        why = (refused.diag.message_primary or type(refused).__name__).rstrip(".")
+        problem = f"must be a schema in which its user may make tables ({why})"
+        raise ParameterError("store", address.shown, problem, "grant it, or name another with &schema=NAME") from None
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as refused:
+        if isinstance(refused, psycopg.ProgrammingError) and refused.sqlstate is not None:
+            raise
+        first = str(refused).strip().partition("\n")[0]
+        why = first.rpartition(" failed: ")[2].rpartition("FATAL:")[2].strip() or type(refused).__name__
+        way_out = "is the server there, and are database, user and password right? (a password may be in ~/.pgpass)"
+        problem = f"must be a database that can be reached ({why})"
+        raise ParameterError("store", address.shown, problem, way_out) from None
 
 
 def _lock_id(store_id: str) -> int:

@@ -26,8 +26,9 @@ from shuffledp.service.store.postgresql.connecting import (
     held_by_others,
     hold,
     holders,
+    in_a_sentence,
 )
-from shuffledp.service.store.postgresql.keys import KeyFolder
+from shuffledp.service.store.postgresql.keys import BatchKeys, KeyFolder
 from shuffledp.service.store.postgresql.migrating import prepared
 from shuffledp.service.store.postgresql.records import Session, TaskLockedError, drop_empty_shelves
 from shuffledp.service.wire import new_id
@@ -39,6 +40,8 @@ T = TypeVar("T")
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 # How long nothing new is accepted after the server's disk was full.
 _FULL_SECONDS = 10.0
+# How long the server may take to see that a process is dead.
+_HOLD_SECONDS = 2.0
 _BROKEN = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, MemoryError)
 
 
@@ -64,20 +67,33 @@ class PostgresStore(GroupCommit[R]):
         self._idle: list[Connection] = []
         self._idle_lock = threading.Lock()
         keys = KeyFolder(address.batch_keys, bits=bits)
-        self._writer: Connection | None = first_connection(address, role)
+        self._writer: Connection | None = None
+        with in_a_sentence(address):
+            self._open(keys, bits)
+        self._begin(f"store of the {role}")
+
+    def _open(self, keys: BatchKeys, bits: RandomBits) -> None:
+        address, role = self.address, self._role
+        self._writer = first_connection(address, role)
         try:
             self._vault = prepared(self._writer, address, role, keys, bits)
             self._store_id = self._vault.store_id
-            if not hold(self._writer, self._store_id, shared=shared):
-                raise held_by_others(address, holders(self._writer, self._store_id))
+            self._hold_first(self._writer)
             self._destroy_orphans(self._records(self._session(self._writer)))
         except BaseException:
             self._writer.close()
             raise
-        self._begin(f"store of the {role}")
 
     def _session(self, db: Connection, **more: Any) -> Session:
         return Session(db, self._vault, self.holder, self.address.claim_seconds, **more)
+
+    def _hold_first(self, writer: Connection) -> None:
+        """Take the store, or say who has it; a process that has just been killed may hold it for another moment."""
+        deadline = time.monotonic() + _HOLD_SECONDS
+        while not hold(writer, self._store_id, shared=self._shared):
+            if time.monotonic() > deadline:
+                raise held_by_others(self.address, holders(writer, self._store_id))
+            time.sleep(_PAUSES[0])
 
     def _destroy_orphans(self, records: R) -> None:
         """Keys of transactions that were never committed, or of which nobody knew."""

@@ -7,7 +7,6 @@ once it was released; there is no way back but a backup.
 from functools import cache
 from pathlib import Path
 
-import psycopg
 from psycopg import sql
 
 from shuffledp.errors import DataError
@@ -20,7 +19,6 @@ from shuffledp.service.store.postgresql.connecting import (
     holders,
     label_of,
     lock_migrations,
-    refused_by_server,
 )
 from shuffledp.service.store.postgresql.keys import BatchKeys
 from shuffledp.service.store.postgresql.vault import Vault
@@ -47,16 +45,13 @@ def prepared(connection: Connection, address: DatabaseAddress, role: str, keys: 
     Raises:
         DataError: a store of another role or version, or one that began with other keys.
     """
-    try:
-        with connection.transaction():
-            lock_migrations(connection, address)
-            if address.schema is not None:
-                connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(address.schema)))
-            label = label_of(connection, address)
-            if label is None:
-                return _made(connection, role, keys, bits)
-    except psycopg.errors.InsufficientPrivilege as refused:
-        raise refused_by_server(address, refused) from None
+    with connection.transaction():
+        lock_migrations(connection, address)
+        if address.schema is not None:
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(address.schema)))
+        label = label_of(connection, address)
+        if label is None:
+            return _made(connection, role, keys, bits)
     found, store_id, mark, version = label
     check_role(found, role)
     check_version(address, found, version)
