@@ -45,13 +45,16 @@ def test_killed_processes_cut_connections_and_a_restarted_database_lose_nothing_
         ):
             for task in tasks:
                 running.add_task(task)
-            crowds = [Crowd(task, running, seed, busy, at=SHUFFLERS) for seed, task in enumerate(tasks * 2)]
+            deadline = time.monotonic() + 150
+            crowds = [
+                Crowd(task, running, seed, busy, at=SHUFFLERS, deadline=deadline) for seed, task in enumerate(tasks * 2)
+            ]
             crowding = [threads.submit(crowd.run, enough) for crowd in crowds]
             done = disturb(running, database, proxy, busy, choice)
             before_the_end = sum(len(crowd.answers) for crowd in crowds)
             enough.set()
             for each in crowding:
-                each.result(timeout=60)
+                each.result(timeout=150)
             wait_until_read(running, tasks)
             for name in list(running.pids):
                 running.kill(name)
