@@ -39,6 +39,7 @@ class Server:
     folder: Path
     programs: Path
     port: int
+    settings: tuple[str, ...] = ()
     made: int = 0
 
     @property
@@ -55,7 +56,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        options = " ".join(f"-c {option}" for option in _OPTIONS)
+        options = " ".join(f"-c {option}" for option in (*_OPTIONS, *self.settings))
         self.run("pg_ctl", "start", "-w", "-D", str(self.data), "-o", f"-p {self.port} -k {self.folder} {options}")
 
     def stop(self, mode: str = "immediate") -> None:
@@ -116,14 +117,14 @@ def require_programs() -> Path:
 
 
 @contextlib.contextmanager
-def running_server(found: Path) -> Iterator[Server]:
-    """A new server that ends with the block."""
+def running_server(found: Path, *settings: str, segment: int = 1) -> Iterator[Server]:
+    """A new server that ends with the block; its log comes in files of so many megabytes."""
     folder = Path(tempfile.mkdtemp(prefix="shuffledp-postgresql-"))
     if os.geteuid() == 0:
         os.chown(folder, _nobody(), _nobody())
-    server = Server(folder, found, free_port())
+    server = Server(folder, found, free_port(), settings)
     try:
-        words = ("--no-sync", "--wal-segsize=1", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
+        words = ("--no-sync", f"--wal-segsize={segment}", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
         server.run("initdb", "-D", str(server.data), *words)
         access = server.data / "pg_hba.conf"
         access.write_text(f"host all {LOCKED} 127.0.0.1/32 scram-sha-256\n" + access.read_text())

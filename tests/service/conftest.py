@@ -289,6 +289,9 @@ class ShufflerMemory:
         ended = [lease for lease in self.held.values() if lease.ends <= now and lease.position < positions]
         return min(ended, key=lambda lease: lease.position, default=None)
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        pass
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted & set(report_ids)
 

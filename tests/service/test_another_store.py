@@ -85,6 +85,9 @@ class Mixing:
         within = [lease for lease in ended if lease.position < positions]
         return min(within, key=lambda lease: lease.ends, default=None)
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        pass
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted[task_id] & set(report_ids)
 

@@ -130,6 +130,9 @@ class ShufflerRecords(TaskRecords, Protocol):
     def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
         """Of the leases of the first so many positions, the one whose time ran out first."""
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        """All of this will be asked for next: a store that is far away may look it up at once."""
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         """Which of these reports are in the task's batches, or were."""
 

@@ -30,7 +30,7 @@ from shuffledp.service.store.postgresql.connecting import (
 )
 from shuffledp.service.store.postgresql.keys import BatchKeys, KeyFolder
 from shuffledp.service.store.postgresql.migrating import prepared
-from shuffledp.service.store.postgresql.records import Session, TaskLockedError, drop_empty_shelves
+from shuffledp.service.store.postgresql.records import Session, StaleError, TaskLockedError, drop_empty_shelves
 from shuffledp.service.wire import new_id
 
 R = TypeVar("R", bound=Any)
@@ -40,6 +40,8 @@ T = TypeVar("T")
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 # How long nothing new is accepted after the server's disk was full.
 _FULL_SECONDS = 10.0
+# Tasks and batches that a process remembers.
+_MOST_KNOWN = 10_000
 # How long the server may take to see that a process is dead.
 _HOLD_SECONDS = 2.0
 _BROKEN = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, MemoryError)
@@ -64,6 +66,7 @@ class PostgresStore(GroupCommit[R]):
         self.address, self.holder = address, new_id(bits=bits)
         self._role, self._records, self._shared = role, records, shared
         self._full_until = 0.0
+        self._known: dict[Any, Any] = {}
         self._idle: list[Connection] = []
         self._idle_lock = threading.Lock()
         keys = KeyFolder(address.batch_keys, bits=bits)
@@ -116,7 +119,9 @@ class PostgresStore(GroupCommit[R]):
 
     def _commit(self, work: Work[R]) -> None:
         for alone in self._commit_together(work):
-            self._commit_together([alone])
+            # One that has a transaction for itself waits for locks, and is answered.
+            while self._commit_together([alone]):
+                pass
 
     def _commit_together(self, work: Work[R]) -> Work[R]:
         """Run requests in one transaction, again where nothing came of it; answers those to be run one by one."""
@@ -161,6 +166,7 @@ class PostgresStore(GroupCommit[R]):
         made: list[bytes] = []
         unneeded: list[bytes] = []
         locked: set[str] = set()
+        learned: dict[Any, Any] = {}
         writer = self._connected()
         is_sure = True
         try:
@@ -168,13 +174,13 @@ class PostgresStore(GroupCommit[R]):
             with writer.pipeline() as pipeline:
                 writer.execute("BEGIN")
                 for act, future in work:
-                    session = self._session(writer, is_alone=len(work) == 1, locked=locked, made=[])
+                    session = self._session(writer, is_alone=len(work) == 1, locked=locked, known=self._known)
                     writer.execute("SAVEPOINT request")
                     try:
                         records = self._records(session)
                         result = act(records)
                         records.settle()
-                    except (psycopg.Error, MemoryError):
+                    except (psycopg.Error, StaleError, MemoryError):
                         raise
                     except Exception as refused:
                         writer.execute("ROLLBACK TO request")
@@ -186,10 +192,10 @@ class PostgresStore(GroupCommit[R]):
                             answers.append(partial(future.set_exception, refused))
                     else:
                         answers.append(partial(future.set_result, result))
+                        learned |= session.learned
                     finally:
                         made += session.made
                     writer.execute("RELEASE request")
-                pipeline.sync()
                 is_sure = False
                 committed = writer.execute("COMMIT")
                 pipeline.sync()
@@ -199,6 +205,7 @@ class PostgresStore(GroupCommit[R]):
                 raise psycopg.InternalError(f"COMMIT was answered with {committed.statusmessage}")
         except BaseException as broken:
             is_sure = is_sure or _is_server_error(broken, writer)
+            self._known.clear()
             # Rolled back with its connection: the driver may believe that statements are prepared which never were.
             with suppress(Exception):
                 writer.close()
@@ -210,6 +217,9 @@ class PostgresStore(GroupCommit[R]):
         if unneeded:
             with suppress(OSError):
                 self._vault.destroy(unneeded)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._known |= learned
         return answers, later
 
     def has_room(self) -> bool:
@@ -300,6 +310,8 @@ _AGAIN = ("40001", "40P01")
 
 def _is_passing(broken: Exception) -> bool:
     """Whether nothing happened, and the same may go well in a moment."""
+    if isinstance(broken, StaleError | errors.UndefinedTable):
+        return True
     if not isinstance(broken, psycopg.Error):
         return False
     lost = isinstance(broken, psycopg.OperationalError | psycopg.InterfaceError) and broken.sqlstate in _LOST

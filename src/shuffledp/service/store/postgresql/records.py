@@ -24,6 +24,10 @@ class TaskLockedError(Exception):
     """Another process writes about a task at the moment, and this request must not wait for it here."""
 
 
+class StaleError(Exception):
+    """What this process remembered of the database is not so any more: the same again, without it."""
+
+
 @dataclass
 class Session:
     """One request inside a transaction.
@@ -38,6 +42,8 @@ class Session:
         locked: the tasks that the transaction has locked. Whoever shares one and has locked something waits for no
             other lock: two that waited for each other would both stand still.
         made: keys that nobody needs if this is rolled back.
+        known: what this process remembers of the database, to be found to hold at the end of a request.
+        learned: what it will remember if this is committed.
     """
 
     db: Connection
@@ -48,6 +54,8 @@ class Session:
     is_alone: bool = True
     locked: set[str] = field(default_factory=set)
     made: list[bytes] = field(default_factory=list)
+    known: dict[Any, Any] = field(default_factory=dict)
+    learned: dict[Any, Any] = field(default_factory=dict)
 
 
 class PostgresRecords:

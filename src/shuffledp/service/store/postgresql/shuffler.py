@@ -9,13 +9,24 @@ import math
 from typing import Any
 
 from shuffledp.service.store.contract import BatchPart, ClaimLostError, Counts, Lease
-from shuffledp.service.store.postgresql.records import PostgresRecords, Session, TaskLockedError, place_of
+from shuffledp.service.store.postgresql.records import PostgresRecords, Session, StaleError, TaskLockedError, place_of
 from shuffledp.service.store.postgresql.vault import OVERHEAD_BYTES
 from shuffledp.service.wire import position_of
 
 # A batch: reports come; it waits to be sent; the next hop has it.
 OPEN, READY, GONE = range(3)
 _FULL = "state = 0 AND filled = size"
+_WAITING = (
+    "SELECT (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE state = 1) "
+    f"+ (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE {_FULL})"
+)
+_ADD = (
+    "INSERT INTO batches (task_id, batch_id, size, filled, bytes) SELECT %s, * "
+    "FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) "
+    "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = batches.filled + excluded.filled, "
+    "bytes = batches.bytes + excluded.bytes WHERE batches.state = 0 "
+    "RETURNING batch_id, number, parts_shelf, parts_key"
+)
 _FREE = "(holder IS NULL OR holder = %s OR held_until < clock_timestamp())"
 _MINE = "holder = %s AND held_until >= clock_timestamp()"
 
@@ -32,24 +43,40 @@ class PostgresShufflerRecords(PostgresRecords):
         self._given: list[tuple[str, Lease]] = []
         self._first_end: dict[tuple[str, int], float] = {}
         self._waiting_bytes: int | None = None
+        # Questions that are on their way to the server, and answers that are to be compared with what was assumed.
+        self._asked: dict[tuple[str, str], Any] = {}
+        self._assumed: list[tuple[Any, dict[str, tuple[int, int, bytes]]]] = []
 
     def _lock(self, task_id: str) -> int | None:
         """Nobody else writes about this task until the commit; answers its number, None if it is unknown."""
         if task_id not in self._tasks:
-            query = "SELECT number, next_position FROM taken WHERE task_id = %s"
-            session, waits = self.session, self.session.is_alone or not self.session.locked
-            if not session.is_reading:
-                query += " FOR UPDATE" if waits else " FOR UPDATE SKIP LOCKED"
-                session.locked.add(task_id)
-            found = self.rows(query, task_id)
+            found = self._ask_for_lock(task_id).fetchall()
             if not found:
-                if not waits and self.task(task_id) is not None:
+                del self._asked["lock", task_id]
+                if not self.session.is_reading and self.task(task_id) is not None:
                     raise TaskLockedError
                 return None
             self._tasks[task_id], self._next[task_id] = found[0]
+            self.session.learned[task_id] = found[0][0]
         return self._tasks[task_id]
 
+    def _ask_for_lock(self, task_id: str) -> Any:
+        if ("lock", task_id) not in self._asked:
+            session, query = self.session, "SELECT number, next_position FROM taken WHERE task_id = %s"
+            if not session.is_reading:
+                query += " FOR UPDATE" if session.is_alone or not session.locked else " FOR UPDATE SKIP LOCKED"
+                session.locked.add(task_id)
+            self._asked["lock", task_id] = self.db.execute(query, (task_id,))
+        return self._asked["lock", task_id]
+
     def settle(self) -> None:
+        self._flush()
+        for cursor, assumed in self._assumed:
+            if {row[0]: (row[1], row[2], bytes(row[3] or b"")) for row in cursor.fetchall()} != assumed:
+                raise StaleError
+        self._assumed.clear()
+
+    def _flush(self) -> None:
         if self._moved:
             moved = sorted(self._moved)
             self.db.execute(
@@ -93,13 +120,10 @@ class PostgresShufflerRecords(PostgresRecords):
         return position
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
+        cursor = self._asked.pop((task_id, f"leases {','.join(seats)}"), None)
         self._lock(task_id)
-        self.settle()
-        rows = self.rows(
-            "SELECT seat, position, ends FROM leases WHERE task_id = %s AND position = ANY(%s)",
-            task_id, [position_of(seat) for seat in seats],
-        )  # fmt: skip
-        asked = set(seats)
+        self._flush()
+        rows, asked = (cursor or self._ask_for_leases(task_id, seats)).fetchall(), set(seats)
         return {row[0]: Lease(*row) for row in rows if row[0] in asked}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
@@ -111,7 +135,7 @@ class PostgresShufflerRecords(PostgresRecords):
 
     def drop_lease(self, task_id: str, seat: str) -> None:
         self._lock(task_id)
-        self.settle()
+        self._flush()
         self._first_end.clear()
         query = "DELETE FROM leases WHERE task_id = %s AND position = %s AND seat = %s"
         self.db.execute(query, (task_id, position_of(seat), seat))
@@ -120,7 +144,7 @@ class PostgresShufflerRecords(PostgresRecords):
         self._lock(task_id)
         if self._first_end.get((task_id, positions), now) > now:
             return None
-        self.settle()
+        self._flush()
         rows = self.rows(
             "SELECT seat, position, ends FROM leases WHERE task_id = %s AND position < %s ORDER BY ends LIMIT 1",
             task_id, positions,
@@ -128,17 +152,38 @@ class PostgresShufflerRecords(PostgresRecords):
         self._first_end[task_id, positions] = rows[0][2] if rows else math.inf
         return Lease(*rows[0]) if rows and rows[0][2] <= now else None
 
+    def _ask_for_leases(self, task_id: str, seats: list[str]) -> Any:
+        query = "SELECT seat, position, ends FROM leases WHERE task_id = %s AND position = ANY(%s)"
+        return self.db.execute(query, (task_id, [position_of(seat) for seat in seats]))
+
     # --- reports -------------------------------------------------------------------------------
 
-    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
-        number = self._lock(task_id)
-        names = {self.vault.name_of(report_id): report_id for report_id in report_ids}
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        number = self.session.known.get(task_id)
+        if number is None or self.session.is_reading or self._given or self._moved:
+            return
+        # All travel together, and each is answered as of when the lock was there.
+        self._ask_for_lock(task_id)
+        self._asked[task_id, "waiting"] = self.db.execute(_WAITING)
+        self._asked[task_id, f"accepted {','.join(report_ids)}"] = self._ask_for_accepted(number, report_ids)
+        self._asked[task_id, f"leases {','.join(seats)}"] = self._ask_for_leases(task_id, seats)
+
+    def _ask_for_accepted(self, number: int | None, report_ids: list[str]) -> Any:
         query = "SELECT name FROM accepted WHERE task = %s AND name = ANY(%b::bytea[])"
-        return {names[bytes(name)] for (name,) in self.rows(query, number, list(names))}
+        return self.db.execute(query, (number, [self.vault.name_of(report_id) for report_id in report_ids]))
+
+    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
+        cursor = self._asked.pop((task_id, f"accepted {','.join(report_ids)}"), None)
+        number = self._lock(task_id)
+        found = (cursor or self._ask_for_accepted(number, report_ids)).fetchall()
+        if not found:
+            return set()
+        names = {self.vault.name_of(report_id): report_id for report_id in report_ids}
+        return {names[bytes(name)] for (name,) in found}
 
     def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
         number = self._lock(task_id)
-        self.settle()
+        self._flush()
         # In the order of the keys: pages are touched once.
         names = sorted(map(self.vault.name_of, report_ids))
         self.db.execute("INSERT INTO accepted SELECT %s, unnest(%b::bytea[])", (number, names))
@@ -157,15 +202,16 @@ class PostgresShufflerRecords(PostgresRecords):
             (name, each[0].size, sum(one.reports for one in each), sum(len(one.body) for one in each))
             for name, each in joined.items()
         ]
-        found = self.rows(
-            "INSERT INTO batches (task_id, batch_id, size, filled, bytes) SELECT %s, * "
-            "FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::bigint[]) "
-            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = batches.filled + excluded.filled, "
-            "bytes = batches.bytes + excluded.bytes WHERE batches.state = 0 "
-            "RETURNING batch_id, number, parts_shelf, parts_key",
-            task_id, *(list(column) for column in zip(*added, strict=True)),
-        )  # fmt: skip
-        assert len(found) == len(joined), "a part came for a batch that is sealed"
+        cursor = self.db.execute(_ADD, (task_id, *(list(column) for column in zip(*added, strict=True))))
+        remembered = self.session.known
+        known = {name: remembered[task_id, name] for name in joined if (task_id, name) in remembered}
+        if len(known) == len(joined):
+            # What they have is written without waiting for the answer, which is looked at in the end.
+            self._assumed.append((cursor, known))
+            found = [(name, *place) for name, place in known.items()]
+        else:
+            found = cursor.fetchall()
+            assert len(found) == len(joined), "a part came for a batch that is sealed"
         by_shelf: dict[int, list[tuple[bytes, int, bytes]]] = {}
         for batch_id, batch, shelf, key in found:
             own = joined[batch_id]
@@ -175,6 +221,7 @@ class PostgresShufflerRecords(PostgresRecords):
                 shelf, key = self._put(task_id, "parts", expected)
                 query = "UPDATE batches SET parts_shelf = %s, parts_key = %s WHERE number = %s"
                 self.db.execute(query, (shelf, key, batch))
+            self.session.learned[task_id, batch_id] = (batch, shelf, bytes(key))
             for part in own:
                 sealed = self.vault.seal(key, place_of("parts", batch, part.seat), part.body)
                 by_shelf.setdefault(shelf, []).append((key, part.seat, sealed))
@@ -289,7 +336,7 @@ class PostgresShufflerRecords(PostgresRecords):
 
     def abandon(self, task_id: str, positions: int) -> bool:
         self._lock(task_id)
-        self.settle()
+        self._flush()
         self._next[task_id] = positions
         self._moved.add(task_id)
         self.db.execute("DELETE FROM leases WHERE task_id = %s", (task_id,))
@@ -306,10 +353,8 @@ class PostgresShufflerRecords(PostgresRecords):
 
     def waiting_bytes(self) -> int:
         if self._waiting_bytes is None:
-            [(waiting,)] = self.rows(
-                f"SELECT (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE state = {READY}) "
-                f"+ (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE {_FULL})"
-            )
+            asked = [self._asked.pop(key) for key in list(self._asked) if key[1] == "waiting"]
+            [(waiting,)] = asked[-1].fetchall() if asked else self.rows(_WAITING)
             self._waiting_bytes = int(waiting)
         return self._waiting_bytes
 

@@ -121,6 +121,9 @@ class SqliteShufflerRecords:
         ).fetchone()
         return None if row is None else Lease(*row)
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        """Nothing is far away."""
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         known = set()
         for block in _in_blocks([bytes.fromhex(each) for each in report_ids]):
