@@ -195,18 +195,19 @@ class _Connection(asyncio.Protocol):
             self.done.set_exception(error or ConnectionResetError("the server closed"))
 
 
-def send_all(port: int | list[int], requests: list[bytes], connections: int) -> Load:
-    """As many connections as are named, to each of the ports in turn."""
-    ports = port if isinstance(port, list) else [port]
+def send_all(port: int | dict[int, list[bytes]], requests: list[bytes], connections: int) -> Load:
+    """So many connections, to one port, or to several, each of which has requests of its own."""
+    own = {port: requests} if isinstance(port, int) else port
 
     async def run() -> Load:
         loop = asyncio.get_running_loop()
-        waiting, load = iter(requests), Load(0.0, [], [])
+        waiting, load = [(each, iter(some)) for each, some in own.items()], Load(0.0, [], [])
         finished = [loop.create_future() for _ in range(connections)]
         started = time.perf_counter()
         for place, done in enumerate(finished):
-            make = lambda done=done: _Connection(waiting, load, done)  # noqa: E731
-            await loop.create_connection(make, "127.0.0.1", ports[place % len(ports)])
+            each, some = waiting[place % len(waiting)]
+            make = lambda some=some, done=done: _Connection(some, load, done)  # noqa: E731
+            await loop.create_connection(make, "127.0.0.1", each)
         await asyncio.gather(*finished)
         return Load(time.perf_counter() - started, load.latencies, load.bodies)
 
@@ -388,50 +389,42 @@ def on_postgresql(folder: Path, rounds: int, alone: int, uploads: int) -> list[d
         print("no PostgreSQL is installed: its rows are left out")
         return []
     tokens = Tokens.generate(bits=RandomBits.secure())
-    text = json.dumps({"routing": four_levels(14_500).document()})
-    task_id = hashlib.sha256(text.encode()).hexdigest()
-    usual = ("shared_buffers=128MB", "max_wal_size=1GB")
-    with running_server(found, *usual, segment=16) as database:
+    texts = [json.dumps({"routing": four_levels(users).document()}) for users in (14_500, 14_501)]
+    one, other = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
+    with running_server(found, "shared_buffers=128MB", "max_wal_size=1GB", segment=16) as database:
         stores = [database.address(folder / "batch keys", schema) for schema in ("one", "two")]
-        start = (serve_shuffler, folder, text, tokens, None)
+        given = [(folder, text, tokens, None) for text in texts]
         with (
-            served(*start) as sqlite,
-            served(*start, stores[0]) as single,
-            served(*start, stores[1]) as first,
-            served(*start, stores[1]) as second,
+            served(serve_shuffler, *given[0]) as sqlite,
+            served(serve_shuffler, *given[0], stores[0]) as single,
+            served(serve_shuffler, *given[0], stores[1]) as first,
+            served(serve_shuffler, *given[1], stores[1]) as second,
         ):
-            ways = {"SQLite": [sqlite], "PostgreSQL": [single], "two": [first, second]}
+            ways = {
+                "SQLite": {sqlite: one},
+                "PostgreSQL": {single: one},
+                "two": {first: one, second: one},
+                "apart": {first: one, second: other},
+            }
             return [
-                *_compared(ways, task_id, tokens, "PUT", 1, CONNECTIONS, rounds, alone),
-                *_compared(ways, task_id, tokens, f"POST of {UPLOAD}", UPLOAD, UPLOADING, rounds, uploads),
+                *_compared(ways, tokens, "PUT", 1, CONNECTIONS, rounds, alone),
+                *_compared(ways, tokens, f"POST of {UPLOAD}", UPLOAD, UPLOADING, rounds, uploads),
             ]
 
 
 def _compared(
-    ways: dict[str, list[int]],
-    task_id: str,
-    tokens: Tokens,
-    name: str,
-    each: int,
-    connections: int,
-    rounds: int,
-    count: int,
+    ways: dict[str, dict[int, str]], tokens: Tokens, name: str, each: int, connections: int, rounds: int, count: int
 ) -> list[dict]:
+    """By way: ports, and the task that is reported to at each."""
     rates: dict[str, list[float]] = {way: [] for way in ways}
     idle: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, ports in ways.items():
-            reports = reports_for(ports[0], task_id, tokens, count * each)
-            if each == 1:
-                requests = singles(reports, task_id, tokens)
-            else:
-                parts = [reports[start : start + each] for start in range(0, len(reports), each)]
-                path, secret = f"/v1/tasks/{task_id}/reports", tokens.secrets["enrol"]
-                requests = [request("POST", path, pack_upload(part), secret) for part in parts]
+            own = {port: _requests(port, task_id, tokens, each, count // len(ports)) for port, task_id in ports.items()}
             before = idle_seconds()
-            load = send_all(ports, requests, connections)
+            load = send_all(own, [], connections)
             check([load], each)
-            rates[way].append(count * each / load.seconds)
+            rates[way].append(len(load.bodies) * each / load.seconds)
             idle[way].append((idle_seconds() - before) / load.seconds / (os.cpu_count() or 1))
 
     def row(words: str, above: str, below: str, least: float) -> dict:
@@ -443,7 +436,17 @@ def _compared(
     return [
         row("PostgreSQL beside SQLite", "PostgreSQL", "SQLite", 0.6),
         row("two processes on PostgreSQL beside one", "two", "PostgreSQL", 1.5),
+        row("the two with a task each, beside one", "apart", "PostgreSQL", 1.5),
     ]
+
+
+def _requests(port: int, task_id: str, tokens: Tokens, each: int, count: int) -> list[bytes]:
+    reports = reports_for(port, task_id, tokens, count * each)
+    if each == 1:
+        return singles(reports, task_id, tokens)
+    parts = [reports[start : start + each] for start in range(0, len(reports), each)]
+    path, secret = f"/v1/tasks/{task_id}/reports", tokens.secrets["enrol"]
+    return [request("POST", path, pack_upload(part), secret) for part in parts]
 
 
 # --- the disk, end to end, opening, sealing --------------------------------------------------
@@ -615,13 +618,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if given.postgresql:
-            return report("Stores", on_postgresql(folder, 1 if quick else 5, 2000 if quick else 3000, 30))
+            return report("Stores", on_postgresql(folder, 1 if quick else 5, 2000 if quick else 4000, 100))
         rows = disk(folder) + sealing(folder)
         found, open_seconds = opening(4000 if quick else 12_000)
         rows += found
         rows += accepting(folder, 1 if quick else 5, 3000 if quick else 5000, 40 if quick else 60)
         rows += filling(folder, 2000 if quick else 5000)
-        rows += on_postgresql(folder, 1 if quick else 3, 2000 if quick else 3000, 30)
+        rows += on_postgresql(folder, 1 if quick else 3, 2000 if quick else 4000, 100)
         rows += end_to_end(folder, 600 if quick else 4000, open_seconds)
     return report("Service", rows)
 

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal, Progress, Release
-from shuffledp.service.store.postgresql.records import PostgresRecords, place_of
+from shuffledp.service.store.postgresql.records import PostgresRecords
 from shuffledp.service.wire import SignedText
 
-# Of a body in one row.
+# Of a body in one statement.
 PIECE_BYTES = 1 << 20
 _MODEL = "SELECT text, signature FROM models WHERE campaign_id = %s"
 _RELEASE = 'SELECT "time", estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = %s'
@@ -42,8 +42,7 @@ class PostgresAnalyzerRecords(PostgresRecords):
         )  # fmt: skip
         whole = memoryview(body)
         for place, start in enumerate(range(0, len(body), PIECE_BYTES)):
-            sealed = self.vault.seal(key, place_of("bodies", number, place), whole[start : start + PIECE_BYTES])
-            self._write("bodies", shelf, [(key, place, sealed)])
+            self._write("bodies", shelf, number, key, [(place, whole[start : start + PIECE_BYTES])])
 
     def unread(self, most: int) -> list[tuple[str, str]]:
         query = "SELECT task_id, batch_id FROM batches WHERE bodies_key IS NOT NULL ORDER BY number LIMIT %s"

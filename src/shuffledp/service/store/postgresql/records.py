@@ -16,6 +16,8 @@ from shuffledp.service.store.postgresql.vault import Vault
 
 # A shelf takes so many batches, or so many bytes; a batch that may be longer than the latter has one for itself.
 SHELF_BATCHES, SHELF_BYTES, LARGE_BYTES = 64, 4 << 20, 1 << 20
+# Of a body in one row: with all that a row needs it fills a page of 8 kB. A place has room for so many bits of rows.
+ROW_BYTES, _ROW_BITS = 8000, 20
 # An empty shelf that nobody put anything on for so long is dropped, too.
 IDLE_SECONDS = 60.0
 
@@ -93,22 +95,27 @@ class PostgresRecords:
             self.db.execute(
                 f"CREATE TABLE {kind}_{shelf} (key BYTEA, place BIGINT, body BYTEA NOT NULL, PRIMARY KEY (key, place))"
             )
-            # Random bytes cannot be compressed: do not try.
-            self.db.execute(f"ALTER TABLE {kind}_{shelf} ALTER body SET STORAGE EXTERNAL")
+            # Rows fit on their pages: nothing is compressed, or moved elsewhere in smaller pieces.
+            self.db.execute(f"ALTER TABLE {kind}_{shelf} ALTER body SET STORAGE PLAIN")
         key = self.vault.new_key()
         self.session.made.append(key)
         return int(shelf), key
 
-    def _write(self, kind: str, shelf: int, rows: list[tuple[bytes, int, bytes]]) -> None:
-        """Key, place and sealed body of each row."""
-        keys, places, bodies = (list(column) for column in zip(*rows, strict=True))
+    def _write(
+        self, kind: str, shelf: int, batch: int, key: bytes, bodies: list[tuple[int, bytes | memoryview]]
+    ) -> None:
+        """Place and body of each, sealed, in as many rows as it takes."""
+        places, sealed = [], []
+        for place, body in bodies:
+            for row, start in enumerate(range(0, len(body), ROW_BYTES)):
+                places.append((place << _ROW_BITS) + row)
+                sealed.append(self.vault.seal(key, place_of(kind, batch, places[-1]), body[start : start + ROW_BYTES]))
         self.db.execute(
-            f"INSERT INTO {kind}_{shelf} SELECT * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[])",
-            (keys, places, bodies),
+            f"INSERT INTO {kind}_{shelf} SELECT %b, * FROM unnest(%b::bigint[], %b::bytea[])", (key, places, sealed)
         )
 
     def _bodies(self, kind: str, shelf: int, key: bytes, batch: int) -> Iterator[bytes]:
-        """A batch's bodies in the order of their places, opened."""
+        """A batch's bodies in the order of their places, a row each, opened."""
         query = f"SELECT place, body FROM {kind}_{shelf} WHERE key = %s ORDER BY place"
         for place, body in self.db.execute(query, (key,), binary=True):
             yield self.vault.open(key, place_of(kind, batch, place), body)

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from shuffledp.service.store.contract import BatchPart, ClaimLostError, Counts, Lease
-from shuffledp.service.store.postgresql.records import PostgresRecords, Session, StaleError, TaskLockedError, place_of
+from shuffledp.service.store.postgresql.records import PostgresRecords, Session, StaleError, TaskLockedError
 from shuffledp.service.store.postgresql.vault import OVERHEAD_BYTES
 from shuffledp.service.wire import position_of
 
@@ -19,6 +19,15 @@ _FULL = "state = 0 AND filled = size"
 _WAITING = (
     "SELECT (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE state = 1) "
     f"+ (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE {_FULL})"
+)
+# OFFSET 0: each is looked up by its whole key. A plan that was made while the table was empty would else look at all.
+_OWN_LEASES = (
+    "unnest(%s::bigint[]) AS asked (place), "
+    "LATERAL (SELECT ctid, * FROM leases WHERE task_id = %s AND position = asked.place OFFSET 0) AS own"
+)
+_ACCEPTED = (
+    "SELECT asked.name FROM unnest(%b::bytea[]) AS asked (name) "
+    "WHERE EXISTS (SELECT 1 FROM accepted WHERE task = %s AND accepted.name = asked.name OFFSET 0)"
 )
 _ADD = (
     "INSERT INTO batches (task_id, batch_id, size, filled, bytes) SELECT %s, * "
@@ -153,8 +162,8 @@ class PostgresShufflerRecords(PostgresRecords):
         return Lease(*rows[0]) if rows and rows[0][2] <= now else None
 
     def _ask_for_leases(self, task_id: str, seats: list[str]) -> Any:
-        query = "SELECT seat, position, ends FROM leases WHERE task_id = %s AND position = ANY(%s)"
-        return self.db.execute(query, (task_id, [position_of(seat) for seat in seats]))
+        query = f"SELECT own.seat, own.position, own.ends FROM {_OWN_LEASES}"
+        return self.db.execute(query, ([position_of(seat) for seat in seats], task_id))
 
     # --- reports -------------------------------------------------------------------------------
 
@@ -169,8 +178,8 @@ class PostgresShufflerRecords(PostgresRecords):
         self._asked[task_id, f"leases {','.join(seats)}"] = self._ask_for_leases(task_id, seats)
 
     def _ask_for_accepted(self, number: int | None, report_ids: list[str]) -> Any:
-        query = "SELECT name FROM accepted WHERE task = %s AND name = ANY(%b::bytea[])"
-        return self.db.execute(query, (number, [self.vault.name_of(report_id) for report_id in report_ids]))
+        names = [self.vault.name_of(report_id) for report_id in report_ids]
+        return self.db.execute(_ACCEPTED, (names, number))
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         cursor = self._asked.pop((task_id, f"accepted {','.join(report_ids)}"), None)
@@ -189,8 +198,8 @@ class PostgresShufflerRecords(PostgresRecords):
         self.db.execute("INSERT INTO accepted SELECT %s, unnest(%b::bytea[])", (number, names))
         if parts:
             self._keep_parts(task_id, parts)
-        positions = [position_of(seat) for seat in seats]
-        self.db.execute("DELETE FROM leases WHERE task_id = %s AND position = ANY(%s)", (task_id, positions))
+        query = f"DELETE FROM leases WHERE ctid = ANY(ARRAY(SELECT own.ctid FROM {_OWN_LEASES}))"
+        self.db.execute(query, ([position_of(seat) for seat in seats], task_id))
         self.db.execute("UPDATE taken SET reports = reports + %s WHERE task_id = %s", (len(report_ids), task_id))
         self._waiting_bytes = None
 
@@ -212,7 +221,6 @@ class PostgresShufflerRecords(PostgresRecords):
         else:
             found = cursor.fetchall()
             assert len(found) == len(joined), "a part came for a batch that is sealed"
-        by_shelf: dict[int, list[tuple[bytes, int, bytes]]] = {}
         for batch_id, batch, shelf, key in found:
             own = joined[batch_id]
             if key is None:
@@ -222,11 +230,7 @@ class PostgresShufflerRecords(PostgresRecords):
                 query = "UPDATE batches SET parts_shelf = %s, parts_key = %s WHERE number = %s"
                 self.db.execute(query, (shelf, key, batch))
             self.session.learned[task_id, batch_id] = (batch, shelf, bytes(key))
-            for part in own:
-                sealed = self.vault.seal(key, place_of("parts", batch, part.seat), part.body)
-                by_shelf.setdefault(shelf, []).append((key, part.seat, sealed))
-        for shelf, rows in by_shelf.items():
-            self._write("parts", shelf, rows)
+            self._write("parts", shelf, batch, key, [(part.seat, memoryview(part.body)) for part in own])
 
     # --- batches: claimed, sealed, sent ---------------------------------------------------------
 
@@ -284,7 +288,7 @@ class PostgresShufflerRecords(PostgresRecords):
             shelf, key = self._put(task_id, "pieces", length)
             query = "UPDATE batches SET pieces_shelf = %s, pieces_key = %s WHERE number = %s"
             self.db.execute(query, (shelf, key, batch))
-        self._write("pieces", shelf, [(key, number, self.vault.seal(key, place_of("pieces", batch, number), body))])
+        self._write("pieces", shelf, batch, key, [(number, body)])
 
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
         number, _, shelf, key, pieces_shelf, pieces_key, _ = self._held(task_id, batch_id)
