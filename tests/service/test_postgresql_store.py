@@ -25,7 +25,7 @@ from shuffledp.service.store import inspect_store, open_analyzer_store, open_out
 from shuffledp.service.store.contract import BatchPart, ClaimLostError
 from shuffledp.service.store.postgresql import engine, migrating, records, vault
 from shuffledp.service.store.postgresql.keys import KeyFolder
-from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, position_of
 
 BITS = RandomBits.secure()
 USERS = 12
@@ -349,6 +349,26 @@ def test_a_commit_of_which_nobody_knows_is_refused_for_the_moment(
     assert "127.0.0.1" not in str(refused.value)
     assert [answer.new for answer in one.accept(reports)] == [not happened] * 2
     assert len(one.accept(one.reports(USERS - 2))) == USERS - 2 and one.servers[0].seal_full()
+
+
+def test_what_a_process_remembers_of_a_batch_is_not_trusted(
+    make: Callable[..., Shufflers], postgresql: Server, schema: str
+) -> None:
+    """Another process may have abandoned it meanwhile, with its table and its key."""
+    both = make()
+    first, second, third = both.reports(3)
+    assert both.accept([first])[0].new and both.accept([second])[0].new
+    assert both.servers[1]._store.write(lambda inside: inside.abandon(both.task_id, 3))
+    with postgresql.connect(schema) as db:
+        # The third's seat is still given out, as of another round.
+        row = (both.task_id, position_of(third.seat), third.seat, time.time() + 60)
+        db.execute("INSERT INTO leases VALUES (%s, %s, %s, %s)", row)
+        db.execute("UPDATE shelves SET is_open = FALSE")
+        both.servers[1]._store.forget_deleted()
+        assert tables(db) == set()
+        assert both.accept([third])[0].new
+        assert db.execute("SELECT filled FROM batches").fetchall() == [(1,)] and len(tables(db)) == 1
+    assert both.servers[0]._store.read(lambda inside: inside.parts(both.task_id, both.batch_id)) == [third.body]
 
 
 def test_a_full_disk_refuses_for_a_while(make: Callable[..., Shufflers], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,10 +274,12 @@ class PostgresStore(GroupCommit[R]):
 
     def forget_deleted(self) -> None:
         """Destroy the keys of all that was deleted, by whichever process, and drop tables that nobody needs."""
-        doomed = self.read(lambda records: records.doomed())
+        doomed, has_empty = self.read(lambda records: (records.doomed(), records.has_empty_shelves()))
         if doomed:
             self._vault.destroy(doomed)
             self.write(lambda records: records.destroyed(doomed))
+        if not has_empty:
+            return
         try:
             with closing(connect(self.address, self._role)) as db:
                 drop_empty_shelves(db)
@@ -294,10 +296,9 @@ class PostgresStore(GroupCommit[R]):
             drop_empty_shelves(db)
 
     def _let_go(self) -> None:
-        with suppress(Exception):
-            writer = self._connected()
-            self._records(self._session(writer)).let_go()
         if self._writer is not None:
+            with suppress(Exception):
+                self._records(self._session(self._writer)).let_go()
             self._writer.close()
         self._drop_idle()
 

@@ -129,6 +129,10 @@ class PostgresRecords:
         """Keys that are to be destroyed."""
         return [bytes(key) for (key,) in self.rows("SELECT key FROM doomed")]
 
+    def has_empty_shelves(self) -> bool:
+        """Whether there are tables that nobody needs."""
+        return bool(self.rows(f"SELECT 1 FROM shelves WHERE {_EMPTY} LIMIT 1"))
+
     def destroyed(self, keys: list[bytes]) -> None:
         """These keys are gone; whoever else is about to say so is not waited for."""
         some = "SELECT key FROM doomed WHERE key = ANY(%s) FOR UPDATE SKIP LOCKED"
