@@ -314,6 +314,8 @@ def test_requests_run_again_when_the_connection_was_lost_before_the_commit(
         if len(tries) == 1:
             with postgresql.connect() as db:
                 db.execute("SELECT pg_terminate_backend(%s)", (tries[0],))
+            while True:
+                inside.db.execute("SELECT 1").fetchall()
         return "done"
 
     # They are taken in the first try, and must be there in the second.
