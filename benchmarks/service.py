@@ -49,6 +49,9 @@ from shuffledp.service.telemetry import Metrics
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
 
+# The tests' own PostgreSQL.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 SPAWN = multiprocessing.get_context("spawn")
 CONNECTIONS = 32
 UPLOAD = 100
@@ -81,10 +84,13 @@ def serve_bare(port: int, tokens: Tokens) -> None:
     uvicorn_server(build_app(endpoints, tokens), Address(port=port)).run()
 
 
-def serve_shuffler(port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None) -> None:
+def serve_shuffler(
+    port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None, store: str | None = None
+) -> None:
     # Without an analyzer whatever is sealed is taken at once: only the shuffler is measured.
     post = post_to(analyzer, tokens.secrets["hop"]) if analyzer else lambda path, body: 201
-    server = ShufflerServer(open_shuffler_store(folder / f"shuffler-{port}.db"), post=post, lease_seconds=LEASE_SECONDS)
+    opened = open_shuffler_store(store or folder / f"shuffler-{port}.db")
+    server = ShufflerServer(opened, post=post, lease_seconds=LEASE_SECONDS)
     server.add_task(text)
     commit, commits = server._store._commit, 0
 
@@ -189,14 +195,19 @@ class _Connection(asyncio.Protocol):
             self.done.set_exception(error or ConnectionResetError("the server closed"))
 
 
-def send_all(port: int, requests: list[bytes], connections: int) -> Load:
+def send_all(port: int | dict[int, list[bytes]], requests: list[bytes], connections: int) -> Load:
+    """So many connections, to one port, or to several, each of which has requests of its own."""
+    own = {port: requests} if isinstance(port, int) else port
+
     async def run() -> Load:
         loop = asyncio.get_running_loop()
-        waiting, load = iter(requests), Load(0.0, [], [])
+        waiting, load = [(each, iter(some)) for each, some in own.items()], Load(0.0, [], [])
         finished = [loop.create_future() for _ in range(connections)]
         started = time.perf_counter()
-        for done in finished:
-            await loop.create_connection(lambda done=done: _Connection(waiting, load, done), "127.0.0.1", port)
+        for place, done in enumerate(finished):
+            each, some = waiting[place % len(waiting)]
+            make = lambda some=some, done=done: _Connection(some, load, done)  # noqa: E731
+            await loop.create_connection(make, "127.0.0.1", each)
         await asyncio.gather(*finished)
         return Load(time.perf_counter() - started, load.latencies, load.bodies)
 
@@ -360,6 +371,84 @@ def check(loads: list[Load], each: int) -> None:
                 raise SystemExit(f"refused: {body[:300]!r}")
 
 
+# --- PostgreSQL beside SQLite, two processes beside one ---------------------------------------
+
+
+def idle_seconds() -> float:
+    """Of all cores together, since the machine was started: idle, or waiting for a disk."""
+    words = Path("/proc/stat").read_text().splitlines()[0].split()
+    return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
+
+
+def on_postgresql(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]:
+    """The same requests to a shuffler on SQLite, to one on PostgreSQL and to two of them, round after round."""
+    from harness.postgresql import programs, running_server
+
+    found = programs()
+    if found is None:
+        print("no PostgreSQL is installed: its rows are left out")
+        return []
+    tokens = Tokens.generate(bits=RandomBits.secure())
+    texts = [json.dumps({"routing": four_levels(users).document()}) for users in (14_500, 14_501)]
+    one, other = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
+    with running_server(found, "shared_buffers=128MB", "max_wal_size=1GB", segment=16) as database:
+        stores = [database.address(folder / "batch keys", schema) for schema in ("one", "two")]
+        given = [(folder, text, tokens, None) for text in texts]
+        with (
+            served(serve_shuffler, *given[0]) as sqlite,
+            served(serve_shuffler, *given[0], stores[0]) as single,
+            served(serve_shuffler, *given[0], stores[1]) as first,
+            served(serve_shuffler, *given[1], stores[1]) as second,
+        ):
+            ways = {
+                "SQLite": {sqlite: one},
+                "PostgreSQL": {single: one},
+                "two": {first: one, second: one},
+                "apart": {first: one, second: other},
+            }
+            return [
+                *_compared(ways, tokens, "PUT", 1, CONNECTIONS, rounds, alone),
+                *_compared(ways, tokens, f"POST of {UPLOAD}", UPLOAD, UPLOADING, rounds, uploads),
+            ]
+
+
+def _compared(
+    ways: dict[str, dict[int, str]], tokens: Tokens, name: str, each: int, connections: int, rounds: int, count: int
+) -> list[dict]:
+    """By way: ports, and the task that is reported to at each."""
+    rates: dict[str, list[float]] = {way: [] for way in ways}
+    idle: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, ports in ways.items():
+            own = {port: _requests(port, task_id, tokens, each, count // len(ports)) for port, task_id in ports.items()}
+            before = idle_seconds()
+            load = send_all(own, [], connections)
+            check([load], each)
+            rates[way].append(len(load.bodies) * each / load.seconds)
+            idle[way].append((idle_seconds() - before) / load.seconds / (os.cpu_count() or 1))
+
+    def row(words: str, above: str, below: str, least: float) -> dict:
+        shares = [a / b for a, b in zip(rates[above], rates[below], strict=True)]
+        told = ", ".join(f"{a:,.0f} of {b:,.0f}" for a, b in zip(rates[above], rates[below], strict=True))
+        still = f"{statistics.median(idle[below]):.0%} and {statistics.median(idle[above]):.0%} of the cores idle"
+        return figure(f"{name}: {words}", statistics.median(shares), ">=", least, f"{told} a second; {still}")
+
+    return [
+        row("PostgreSQL beside SQLite", "PostgreSQL", "SQLite", 0.6),
+        row("two processes on PostgreSQL beside one", "two", "PostgreSQL", 1.5),
+        row("the two with a task each, beside one", "apart", "PostgreSQL", 1.5),
+    ]
+
+
+def _requests(port: int, task_id: str, tokens: Tokens, each: int, count: int) -> list[bytes]:
+    reports = reports_for(port, task_id, tokens, count * each)
+    if each == 1:
+        return singles(reports, task_id, tokens)
+    parts = [reports[start : start + each] for start in range(0, len(reports), each)]
+    path, secret = f"/v1/tasks/{task_id}/reports", tokens.secrets["enrol"]
+    return [request("POST", path, pack_upload(part), secret) for part in parts]
+
+
 # --- the disk, end to end, opening, sealing --------------------------------------------------
 
 
@@ -521,16 +610,21 @@ def sealing(folder: Path) -> list[dict]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer reports and one round of each")
-    quick = parser.parse_args().quick
+    parser.add_argument("--postgresql", action="store_true", help="only what compares stores")
+    given = parser.parse_args()
+    quick = given.quick
     # Ended from outside, the servers are ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if given.postgresql:
+            return report("Stores", on_postgresql(folder, 1 if quick else 5, 2000 if quick else 4000, 100))
         rows = disk(folder) + sealing(folder)
         found, open_seconds = opening(4000 if quick else 12_000)
         rows += found
         rows += accepting(folder, 1 if quick else 5, 3000 if quick else 5000, 40 if quick else 60)
         rows += filling(folder, 2000 if quick else 5000)
+        rows += on_postgresql(folder, 1 if quick else 3, 2000 if quick else 4000, 100)
         rows += end_to_end(folder, 600 if quick else 4000, open_seconds)
     return report("Service", rows)
 

@@ -1,11 +1,16 @@
-"""What the tests of several rooms share: a judge of orders that should be uniformly random."""
+"""What the tests of several rooms share: a judge of orders that should be uniformly random, and a database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+
+if TYPE_CHECKING:
+    from harness.postgresql import Server
 
 CELLS = 8
 Orders = NDArray[np.int64]
@@ -63,3 +68,22 @@ def assert_uniform_orders() -> Callable[..., None]:
         assert p_value >= false_alarm, f"these orders are not uniformly random: p-value {p_value:.3g}"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> "Iterator[Server]":
+    """A PostgreSQL server of this session's own."""
+    from harness.postgresql import require_programs, running_server
+
+    with running_server(require_programs()) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """The address of a new store by a name, on each kind of store."""
+    if request.param == "sqlite":
+        return lambda name: str(tmp_path / f"{name}.db")
+    server: Server = request.getfixturevalue("postgresql")
+    schemas: dict[str, str] = {}
+    return lambda name: server.address(tmp_path / "batch keys", schemas.setdefault(name, server.new_schema()))

@@ -6,9 +6,9 @@ statements of its store, or with half of a commit written. `Model.check` says wh
 
 import random
 import shutil
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from shuffledp.service.crypto import PublicKey
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.store.sqlite import open_analyzer_store
-from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
@@ -151,7 +150,9 @@ class Machine(Model):
         )
         store, shuffler = self.world.stores["shuffler"], self.world.shuffler
         submit = [(report.place.task.id, report.as_sent) for report in chosen]
-        together(store, lambda: asked.extend(accept_one(shuffler, *each) for each in submit))
+        with suppress(RefusedError):
+            # The request that holds the others up may die with them.
+            together(store, lambda: asked.extend(accept_one(shuffler, *each) for each in submit))
         outcomes = [_outcome(future) for future in asked]
         if done_at_kill:
             # What was not answered when the server died never was.
@@ -322,7 +323,7 @@ class Machine(Model):
         self.world.network.sent = [each for each in self.world.network.sent if each[0] != task.id]
         self.checked_sent = len(self.world.network.sent)
         for store in self.world.stores.values():
-            _delete(store, task.id)
+            self.look.delete(store, task.id)
 
     def finish(self) -> None:
         self.trace.append("finish")
@@ -339,22 +340,6 @@ def _outcome(future: "Future[Any]") -> tuple[Any, RefusedError | None]:
 def _can_fill(task: Task, batch: SeatInBatch) -> bool:
     place = task.routing.find(batch.batch_id)
     return place is not None and int(task.routing.schedule.users_by(place[2])) <= task.routing.users
-
-
-def _delete(store: SqliteStore[Any], task_id: str) -> None:
-    """A finished task's rows, so that checking stays quick."""
-
-    def delete(db: sqlite3.Connection) -> None:
-        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
-            if table != "tasks" and "task_id" in columns:
-                if "number" in columns:
-                    for (number,) in db.execute(f"SELECT number FROM {table} WHERE task_id = ?", (task_id,)).fetchall():
-                        db.execute(f"DROP TABLE IF EXISTS parts_{number}")
-                        db.execute(f"DROP TABLE IF EXISTS pieces_{number}")
-                db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
-
-    store.write(lambda records: delete(records.db))
 
 
 def run(

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from harness.world import MadeReport, World, batch_rows, ciphertexts, rows
+from harness.looking import GONE, SENT, TIDYING, Look, SqliteLook
+from harness.world import MadeReport, World, ciphertexts
 from shuffledp.service.routing import SeatInBatch
-from shuffledp.service.store.sqlite.engine import SqliteStore
-from shuffledp.service.store.sqlite.shuffler import GONE, SENT, TIDYING
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport
 
@@ -84,13 +83,13 @@ class Model:
     told: Counter[str] = field(default_factory=Counter)
     checked_sent: int = 0
     """How much of what was sent has been looked at."""
+    look: Look = field(default_factory=SqliteLook)
 
     def check(self) -> None:
         found: dict[str, Counter[str]] = {report_id: Counter() for report_id in self.reports}
         shuffler = self.world.stores["shuffler"]
-        parts, sealed = batch_rows(shuffler, "parts"), self._sealed(shuffler)
-        ids = rows(shuffler, "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted")
-        accepted = {report_id.hex() for (report_id,) in ids}
+        parts, sealed = self.look.parts(shuffler), self.look.sealed(shuffler)
+        accepted = self.look.accepted(shuffler, self.reports)
         live = self.live
         filled: Counter[tuple[str, str]] = Counter()
         tidying = {(task_id, batch_id) for task_id, batch_id, state, _ in sealed if state == TIDYING}
@@ -135,14 +134,6 @@ class Model:
     def total_of(self, task_id: str, batch_id: str, seen: Seen) -> Any:
         """What the analyzer must have read from a batch."""
         return seen.ones - _half(self.live[task_id], batch_id)
-
-    def _sealed(self, shuffler: SqliteStore[Any]) -> list[tuple[str, str, int, bytes]]:
-        """Task, id, state and bytes of every sealed batch."""
-        bodies: dict[tuple[str, str], bytes] = {}
-        for task_id, batch_id, _, body in sorted(batch_rows(shuffler, "pieces")):
-            bodies[task_id, batch_id] = bodies.get((task_id, batch_id), b"") + body
-        states = rows(shuffler, "SELECT task_id, batch_id, state FROM sealed")
-        return [(task_id, batch_id, state, bodies.get((task_id, batch_id), b"")) for task_id, batch_id, state in states]
 
     def _owners_of_part(self, batch_id: str, body: bytes) -> list[str]:
         owners = []
@@ -200,8 +191,7 @@ class Model:
                 must(len(counts) == 1 or not report.place.batches, "a report is in some of its batches")
 
     def _check_analyzer(self, sealed: set[tuple[str, str]]) -> None:
-        kept = "SELECT task_id, batch_id, digest, body, total, dropped, void FROM batches"
-        for task_id, batch_id, digest, body, total, dropped, void in rows(self.world.stores["analyzer"], kept):
+        for task_id, batch_id, digest, body, total, dropped, void in self.look.read(self.world.stores["analyzer"]):
             known = self.seen.get((task_id, batch_id))
             if known is None:
                 continue

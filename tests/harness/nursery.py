@@ -25,6 +25,7 @@ from typing import Any
 import httpx
 
 from harness.world import OpenerHere, ciphertexts
+from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.opening import Opener
@@ -32,6 +33,7 @@ from shuffledp.service.analyzer.server import AnalyzerServer, Opening
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client import Client
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.problems import RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
@@ -103,18 +105,28 @@ class Servers:
 
 @contextlib.contextmanager
 def servers(
-    folder: Path, key: PrivateKey, tokens: Tokens, signing: SigningKey | None = None, **shuffler: Any
+    folder: Path,
+    key: PrivateKey,
+    tokens: Tokens,
+    signing: SigningKey | None = None,
+    *,
+    shufflers: int = 1,
+    stores: Any = None,
+    **shuffler: Any,
 ) -> Iterator[Servers]:
-    """Both servers on loopback, with stores in this folder; `opened` there tells what the analyzer opened."""
-    ports = {role: _free_port() for role in ROLES}
-    orders: dict[str, dict[str, Any]] = {
-        "shuffler": {"next": f"http://127.0.0.1:{ports['analyzer']}", **shuffler},
-        "analyzer": {"key": key.text, "opened": str(folder / "opened")}
-        | ({} if signing is None else {"signing": signing.text}),
-    }
-    for role, order in orders.items():
-        store = str(folder / f"{role}.db")
-        order |= {"role": role, "port": ports[role], "store": store, "tokens": dict(tokens.secrets)}
+    """Servers on loopback, with stores in this folder; `opened` there tells what the analyzer opened.
+
+    Of several shufflers, on one store, the others are called "shuffler 2" and so on; `stores` are addresses by role.
+    """
+    names = [*ROLES, *(f"shuffler {number}" for number in range(2, shufflers + 1))]
+    ports = {name: _free_port() for name in names}
+    signed = {} if signing is None else {"signing": signing.text}
+    orders: dict[str, dict[str, Any]] = {"analyzer": {"key": key.text, "opened": str(folder / "opened"), **signed}}
+    for name in names:
+        role = name.partition(" ")[0]
+        order = orders.setdefault(name, {"next": f"http://127.0.0.1:{ports['analyzer']}", **shuffler})
+        store = str(folder / f"{role}.db") if stores is None else stores[role]
+        order |= {"role": role, "port": ports[name], "store": store, "tokens": dict(tokens.secrets)}
     command = [sys.executable, "-m", "harness.nursery"]
     # The nursery imports what this process imports: tests are no package that is installed.
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -123,8 +135,8 @@ def servers(
         assert nursery.stdout.readline() == "ready\n"
         made = Servers(folder, key, tokens, nursery, orders)
         try:
-            for role in ROLES:
-                made.start(role)
+            for name in orders:
+                made.start(name)
             yield made
         finally:
             nursery.stdin.close()
@@ -212,24 +224,45 @@ class WritingDown:
         self.opener.close()
 
 
+def _insist(opened: Callable[[str], Any], store: str, made: Callable[[Any], Any]) -> Any:
+    """Start again, as whoever watches over processes does, while a database is away."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        held = None
+        try:
+            held = opened(store)
+            return made(held)
+        except (ParameterError, RefusedError):
+            if held is not None:
+                held.close()
+            if "://" not in store or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def _serve(order: dict[str, Any]) -> None:
     tokens, store, address = Tokens(order["tokens"]), order["store"], Address(port=order["port"])
     if order["role"] == "shuffler":
         limits = {name: order[name] for name in ("lease_seconds", "most_waiting_bytes") if name in order}
         post = post_to(order["next"], tokens.secrets["hop"])
-        app = shuffler_app(ShufflerServer(open_shuffler_store(store), post=post, **limits), tokens)
+        server: Any = _insist(open_shuffler_store, store, lambda held: ShufflerServer(held, post=post, **limits))
+        app = shuffler_app(server, tokens)
     else:
         key = PrivateKey.from_text(order["key"])
         opener: Opening = Opener(key, processes=1) if order.get("workers") else OpenerHere(key)
         opener = WritingDown(opener, Path(order["opened"]))
         signing = SigningKey.from_text(order["signing"]) if "signing" in order else None
-        app = analyzer_app(AnalyzerServer(open_analyzer_store(store), key=key, opener=opener, signing=signing), tokens)
+        server = _insist(
+            open_analyzer_store, store, lambda held: AnalyzerServer(held, key=key, opener=opener, signing=signing)
+        )
+        app = analyzer_app(server, tokens)
     uvicorn_server(app, address).run()
 
 
 def _main() -> None:
     # Only failures: of these there should be none.
     logging.basicConfig(level=logging.CRITICAL)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     # Children that were killed are nobody's business.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     started: list[int] = []

@@ -202,7 +202,7 @@ def seats_from(answer: httpx.Response) -> list[tuple[str, tuple[SeatInBatch, ...
 
 @dataclass
 class Service:
-    """Both servers over ASGI on SQLite files; their chores are done when a test says so."""
+    """Both servers over ASGI, on SQLite files unless told otherwise; their chores are done when a test says so."""
 
     folder: Path
     key: PrivateKey
@@ -210,11 +210,14 @@ class Service:
     clock: Callable[[], float] = time.time
     lease_seconds: float = 60.0
     signing: SigningKey = field(default_factory=SigningKey.generate)
+    address: Callable[[str], str] | None = None
+    """Of stores, by their names; without it they are files in the folder."""
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
+        address = self.address or (lambda name: str(self.folder / f"{name}.db"))
         self.analyzer = AnalyzerServer(
-            open_analyzer_store(self.folder / "analyzer.db"),
+            open_analyzer_store(address("analyzer")),
             key=self.key,
             opener=OpenerHere(self.key),
             signing=self.signing,
@@ -222,7 +225,7 @@ class Service:
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(
-            open_shuffler_store(self.folder / "shuffler.db"),
+            open_shuffler_store(address("shuffler")),
             post=self._post,
             clock=self.clock,
             lease_seconds=self.lease_seconds,
@@ -337,6 +340,9 @@ class ShufflerMemory:
     def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
         ended = [lease for lease in self.held.values() if lease.ends <= now and lease.position < positions]
         return min(ended, key=lambda lease: lease.position, default=None)
+
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        pass
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted & set(report_ids)

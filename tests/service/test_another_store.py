@@ -62,6 +62,9 @@ class Mixing:
     def tasks(self) -> dict[str, str]:
         return self.routings
 
+    def task(self, task_id: str) -> str | None:
+        return self.tasks().get(task_id)
+
     def take_position(self, task_id: str, positions: int) -> int | None:
         if self.positions[task_id] == positions:
             return None
@@ -82,6 +85,9 @@ class Mixing:
         within = [lease for lease in ended if lease.position < positions]
         return min(within, key=lambda lease: lease.ends, default=None)
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        pass
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         return self.accepted[task_id] & set(report_ids)
 
@@ -91,6 +97,9 @@ class Mixing:
             self.drop_lease(task_id, seat)
         for part in parts:
             self.open[task_id, part.batch_id].append(part)
+
+    def claim(self, task_id: str, batch_id: str) -> bool:
+        return True
 
     def full_batches(self) -> list[Key]:
         return [key for key in self.open if self.is_full(*key)]
@@ -174,6 +183,9 @@ class Reading:
 
     def tasks(self) -> dict[str, str]:
         return self.texts
+
+    def task(self, task_id: str) -> str | None:
+        return self.tasks().get(task_id)
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         return self.digests.get((task_id, batch_id))

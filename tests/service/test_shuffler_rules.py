@@ -1,7 +1,7 @@
 """The shuffler's rules on its real store, one at a time: full batches only, one report a seat, retries are known."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +23,9 @@ USERS = 12
 class Shuffling:
     """A shuffler with one task of one batch, a message a user."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, address: str) -> None:
         self.sent: list[bytes] = []
-        store = open_shuffler_store(folder / "shuffler.db")
+        store = open_shuffler_store(address)
         self.server = ShufflerServer(store, post=lambda path, body: self.sent.append(body) or 201)
         routing = Routing(users=USERS, budget=1, shufflers=1, slot_users=USERS, every_slot=False, messages={USERS: 1})
         self.task_id, _ = self.server.add_task(json.dumps({"routing": routing.document()}))
@@ -46,8 +46,8 @@ def body_of(place: int) -> bytes:
 
 
 @pytest.fixture
-def shuffling(tmp_path: Path) -> Iterator[Shuffling]:
-    made = Shuffling(tmp_path)
+def shuffling(store_address: Callable[[str], str]) -> Iterator[Shuffling]:
+    made = Shuffling(store_address("shuffler"))
     yield made
     made.server.stop()
 
@@ -120,8 +120,9 @@ def test_a_report_of_another_length_is_refused_alone(shuffling: Shuffling, chang
     ]
 
 
-def test_nothing_is_left_of_a_batch_that_was_sent(shuffling: Shuffling) -> None:
+def test_nothing_is_left_of_a_batch_that_was_sent(tmp_path: Path) -> None:
     """Neither its parts nor its pieces: not in the tables, and not in the file."""
+    shuffling = Shuffling(str(tmp_path / "shuffler.db"))
     assert shuffling.accept(*shuffling.reports(USERS)) == [NEW] * USERS
     server = shuffling.server
     assert server.seal_full() and server.send_waiting() and len(shuffling.sent) == 1
@@ -129,15 +130,16 @@ def test_nothing_is_left_of_a_batch_that_was_sent(shuffling: Shuffling) -> None:
         assert batch_rows(server._store, kind) == []
     files = [file.read_bytes() for file in server._store.path.parent.iterdir()]
     assert not any(body_of(place) in file for place in range(1, USERS) for file in files)
+    server.stop()
 
 
-def test_each_level_of_a_report_goes_into_its_own_batch(tmp_path: Path) -> None:
+def test_each_level_of_a_report_goes_into_its_own_batch(store_address: Callable[[str], str]) -> None:
     """Two levels, every message marked with its batch: a batch holds its own, and all of it."""
     messages = {10: 3, 20: 2, 30: 2}
     routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
     sent: dict[str, bytes] = {}
     server = ShufflerServer(
-        open_shuffler_store(tmp_path / "levels.db"),
+        open_shuffler_store(store_address("levels")),
         post=lambda path, body: sent.update({path.rpartition("/")[2]: body}) or 201,
     )
     task_id, _ = server.add_task(json.dumps({"routing": routing.document()}))

@@ -73,8 +73,8 @@ def test_a_refusal_in_the_middle_leaves_nothing_and_spares_the_others(store: Sql
 
 
 @pytest.fixture
-def analyzer_store(tmp_path: Path) -> Iterator[Store[AnalyzerRecords]]:
-    made = open_analyzer_store(tmp_path / "analyzer.db")
+def analyzer_store(store_address: Callable[[str], str]) -> Iterator[Store[AnalyzerRecords]]:
+    made = open_analyzer_store(store_address("analyzer"))
     yield made
     made.close()
 

@@ -30,6 +30,7 @@ from shuffledp.cli.quantile import quantile
 from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
 from shuffledp.cli.simulate import simulate
+from shuffledp.cli.store import store_app
 from shuffledp.cli.sum import private_sum
 from shuffledp.cli.task import task_app
 from shuffledp.cli.uniformity import uniformity
@@ -75,6 +76,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "task": task_app,
         "campaign": campaign_app,
         "serve": serve_app,
+        "store": store_app,
         "report": report,
         "estimate": estimate,
         "doctor": doctor,

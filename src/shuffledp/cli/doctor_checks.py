@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 import httpx
 
@@ -22,6 +23,7 @@ from shuffledp.service import keys
 from shuffledp.service.addresses import is_loopback
 from shuffledp.service.client.calls import Calls
 from shuffledp.service.store import inspect_store
+from shuffledp.service.store.passwords import without_password
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import ENROL, HOP, READ, ROLES, Tokens
 from shuffledp.service.wire import VERSION
@@ -32,9 +34,23 @@ LARGEST_SKEW = 5.0
 LEAST_FREE, LITTLE_FREE = 1 << 29, 1 << 32
 
 
+def _short_name(address: str) -> str:
+    """A store's name in a line: its file's, or its database's and its schema's.
+
+    >>> _short_name("/var/shuffler.db"), _short_name("postgresql://me:secret@here/live?batch_keys=/k&schema=front")
+    ('shuffler.db', 'live front')
+    """
+    scheme, found, rest = address.partition("://")
+    if not found or "?" not in rest:
+        return without_password(address).rpartition("/")[2] or scheme
+    where, _, query = rest.partition("?")
+    schema = dict(parse_qsl(query)).get("schema")
+    return " ".join(filter(None, (without_password(f"//{where}").rpartition("/")[2], schema)))
+
+
 def name_of_store(address: str) -> str:
     """What a store is called in the list."""
-    return f"store {address.rpartition('/')[2] or address}"
+    return f"store {_short_name(address)}"
 
 
 class Check(NamedTuple):

@@ -18,7 +18,9 @@ serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interr
 Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
 Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
 Campaigns = Annotated[list[Path] | None, typer.Option(help="A campaign to serve; repeat it for more.", metavar="FILE")]
-Store = Annotated[str, typer.Option(help="The database, made if it is new.", metavar="FILE")]
+Store = Annotated[
+    str, typer.Option(help="The database, made if it is new: a file, or postgresql://...", metavar="FILE|ADDRESS")
+]
 Host = Annotated[str, typer.Option(help="Another address than this machine's own needs TLS.", metavar="A")]
 TlsCert = Annotated[Path | None, typer.Option(help="A certificate, PEM.", metavar="FILE")]
 TlsKey = Annotated[Path | None, typer.Option(help="Its key, PEM.", metavar="FILE")]

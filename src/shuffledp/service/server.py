@@ -58,13 +58,18 @@ class TaskServer(ABC, Generic[R, T, C]):
         self.left: str | None = None
         self.campaigns: dict[str, C] = {}
         self._of_round = of_round
-        self.tasks: Served[T] = Served({}, self._round)
+        self._load = load
+        self.tasks: Served[T] = Served({}, self._found)
         for task_id, text in store.read(lambda records: records.tasks()).items():
             self._hold(task_id, load(text))
 
     def _round(self, task_id: str) -> T | None:
         campaign = self.campaigns.get(task_id.partition(".")[0])
         return None if campaign is None else self._of_round(campaign, task_id)
+
+    def _found(self, task_id: str) -> T | None:
+        """What it knows of a task that is not among `tasks`, if anything."""
+        return self._round(task_id)
 
     @abstractmethod
     def _is_campaign(self, known: T | C) -> bool:

@@ -28,8 +28,10 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     """Send the service's log to standard error, a JSON object a line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    # What uvicorn has to say goes the same way; it knows addresses, so only its warnings do.
-    for logger, least in ((LOG, level), (logging.getLogger("uvicorn"), logging.WARNING)):
+    # What uvicorn has to say goes the same way; it knows addresses, so only its warnings do. A database's driver warns
+    # of every lost connection, which is reported by who lost it.
+    others = ((logging.getLogger("uvicorn"), logging.WARNING), (logging.getLogger("psycopg"), logging.ERROR))
+    for logger, least in ((LOG, level), *others):
         logger.handlers[:] = [handler]
         logger.setLevel(least)
         logger.propagate = False

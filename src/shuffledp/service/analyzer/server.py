@@ -222,6 +222,8 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
                     log("batch left unread", task=task_id[:12], batch=batch_id)
                     return count
                 count += 1
+            # More may come for ever: what was read so far is forgotten now.
+            self._store.forget_deleted()
         # What was deleted is still in the log: empty it.
         self._store.forget_deleted()
         return count

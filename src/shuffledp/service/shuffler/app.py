@@ -14,6 +14,7 @@ from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
+from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
 from shuffledp.service.tokens import ENROL, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
@@ -39,11 +40,18 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         super().__init__(server)
         self._commits = _Commits(server)
 
+    async def _routing(self, task_id: str) -> Routing:
+        """A task's routing; the store is asked for one that another process was given, and nobody waits for it."""
+        routings = self.server.desk.routings
+        if self.server.knows(task_id):
+            return routings[task_id]
+        return await asyncio.to_thread(routings.__getitem__, task_id)
+
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, ENROL, READ)
     async def show_task(self, request: Request) -> Response:
         """Its routing and how far it is."""
         task_id = request.path_params["task_id"]
-        routing = self.server.desk.routings[task_id]
+        routing = await self._routing(task_id)
         counts = await asyncio.to_thread(self.server.counts, task_id)
         return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
 
@@ -51,7 +59,9 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def take_seats(self, request: Request) -> Response:
         """A place in one batch of every level, for a while."""
         count, slots = whole_query(request, _COUNT), whole_query(request, _SLOTS)
-        taking = self.server.take_seats(request.path_params["task_id"], count, slots or None)
+        task_id = request.path_params["task_id"]
+        await self._routing(task_id)
+        taking = self.server.take_seats(task_id, count, slots or None)
         seats = await asyncio.wrap_future(taking)
         self.server.seats.inc(len(seats))
         return JSONResponse({"seats": [seat.document() for seat in seats]}, 201)
@@ -60,7 +70,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def put_report(self, request: Request) -> Response:
         """One report: its seat, 16 bytes, then its ciphertexts. Repeat it unchanged until it is answered."""
         task_id, report_id = request.path_params["task_id"], request.path_params["report_id"]
-        longest = self.server.desk.routings[task_id].longest_report_bytes
+        longest = (await self._routing(task_id)).longest_report_bytes
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
@@ -73,7 +83,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def post_reports(self, request: Request) -> Response:
         """Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts."""
         task_id = request.path_params["task_id"]
-        longest = self.server.desk.routings[task_id].longest_report_bytes + _FRAME_BYTES
+        longest = (await self._routing(task_id)).longest_report_bytes + _FRAME_BYTES
         body = await read_body(request, min(_LARGEST_UPLOAD, MOST_REPORTS_AN_UPLOAD * longest))
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:

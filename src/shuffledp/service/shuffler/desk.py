@@ -92,9 +92,11 @@ class ShufflerDesk:
         All are looked at before anything is written. Full batches wait for `seal`.
         """
         routing = self.routings[task_id]
+        ids, seats = [report.report_id for report in reports], [report.seat for report in reports]
+        records.expect(task_id, ids, seats)
         # First of all: a retry whose answer was lost must not be refused.
-        known = records.accepted_among(task_id, [report.report_id for report in reports])
-        leases = records.leases(task_id, [report.seat for report in reports])
+        known = records.accepted_among(task_id, ids)
+        leases = records.leases(task_id, seats)
         room, now = self._refuse_without_room(records), self.clock()
         kept: list[tuple[SentReport, int]] = []
         answers: list[Accepted | RefusedError] = []

@@ -21,7 +21,7 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import RoundsRouting, Routing, Seat, routing_from, routing_of_task, split_round
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
-from shuffledp.service.store.contract import Counts, ShufflerRecords, Store
+from shuffledp.service.store.contract import ClaimLostError, Counts, ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
 
@@ -97,6 +97,20 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     def _is_campaign(self, known: Routing | RoundsRouting) -> bool:
         return isinstance(known, RoundsRouting)
 
+    def knows(self, task_id: str) -> bool:
+        """Whether a task, or a round's campaign, is known without asking the store."""
+        return task_id in self.tasks or task_id.partition(".")[0] in self.campaigns
+
+    def _found(self, task_id: str) -> Routing | None:
+        """Another process on the same store may have been given a task, or a campaign."""
+        if not self.knows(task_id):
+            owner = task_id.partition(".")[0]
+            text = self._store.read(lambda records: records.task(owner))
+            if text is None:
+                return None
+            self._hold(owner, self._load(text))
+        return self.tasks[task_id] if task_id in self.tasks else self._round(task_id)
+
     def take_seats(self, task_id: str, count: int, slots: int | None = None) -> "Future[list[Seat]]":
         """Up to so many seats, at least one; in the first so many slots, if they are given."""
 
@@ -113,7 +127,7 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
 
     def _open_round(self, records: ShufflerRecords, task_id: str) -> None:
         """A round that somebody sits down in for the first time is served from then on."""
-        if task_id not in self.tasks and (routing := self._round(task_id)) is not None:
+        if task_id not in self.tasks and (routing := self._found(task_id)) is not None:
             records.add_task(task_id, json.dumps(routing.document()))
 
     def accept_all(self, uploads: list[Upload]) -> None:
@@ -140,8 +154,9 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         taken: list[Upload] = []
 
         def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
-            # By task: a stable sort, so that the answers are in the order of `taken`.
-            taken[:] = sorted(self._take(), key=_task_of)
+            # By task: a stable sort, so that the answers are in the order of `taken`. A store may run this again if
+            # nothing came of the first time: those that were taken then are still there.
+            taken[:] = sorted([*taken, *self._take()], key=_task_of)
             answers: list[Answer] = []
             for task_id, uploads in groupby(taken, key=_task_of):
                 answers += self.desk.accept(records, task_id, [report for _, some, _ in uploads for report in some])
@@ -205,7 +220,8 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             full = [(self._seal, *key) for key in self._store.read(lambda records: records.full_batches())]
             for act, task_id, batch_id in untidy + full:
                 try:
-                    act(task_id, batch_id)
+                    if self._claim(task_id, batch_id):
+                        act(task_id, batch_id)
                 except RefusedError:
                     raise
                 except Exception as failed:
@@ -248,6 +264,10 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         self.sealed.inc()
         log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
 
+    def _claim(self, task_id: str, batch_id: str) -> bool:
+        """Whether a batch is this process's to seal and to send; another's is left alone."""
+        return self._store.write(lambda records: records.claim(task_id, batch_id))
+
     def _until_done(self, work: Callable[[ShufflerRecords], bool]) -> None:
         """Commit after commit: others write between them."""
         while not self._store.write(work):
@@ -266,7 +286,8 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         """
         refused = False
         for task_id, batch_id in self._store.read(lambda records: records.unpurged()):
-            self._purge(task_id, batch_id)
+            if self._claim(task_id, batch_id):
+                self._purge(task_id, batch_id)
         waiting = self._store.read(lambda records: records.waiting())
         if waiting:
             # Nothing leaves while the log still tells in which order it came.
@@ -275,7 +296,7 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             for task_id, batch_id in waiting:
                 if self._chores.is_stopping:
                     return False
-                if not self._send(task_id, batch_id):
+                if self._claim(task_id, batch_id) and not self._send(task_id, batch_id):
                     refused = True
         except httpx.HTTPError as failed:
             log("next hop unreachable", level=30, error=type(failed).__name__)
@@ -293,7 +314,12 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         if status not in (200, 201):
             log("next hop refused", level=40, batch=batch_id, status=status)
             return False
-        self._purge(task_id, batch_id)
+        try:
+            self._purge(task_id, batch_id)
+        except ClaimLostError:
+            # It took so long that another process sends it, too: the same bytes, which are taken once.
+            log("batch sent by another", level=30, batch=batch_id)
+            return True
         self.sent.inc()
         return True
 

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Outbox, ShufflerRecords, Store
+from shuffledp.service.store.passwords import without_password
 
 T = TypeVar("T")
 
-IMPLEMENTATIONS = {"sqlite": "shuffledp.service.store.sqlite"}
+IMPLEMENTATIONS = {"sqlite": "shuffledp.service.store.sqlite", "postgresql": "shuffledp.service.store.postgresql"}
 """By the scheme of an address: a module with the functions of this one, each taking the address behind the scheme."""
 
 
@@ -21,7 +22,9 @@ def _implementation(address: Path | str, parameter: str) -> tuple[Any, Path | st
         scheme, rest = "sqlite", str(address)
     if scheme not in IMPLEMENTATIONS:
         known = " or ".join(f"{name}://" for name in IMPLEMENTATIONS)
-        raise ParameterError(parameter, str(address), f"must be a file, or begin with {known}", "name one of these")
+        raise ParameterError(
+            parameter, without_password(str(address)), f"must be a file, or begin with {known}", "name one of these"
+        )
     return import_module(IMPLEMENTATIONS[scheme]), rest
 
 
@@ -95,3 +98,20 @@ def look_into_analyzer(address: Path | str, work: Callable[[AnalyzerRecords], T]
     module, rest = _implementation(address, "store")
     found: T = module.look_into_analyzer(rest, work)
     return found
+
+
+def migrate_store(address: Path | str) -> tuple[str, int, int]:
+    """Bring a store's tables to this version: its role, its version before and its version now.
+
+    Args:
+        address: `scheme://` and what the implementation takes.
+
+    Raises:
+        ParameterError: there is nothing to migrate, an unknown version, or a server holds it.
+    """
+    module, rest = _implementation(address, "store")
+    if not hasattr(module, "migrate_store"):
+        problem, way_out = "must be a store with migrations", "a file needs none: a server brings it up to date"
+        raise ParameterError("store", str(address), problem, way_out)
+    done: tuple[str, int, int] = module.migrate_store(rest)
+    return done

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+from shuffledp.errors import ShuffleDPError
 from shuffledp.service.wire import SentReport, SignedText
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
+
+
+class ClaimLostError(ShuffleDPError):
+    """A batch is another process's by now: what was to be written about it was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,9 @@ class TaskRecords(Protocol):
     def tasks(self) -> dict[str, str]:
         """Every task's document, by the task's id."""
 
+    def task(self, task_id: str) -> str | None:
+        """One task's document, which another process may have added; None if there is none."""
+
 
 class ShufflerRecords(TaskRecords, Protocol):
     """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
@@ -124,6 +132,9 @@ class ShufflerRecords(TaskRecords, Protocol):
     def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
         """Of the leases of the first so many positions, the one whose time ran out first."""
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        """All of this will be asked for next: a store that is far away may look it up at once."""
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         """Which of these reports are in the task's batches, or were."""
 
@@ -131,7 +142,16 @@ class ShufflerRecords(TaskRecords, Protocol):
         """Remember the reports' ids, end their seats' leases, and put their parts into their batches."""
 
     def full_batches(self) -> list[tuple[str, str]]:
-        """Task and id of every batch that is full and not sealed."""
+        """Task and id of every batch that is full and not sealed; like all lists of batches here, without those that
+        another process has claimed.
+        """
+
+    def claim(self, task_id: str, batch_id: str) -> bool:
+        """Take a batch for this process, for a while; False while another has it.
+
+        Whatever is written about a batch that is full needs a claim: where several processes share a store, one that
+        was too slow is refused with `ClaimLostError` and changes nothing. Adding a piece prolongs the claim.
+        """
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         """What a batch holds, a body a part."""

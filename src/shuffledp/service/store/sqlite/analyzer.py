@@ -47,6 +47,10 @@ class SqliteAnalyzerRecords:
     def tasks(self) -> dict[str, str]:
         return dict(self.db.execute("SELECT task_id, text FROM tasks ORDER BY task_id").fetchall())
 
+    def task(self, task_id: str) -> str | None:
+        row = self.db.execute("SELECT text FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        return None if row is None else str(row[0])
+
     def digest(self, task_id: str, batch_id: str) -> str | None:
         row = self._one("SELECT digest FROM batches WHERE task_id = ? AND batch_id = ?", task_id, batch_id)
         return None if row is None else str(row[0])

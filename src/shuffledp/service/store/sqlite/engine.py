@@ -9,23 +9,20 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import locked
 from shuffledp.service.problems import NO_ROOM, RefusedError
+from shuffledp.service.store.group_commit import GroupCommit, Work
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-# Requests in one commit: more would only make the first of them wait.
-_MOST_TOGETHER = 512
 # How long a statement waits for a lock that somebody else holds.
 _BUSY_SECONDS = 5
 # Nothing new is accepted while less than this is free, or this part of a small disk.
@@ -46,7 +43,7 @@ _PRAGMAS = (
 _ITSELF: Any = lambda connection: connection  # noqa: E731
 
 
-class SqliteStore(Generic[R]):
+class SqliteStore(GroupCommit[R]):
     """One database file, held by one process; work is given `records` over a connection inside a transaction.
 
     >>> import tempfile
@@ -84,21 +81,11 @@ class SqliteStore(Generic[R]):
         except BaseException:
             self._held.close()
             raise
-        self._waiting: SimpleQueue[tuple[Callable[[R], Any] | None, Future[Any]] | None] = SimpleQueue()
         self._readers = threading.local()
-        self._closed, self._closing = False, threading.Lock()
         self._is_dirty = True
-        self._thread = threading.Thread(target=self._run, name=f"store {path.name}", daemon=True)
-        self._thread.start()
+        self._begin(f"store {path.name}")
 
-    def close(self) -> None:
-        """Finish what waits, then let go of the file."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-            self._waiting.put(None)
-        self._thread.join()
+    def _let_go(self) -> None:
         with suppress(sqlite3.Error):
             _truncate(self._writer)
         self._writer.close()
@@ -135,32 +122,14 @@ class SqliteStore(Generic[R]):
             way_out = "name another file, or use its own version"
             raise DataError(self._parameter, f"a store of {found}", f"must be of {label}", way_out)
 
-    def submit(self, work: Callable[[R], T]) -> "Future[T]":
-        """Run this in the next commit; the future has its result once that is on disk."""
-        return self._put(work)
-
-    def _put(self, work: Callable[[R], Any] | None) -> "Future[Any]":
-        """Let the thread do this work, or empty the log if it is None."""
-        future: Future[Any] = Future()
-        with self._closing:
-            if self._closed:
-                future.set_exception(RefusedError(NO_ROOM, "the store is closed: the server is about to stop."))
-            else:
-                self._waiting.put((work, future))
-        return future
-
-    def write(self, work: Callable[[R], T]) -> T:
-        """Run this in the next commit, and answer what it answers once that is on disk."""
-        return self.submit(work).result()
-
     def has_room(self) -> bool:
         """Whether the disk has more than the reserve: what is left is for moving the log into the database."""
         disk = os.statvfs(self.path.parent)
         return disk.f_bavail * disk.f_frsize > min(_RESERVE_BYTES, disk.f_blocks * disk.f_frsize // _RESERVE_PART)
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Empty the log, so that what was deleted is nowhere on disk."""
-        self._put(None).result()
+        _truncate(self._writer)
 
     def forget_deleted(self) -> None:
         """Empty the log if anything was written since that last succeeded."""
@@ -172,27 +141,7 @@ class SqliteStore(Generic[R]):
                 self._is_dirty = True
                 raise
 
-    def _run(self) -> None:
-        while True:
-            batch = [self._waiting.get()]
-            while batch[-1] is not None and len(batch) < _MOST_TOGETHER and not self._waiting.empty():
-                batch.append(self._waiting.get())
-            stop = batch[-1] is None
-            # What its caller gave up before it began is not begun; afterwards nobody can cancel it.
-            work = [each for each in batch if each is not None and each[1].set_running_or_notify_cancel()]
-            self._commit([(act, future) for act, future in work if act is not None])
-            for future in [future for act, future in work if act is None]:
-                try:
-                    _truncate(self._writer)
-                    future.set_result(None)
-                except Exception as broken:
-                    future.set_exception(broken)
-            if stop:
-                return
-
-    def _commit(self, work: list[tuple[Callable[[R], Any], "Future[Any]"]]) -> None:
-        if not work:
-            return
+    def _commit(self, work: Work[R]) -> None:
         self._is_dirty = True
         answers: list[Callable[[], None]] = []
         try:

@@ -85,6 +85,10 @@ class SqliteShufflerRecords:
     def tasks(self) -> dict[str, str]:
         return dict(self.db.execute("SELECT task_id, routing FROM tasks ORDER BY task_id").fetchall())
 
+    def task(self, task_id: str) -> str | None:
+        row = self.db.execute("SELECT routing FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
+        return None if row is None else str(row[0])
+
     def take_position(self, task_id: str, positions: int) -> int | None:
         (position,) = self.db.execute("SELECT next_position FROM tasks WHERE task_id = ?", (task_id,)).fetchone()
         if position >= positions:
@@ -117,6 +121,9 @@ class SqliteShufflerRecords:
         ).fetchone()
         return None if row is None else Lease(*row)
 
+    def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
+        """Nothing is far away."""
+
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
         known = set()
         for block in _in_blocks([bytes.fromhex(each) for each in report_ids]):
@@ -145,6 +152,10 @@ class SqliteShufflerRecords:
 
     def full_batches(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
+
+    def claim(self, task_id: str, batch_id: str) -> bool:
+        # The store is one process's.
+        return True
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         rows = self.db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
