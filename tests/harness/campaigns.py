@@ -76,6 +76,13 @@ def repeated() -> Any:
 
 
 @cache
+def promised_bandit() -> Any:
+    """A linear bandit whose distance rests on features that are not negative."""
+    setting = LinearSetting(users=8, dimension=1, nonnegative=True)
+    return ShuffleVecLinUCB.planned(setting, Privacy(50, 0.1), batch=2)
+
+
+@cache
 def conditioned() -> Any:
     """A round of moments and two of gradients, of the same twelve people."""
     problem = Problem.of(LogisticLoss(), L2Ball(dimension=1, radius=2), users=12, privacy=Privacy(50, 0.1), rounds=3)

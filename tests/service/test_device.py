@@ -15,6 +15,7 @@ from harness.campaigns import (
     ROWS,
     conditioned,
     phased,
+    promised_bandit,
     repeated,
     returning,
     some_arms,
@@ -67,6 +68,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], str]] = {
     "an offer that is too long": (some_bandit, lambda device: device.choose(None, [[1.01]]), "no longer than 1"),
     "a context that is too long": (some_bandit, lambda device: device.choose([2.0], [[0.6]]), "no longer than 1"),
     "a context of another dimension": (some_bandit, lambda device: device.choose([0.5, 0.5], [[1.0]]), "must have 1"),
+    "a negative offer where epsilon rests on none": (
+        promised_bandit,
+        lambda device: device.choose(None, [[-0.5]]),
+        "no negative number",
+    ),
     "a context that is no number": (
         some_bandit,
         lambda device: device.choose([NAN], [[1.0]]),

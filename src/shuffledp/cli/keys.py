@@ -35,4 +35,10 @@ def keys(folder: Folder, as_json: options.AsJson = False) -> None:
     }
     show(facts(f"Keys in {folder}: who needs which file", list(who.items())))
     plan = "plan counter --users 20000 --shufflers 4 --epsilon 1 --delta 1e-6 --noise coins -o plan.json"
-    next_steps([("make a plan", plan), ("then a task", f"task create --plan plan.json --keys {folder} -o task.json")])
+    next_steps(
+        [
+            ("make a plan", plan),
+            ("then a task", f"task create --plan plan.json --keys {folder} -o task.json"),
+            ("or a learner on devices", "campaign create --help"),
+        ]
+    )

@@ -16,6 +16,7 @@ from shuffledp.service.analyzer.opening import ClosedError
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.charging import charge
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.models import unchecked_model
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
 from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
@@ -83,9 +84,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         read = sum(each.batches_read for each in found)
         unread = sum(each.batches_received for each in found) - read
         released = sum(each.releases for each in found)
+        models = sum(unchecked_model(self.newest_model(each)).number for each in self.campaigns)
         return [
             f"{read:,} {'batch' if read == 1 else 'batches'} read, {unread:,} that are not",
             f"{released:,} {'estimate' if released == 1 else 'estimates'} released",
+            *([f"{models:,} {'model' if models == 1 else 'models'} learned"] if self.campaigns else []),
         ]
 
     def _is_campaign(self, known: Task | RoundTask | Campaign) -> bool:
@@ -99,7 +102,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
                 "public_key",
                 known.public_key.text,
                 f"must be this analyzer's, {self._public.text}",
-                "create the task again",
+                "name the folder of keys that it was created with, or create it again",
             )
         if isinstance(known, Campaign):
             self._check_signing(known)
@@ -236,13 +239,15 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         messages = self._opener.open(body, task_id, batch_id)
         seconds = time.perf_counter() - started
         published = self._store.write(lambda records: self.desk.read(records, task_id, batch_id, messages))
-        if (campaign_id := task_id.partition(".")[0]) in self.campaigns:
-            self._remember_newest(campaign_id)
+        campaign_id, _, place = task_id.partition(".")
+        about: dict[str, Any] = {"releases": len(published)}
+        if campaign_id in self.campaigns:
+            about = {"round": place, "model": unchecked_model(self._remember_newest(campaign_id)).number}
         self.read_batches.inc()
         self.messages.inc(messages.payloads.size + messages.fillers + messages.malformed)
         self.opening_seconds.inc(seconds)
         self.released.inc(len(published))
-        log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, releases=len(published))
+        log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, **about)
 
 
 def _loaded(text: str) -> Task | Campaign:

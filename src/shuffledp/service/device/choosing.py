@@ -33,16 +33,17 @@ class DeviceChoice:
         return f"DeviceChoice(offer {self.offer} by model {self.model.number})"
 
 
-def offered_features(context: Any, offers: Any, dimension: int) -> Floats:
+def offered_features(context: Any, offers: Any, dimension: int, *, nonnegative: bool = False) -> Floats:
     """The features of each offer, (offers, dimension): the offers themselves, or every product with a context's number.
 
     Args:
         context: numbers that describe the person and the moment; None where offers say all.
         offers: a row of numbers for each offer.
         dimension: how many numbers the campaign's features have.
+        nonnegative: whether the campaign's epsilon rests on features without a negative number.
 
     Raises:
-        DataError: something is not finite, of another dimension, or longer than 1.
+        DataError: something is not finite, of another dimension, longer than 1, or negative where nothing may be.
 
     >>> offered_features([0.6, 0.8], [[1, 0], [0, 1]], 4).tolist()
     [[0.6, 0.0, 0.8, 0.0], [0.0, 0.6, 0.0, 0.8]]
@@ -61,6 +62,9 @@ def offered_features(context: Any, offers: Any, dimension: int) -> Floats:
     if (np.linalg.norm(found, axis=1) > 1 + TOLERANCE).any():
         problem = "must be no longer than 1"
         raise DataError("offers", "longer features", problem, "divide by the greatest length that there can be")
+    if nonnegative and (found < 0).any():
+        problem = "must have no negative number: this campaign's epsilon rests on it"
+        raise DataError("offers", "negative features", problem, "shift them, or create it without --nonnegative")
     return found
 
 
@@ -86,6 +90,7 @@ def choose_among(model: Model, context: Any, offers: Any, *, bits: RandomBits) -
     """
     assert model.step is not None
     parameters = model.step.parameters
-    features = offered_features(context, offers, int(parameters["joint"]["dimension"]))
+    joint = parameters["joint"]
+    features = offered_features(context, offers, int(joint["dimension"]), nonnegative=bool(joint["nonnegative"]))
     place = int(chosen_arms(parameters, features[np.newaxis], bits=bits)[0])
     return DeviceChoice(place, model, features[place])

@@ -192,7 +192,7 @@ class Device:
             ReportError: it was not acknowledged; the error says whether it waits in the memory.
         """
         step = self._step(choice.model, "choose", "pull")
-        number = _reward(reward)
+        number = _reward(reward, step.parameters.get("joint", {}).get("lowest_reward", 0.0))
         if step.name == "pull":
             value = compute(step, lambda arm: np.array([number]), bits=self._bits)
         else:
@@ -376,12 +376,13 @@ class Device:
         return sum(visit.seating == seating for visit in visits) < own.visits and len(visits) < own.in_all
 
 
-def _reward(reward: Any) -> float:
+def _reward(reward: Any, lowest: float) -> float:
     # What it was is the person's: it is not shown.
     try:
         number = float(reward)
     except (TypeError, ValueError):
         number = float("nan")
-    if not -1 <= number <= 1:
-        raise DataError("reward", "something else", "must be a number in [0, 1]", "scale it first: nothing was sent")
+    if not lowest <= number <= 1:
+        problem = f"must be a number in [{lowest:g}, 1]"
+        raise DataError("reward", "one beyond, or no number", problem, "scale it first: nothing was sent")
     return number
