@@ -1,9 +1,7 @@
 """`shuffledp task`: from a plan to an immutable task that clients, shuffler and analyzer share."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +18,7 @@ from shuffledp.cli.output import (
     print_json,
     show,
 )
-from shuffledp.cli.servers import calls_to
+from shuffledp.cli.sending import send_document
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -96,34 +94,9 @@ def send(
     as_json: options.AsJson = False,
 ) -> None:
     """Have servers that are running take a task; nothing changes where it is served already."""
-    from shuffledp.service.client.calls import check_url
-    from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
 
-    task, token = Task.load(file), load_token(token_file)
-    # The analyzer first: whatever the shuffler releases has somewhere to go.
-    servers = [(name, url) for name, url in (("analyzer", analyzer), ("shuffler", shuffler)) if url is not None]
-    if not servers:
-        raise ParameterError("shuffler", None, "or analyzer must be given", "name a server that is to take the task")
-    addresses = [(name, check_url(url, name)) for name, url in servers]
-    new = {}
-    for name, url in addresses:
-        with calls_to(url, name, token) as calls:
-            body, read = task.text.encode(), partial(_is_new, task.id)
-            new[name] = calls.ask("POST", "/v1/tasks", read, content=body, media="application/json")[0]
-    if as_json:
-        print_json({"schema": 1, "task_id": task.id, "new": new})
-        return
-    said = [(name, "takes it from now on" if is_new else "has it already") for name, is_new in new.items()]
-    show(facts("A task is served", [("task", task.id), *said]))
-
-
-def _is_new(task_id: str, status: int, answer: Mapping[str, Any]) -> bool:
-    from shuffledp.service.client.calls import NotTheServersError
-
-    if answer.get("task_id") != task_id:
-        raise NotTheServersError("another task, or none")
-    return status == 201
+    send_document("task", Task.load(file), token_file, shuffler, analyzer, as_json=as_json)
 
 
 def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
