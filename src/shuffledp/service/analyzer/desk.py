@@ -135,7 +135,6 @@ class AnalyzerDesk:
         parts = split_round(task_id)
         if parts is None:
             task = self.tasks[task_id]
-            assert isinstance(task, Task)
             return _Asked(task_id, task.plan.learner(), lambda place: (task_id, task.routing))
         campaign = self.campaigns[parts[0]]
         layouts = campaign.routing.layouts

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from shuffledp.errors import ParameterError
 from shuffledp.files import kind_of_document
@@ -18,6 +18,7 @@ from shuffledp.service.charging import charge
 from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.models import unchecked_model
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
+from shuffledp.service.routing import split_round
 from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
 from shuffledp.service.task import RoundTask, Task
@@ -138,9 +139,9 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
             RefusedError: it is not.
         """
         found = self.tasks[task_id]
-        if not isinstance(found, Task):
+        if split_round(task_id) is not None:
             raise RefusedError(TASK_UNKNOWN, f"{task_id[:12]} is a round of a campaign: see /v1/campaigns.")
-        return found
+        return cast(Task, found)
 
     def campaign(self, campaign_id: str) -> Campaign:
         """A campaign that is served here.
