@@ -7,7 +7,7 @@ from shuffledp.references.local import LocalRandomizedResponse
 
 
 def piecewise_deviation(epsilon: float) -> float:
-    """Of an unbiased answer by the piecewise mechanism to a number in [-1, 1], at its largest, which is at -1 and 1.
+    """The largest deviation of the piecewise mechanism's unbiased answer to a number in [-1, 1]: that at -1 and 1.
 
     The answer is uniform on an interval of width 2/(e^(epsilon/2) - 1) near the number, or on the rest of
     [-1 - width, 1 + width], e^epsilon times as dense in the former. The deviation is 1/(sqrt(3) sinh(epsilon/4)).

@@ -133,7 +133,7 @@ class Reading:
         return self._kept[name]
 
     def refusing(self) -> "Reading":
-        """The same for a column in which nobody may be without a value, such as whose a row is."""
+        """How a column is read in which nobody may be without a value, such as whose a row is."""
         return replace(self, missing=replace(self.missing, rule="refuse", value=None))
 
 

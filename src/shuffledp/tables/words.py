@@ -36,7 +36,7 @@ class Texts:
         return cls(np.array(list(places), dtype=np.str_), where)
 
     def complete(self, missing: Missing, other: str | None, column: str | None, table: str) -> "Texts":
-        """The same, where everybody has a word: an empty one is none.
+        """These texts with a word for everybody: an empty one is none.
 
         Args:
             missing: what people without one report.

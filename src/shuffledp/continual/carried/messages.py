@@ -43,7 +43,7 @@ class CarriedMessages(CarriedWindows):
         return self._smoothing_with(1.0)
 
     def _smoothing_with(self, part: float) -> float:
-        """The same where only this part of the noise is drawn that the plan counts on."""
+        """The smoothing's part of delta where only this part of the noise is drawn that the plan counts on."""
         return smoothing_part(
             self.weights,
             users=self.users,
@@ -139,7 +139,7 @@ class CarriedMessages(CarriedWindows):
         return found
 
     def _own_variances(self, slots: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of each noise that one user of a slot draws for a running sum, rounded up."""
+        """The variance of each noise that one user of a slot draws for a running sum, rounded up."""
         sizes = np.where(slots < self._short, self.slot_users - 1, self.slot_users)
         honest = np.array(
             [honest_users(size, self.honest_fraction) if size else 1 for size in range(self.slot_users + 1)]
