@@ -104,6 +104,9 @@ class Conditioned(SteppedMethod):
     asks_once: ClassVar[bool] = False
     tuned: ClassVar[bool] = True
     fewest_rounds: ClassVar[int] = 2
+    # Longer steps than the metric's smoothness allows diverge where targets hardly follow from features: there losses
+    # are as steep as they can be. Rehearsals, of which most have signals, would not notice.
+    longest_scale: ClassVar[float] = 1.0
 
     def refusal(self, problem: Problem) -> str | None:
         if not problem.linear or problem.row_bound is None:

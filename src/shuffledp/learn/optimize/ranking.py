@@ -32,7 +32,7 @@ _WORTH, _FEWER = 0.002, 0.005
 _AS_EXPECTED = 1.05
 # Numbers of rounds are tried by these factors, steps by these.
 _FINER, _LONGER = math.sqrt(2), 2.0
-_LEAST_SCALE, _MOST_SCALE = 1 / 8, 16.0
+_LEAST_SCALE, _FIRST_SCALE = 1 / 8, 2.0
 _MOST_TRIES = 24
 
 
@@ -125,7 +125,8 @@ class Rehearsals:
                 continue
             own = self.rehearsed(Candidate(name))
             if isinstance(method, SteppedMethod) and method.tuned:
-                self._climb(Candidate(name, self.stages(own.candidate, planned=False)[0].rounds, 2.0))
+                first = min(_FIRST_SCALE, method.longest_scale)
+                self._climb(Candidate(name, self.stages(own.candidate, planned=False)[0].rounds, first))
         return self.ranked()
 
     def ranked(self) -> list[Rehearsed]:
@@ -152,13 +153,14 @@ class Rehearsals:
 
     def _around(self, candidate: Candidate) -> Iterator[Candidate]:
         method, rounds, scale = self._methods[candidate.method], candidate.rounds or 1, candidate.scale
+        assert isinstance(method, SteppedMethod)
         most = self.problem.users // self.problem.smallest_batch if method.asks_once else self.problem.visits_allowed
         for factor in (1 / _FINER, _FINER):
             other = min(max(method.fewest_rounds, round(rounds * factor)), most, self.problem.rounds)
             if other != rounds:
                 yield replace(candidate, rounds=other)
         for factor in (1 / _LONGER, _LONGER):
-            if _LEAST_SCALE <= scale * factor <= _MOST_SCALE:
+            if _LEAST_SCALE <= scale * factor <= method.longest_scale:
                 yield replace(candidate, scale=scale * factor)
 
 

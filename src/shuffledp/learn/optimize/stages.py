@@ -153,6 +153,8 @@ class SteppedMethod(Method):
 
     tuned: ClassVar[bool] = False
     """Whether rehearsals choose rounds and steps; else they are those of the least bound."""
+    longest_scale: ClassVar[float] = 16.0
+    """Rehearsals try steps for an optimum at most so many times as far away as the domain reaches."""
 
     @abstractmethod
     def plan_noise(self, problem: Problem, users: int, rounds: int) -> GradientSum | None:
