@@ -62,6 +62,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/convex.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/real_tables.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
 	$(BIN)/python benchmarks/live_learning.py

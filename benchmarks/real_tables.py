@@ -2,8 +2,8 @@
 
 Of each table a column of two values is foretold from all others. Bounds are declared as one would without looking at
 quantiles: 0 or minus the other bound, and the next of 1, 2, 5 times a power of ten above the largest value. Everybody
-is asked in every round; people who are kept out judge. `auto` is compared with every solver by its name, whose rounds
-and steps are those of its least bound, in hindsight: the best of them is another one on every table.
+is asked in every round; people who are kept out judge. `auto` is compared with every solver but gd by its name, whose
+rounds and steps are those of its least bound, in hindsight: which of them is best differs from table to table.
 """
 
 import subprocess
