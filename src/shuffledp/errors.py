@@ -14,6 +14,7 @@ Warnings, for what is allowed and hardly meant:
 
 ShuffleDPWarning
 ├── TooFewPeopleWarning     a model of so few people is likely to be no better than a constant
+├── NothingLearnedWarning   a model that cannot be told from noise, as it was published
 ├── RepeatedFitWarning      rows that were learned from before, without a ledger that is charged for it
 └── FittedScalingWarning    features that look as if they were scaled by what these very people's data are
 """
@@ -90,6 +91,10 @@ class ShuffleDPWarning(UserWarning):
 
 class TooFewPeopleWarning(ShuffleDPWarning):
     """A model of so few people is likely to be no better than a constant: nothing has been spent yet."""
+
+
+class NothingLearnedWarning(ShuffleDPWarning):
+    """A fitted model whose weights, as published, are no longer than noise alone makes them."""
 
 
 class RepeatedFitWarning(ShuffleDPWarning):

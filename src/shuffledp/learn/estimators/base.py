@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import NothingLearnedWarning, ParameterError
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.estimators.clipping import ClipCounts, ClippedShare, complain
 from shuffledp.learn.estimators.data import checked_data, plain
 from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
@@ -22,6 +23,8 @@ from shuffledp.learn.fit_register import REGISTER
 from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
 from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
+from shuffledp.learn.optimize.noise_alone import NoiseAlone, noise_alone
+from shuffledp.learn.optimize.outlook import Outlook, outlook
 from shuffledp.privacy import Privacy
 
 # `data` says in words what to install, so it comes first.
@@ -67,6 +70,9 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
     warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
     from the data without noise: the guarantee covers coefficients, intercept, `path_` and `clipped_shares_`, not that.
+    `outlook_` says what rehearsals on synthetic people let one expect at this size, and in how many of them nothing was
+    learned; `noise_alone_` whether this model's weights, as published, are longer than noise alone makes them (None
+    where that is not rehearsed, or after several calls of `partial_fit`). Both cost nothing, and warn.
     `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped (then
     `solver_.bound` is a guide to planning only) or where the solver has none, as `conditioned`.
     """
@@ -180,6 +186,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
         weighted = loss if data.weights is None else WeightedLoss(of=loss)
         warn_if_scaled_by_data(data.people)
+        self.outlook_: Outlook | None = outlook(solver)
         spending = charge(self.ledger, solver, data.people, asks_else=counts.users > 0)
         run = watched_run(
             solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
@@ -202,7 +209,14 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         self.path_: Floats = run.path
         self.theta_: Floats = run.theta
         self._set_model(*self._natural(run.theta))
+        # A model that others were averaged into, or that began elsewhere, has another law.
+        self.noise_alone_: NoiseAlone | None = noise_alone(solver, run.theta) if data.start is None else None
         complain(run.shares)
+        if self.noise_alone_ is not None and self.noise_alone_.is_all:
+            words = (
+                f"{self.noise_alone_}. More people, a larger epsilon, fewer features or asking people often may help"
+            )
+            warn_caller(f"{words[0].upper()}{words[1:]}.", NothingLearnedWarning)
 
     def _natural(self, theta: Floats) -> tuple[Floats, Floats]:
         """Coefficients and intercepts of prepared rows in the units of the data, a row a score."""

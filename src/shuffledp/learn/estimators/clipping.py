@@ -5,7 +5,6 @@ seen of anybody is one protocol's, so that nothing is composed (docs/theory/001-
 """
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.estimators.declared import Changed
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -156,4 +156,4 @@ def complain(shares: Sequence[ClippedShare]) -> None:
     """Warn where data cannot have met what was declared."""
     for share in shares:
         if share.is_too_much:
-            warnings.warn(share.complaint, ClippedWarning, stacklevel=5)
+            warn_caller(share.complaint, ClippedWarning)

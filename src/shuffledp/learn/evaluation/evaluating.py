@@ -1,6 +1,5 @@
 """A model on people who were kept out: their scores and labels become codes, and codes an evaluation."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError, RepeatedFitWarning
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.evaluation.cells import ScoreKind
 from shuffledp.learn.evaluation.metrics import Evaluation
 from shuffledp.learn.evaluation.planned import EvaluationPlan
@@ -126,11 +126,10 @@ def _kept_out(model: Any, X: ArrayLike, people: int) -> tuple[str, ...]:  # noqa
         wanted = "must be of people who were kept out: these would look too good, and pay twice"
         raise DataError("data", "mostly rows that were learned from", wanted, "keep rows out before fitting")
     if part > _SOME:
-        warnings.warn(
+        warn_caller(
             "Some of these rows are as rows that were learned from: were they kept out? (Read without noise, for "
             "whoever holds the rows; no part of the evaluation.)",
             RepeatedFitWarning,
-            stacklevel=3,
         )
     if getattr(model, "users", getattr(model, "n_users_", None)) == people:
         return (f"The model learned from {people:,} people, as many as these: were they kept out?",)
