@@ -49,6 +49,7 @@ def people(tmp_path_factory) -> dict[str, str]:
 
 KEYS = {
     "chosen_by", "warnings", "bound_proves_nothing", "expected", "beside_noise",
+    "clipped_counted_from",
     "schema", "task", "estimator", "target", "features", "columns", "classes", "users", "held_out", "solver", "bound",
     "model", "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
     "messages_per_user", "coefficients", "intercept", "clipped_shares", "score", "baseline", "clipped", "curve",

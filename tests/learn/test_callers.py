@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,7 +28,9 @@ def asked_in_a_pipeline() -> None:
 
 
 def asked_for_figures() -> None:
-    evaluate(clone(MODEL).fit(PEOPLE[:200] + 1e-3, LABELS[:200]), PEOPLE[200:], LABELS[200:], random_state=1)
+    evaluate(
+        SimpleNamespace(classes_=[0, 1], decision_function=lambda rows: rows[:, 0]), PEOPLE, LABELS, random_state=1
+    )
 
 
 @pytest.mark.parametrize("ask", [asked_directly, asked_in_a_pipeline, asked_for_figures])

@@ -268,6 +268,7 @@ def _document(
         "coefficients": kept.coefficients.tolist(),
         "intercept": kept.intercept if isinstance(kept.intercept, float) else kept.intercept.tolist(),
         "clipped_shares": list(kept.clipped),
+        "clipped_counted_from": model.clipped_counted_from_,
         **(_measured(model, data, task) if with_truth else dict.fromkeys(UNPROTECTED)),
         "unprotected": [*(UNPROTECTED if with_truth else ()), *kept.unprotected],
         "simulated": model.simulated_,

@@ -21,6 +21,8 @@ _TOO_MUCH = 0.1
 
 _LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
 
+_ASK = "--count-clipped 200 asks so many people that instead, --with-truth shows it to whoever holds the file"
+
 _SAY_ROWS, _SAY_TARGETS = "say with --bounds what features may be", "say with --target-bounds what they may be"
 
 _PAGE = """<!doctype html>
@@ -105,6 +107,10 @@ def _text(path: Any) -> str | None:
 def _counted(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """What a private count says of what was clipped, and what to do about too much of it."""
     told: list[tuple[str, str | None]] = []
+    if not document["clipped_shares"] and document["clipped"] is None:
+        enough = document["clipped_counted_from"]
+        when = "nobody was asked" if enough is None else f"it is from {enough:,} people on"
+        told.append(("cut or shortened", f"not counted ({when}): bounds that are far off pass without a word. {_ASK}"))
     for each in document["clipped_shares"]:
         share = f"{each['share']:.0%} of {each['what']}, {each['low']:.0%} to {each['high']:.0%}"
         told.append(("cut or shortened", f"{share}: a private count of {each['users']:,} people"))

@@ -18,6 +18,7 @@ from shuffledp.learn.estimators.guarantees import guarantee_of
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
+from shuffledp.learn.estimators.uncounted import look_at_bounds
 from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
 from shuffledp.learn.fit_register import REGISTER
 from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
@@ -68,7 +69,9 @@ class ShuffleLinearModel(BaseEstimator, ABC):
       fits of this process that share people, and warns from the second on.
 
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
-    warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
+    warning says so where it is more than a tenth. Where people are too few for that it is empty and
+    `clipped_counted_from_` says from how many on it would not be; an `UncountedBoundsWarning`, for whoever holds the
+    rows, tells bounds that are far off. `clipped_` counts rows, targets and gradients that were clipped, read
     from the data without noise: the guarantee covers coefficients, intercept, `path_` and `clipped_shares_`, not that.
     `outlook_` says what rehearsals on synthetic people let one expect at this size, and in how many of them nothing was
     learned; `noise_alone_` whether this model's weights, as published, are longer than noise alone makes them (None
@@ -145,6 +148,12 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         asked, honest = plain(self.count_clipped), plain(self.honest_fraction)
         return ClipCounts.planned(asked, users, self._questions, self._privacy, honest)
 
+    def _counted_from(self) -> int | None:
+        """From how many people on it is counted what was clipped, unless somebody said how many are asked."""
+        if plain(self.count_clipped) != "auto":
+            return None
+        return ClipCounts.counted_from(self._questions, self._privacy, honest_fraction=plain(self.honest_fraction))
+
     def _declared(self, features: int | Sequence[str]) -> Preparation:
         return Preparation.of(
             features,
@@ -186,6 +195,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
         weighted = loss if data.weights is None else WeightedLoss(of=loss)
         warn_if_scaled_by_data(data.people)
+        look_at_bounds(prepared, data.people, data.clipped, counted=counts.users > 0)
         self.outlook_: Outlook | None = outlook(solver)
         spending = charge(self.ledger, solver, data.people, asks_else=counts.users > 0)
         run = watched_run(
@@ -203,6 +213,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         exact = {name: int(np.count_nonzero(which)) for name, which in data.clipped.items()}
         self.clipped_: dict[str, int] = {**exact, "gradients": run.clipped}
         self.clipped_shares_: tuple[ClippedShare, ...] = run.shares
+        self.clipped_counted_from_: int | None = self._counted_from() if counts.users == 0 else None
         self.n_iter_: int = solver.rounds
         self.n_users_: int = users
         self.path_rounds_: NDArray[np.int64] = run.path_rounds
