@@ -7,7 +7,7 @@ import pytest
 
 from shuffledp import Privacy
 from shuffledp.errors import NothingLearnedWarning, TooFewPeopleWarning
-from shuffledp.learn import ShuffleLogisticRegression, ShuffleRidge
+from shuffledp.learn import ShuffleLinearSVC, ShuffleLogisticRegression, ShuffleRidge
 from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
 from shuffledp.learn.optimize import noise_alone as judging
 from shuffledp.learn.optimize.noise_alone import worlds_without_signal
@@ -88,6 +88,12 @@ def test_who_is_near_the_limit_is_told_in_how_many_runs_nothing_is_learned() -> 
     assert outlook(few).in_vain > outlook(near).in_vain > outlook(many).in_vain
     assert outlook(few).part > outlook(near).part > outlook(many).part
     assert outlook(near).low < outlook(near).part < outlook(near).high
+
+
+def test_worlds_in_which_nothing_is_lost_have_an_outlook_too() -> None:
+    """A hinge loss of one feature and hardly any noise is 0 in some world: there is no logarithm of that."""
+    model = ShuffleLinearSVC(epsilon=200, delta=0.1, radius=100, feature_norm=4, classes=[0, 1])
+    assert 0 < outlook(plan(model.problem(60, 1), solver="agd")).part < 1
 
 
 def test_the_warning_comes_before_anything_is_spent() -> None:

@@ -120,7 +120,7 @@ def _outlook(solver: Solver, loss: Loss) -> Outlook:
     return Outlook(
         users=problem.users,
         solver=solver.name,
-        part=math.exp(math.fsum(map(math.log, parts)) / len(parts)),
+        part=mean_part([(solver.name, part) for part in parts]),
         low=low,
         high=high,
         runs=len(parts),
