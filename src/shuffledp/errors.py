@@ -14,7 +14,9 @@ Warnings, for what is allowed and hardly meant:
 
 ShuffleDPWarning
 ├── TooFewPeopleWarning     a model of so few people is likely to be no better than a constant
+├── NothingLearnedWarning   a model that cannot be told from noise, as it was published
 ├── RepeatedFitWarning      rows that were learned from before, without a ledger that is charged for it
+├── UncountedBoundsWarning  bounds that are far off, of people who are too few to count it privately
 └── FittedScalingWarning    features that look as if they were scaled by what these very people's data are
 """
 
@@ -92,8 +94,16 @@ class TooFewPeopleWarning(ShuffleDPWarning):
     """A model of so few people is likely to be no better than a constant: nothing has been spent yet."""
 
 
+class NothingLearnedWarning(ShuffleDPWarning):
+    """A fitted model whose weights, as published, are no longer than noise alone makes them."""
+
+
 class RepeatedFitWarning(ShuffleDPWarning):
     """Rows that were learned from before in this process: what they pay adds up, and no ledger was charged for it."""
+
+
+class UncountedBoundsWarning(ShuffleDPWarning):
+    """Declared bounds that cut off more than a tenth, where nothing counts it, or that hardly any feature uses."""
 
 
 class FittedScalingWarning(ShuffleDPWarning):

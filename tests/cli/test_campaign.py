@@ -38,7 +38,7 @@ CREATED = {
     "schema", "campaign_id", "kind", "learns", "users", "reports", "rounds", "most_rounds", "epsilon", "delta",
     "proved_delta", "because", "trusted", "accurate", "bound", "model_age", "model_bytes", "drop_after", "seatings",
     "public_key", "signing_key", "fingerprint", "who_sees_what", "collusions", "lying_client", "rests_on", "warnings",
-    "cost",
+    "cost", "bound_proves_nothing",
 }  # fmt: skip
 
 

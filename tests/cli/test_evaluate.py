@@ -55,6 +55,17 @@ def test_metrics_intervals_files_and_the_truth_only_when_asked(asked, run, peopl
     assert "true" not in told.split("Calibration")[0].replace("true positive", "")
 
 
+def test_a_few_people_are_told_that_an_interval_says_nothing(asked, run, people: Path, tmp_path: Path) -> None:
+    model, few = _model(tmp_path / "model.json"), tmp_path / "few.csv"
+    few.write_text("".join(people.read_text().splitlines(keepends=True)[:229]))
+    words = ["evaluate", model, few, "--target", "bought", *TARGET, "--seed", 1]
+    found = asked(*words)["metrics"]["auc"]
+    assert found["says_nothing"] and found["people_needed"] > 1000
+    told = " ".join(run(*words)[1].split())
+    assert "what it says" in told and "says nothing" in told and f"{found['people_needed']:,}" in told
+    assert "what it says" not in run("evaluate", model, people, "--target", "bought", *TARGET)[1]
+
+
 def test_scores_that_are_no_probabilities_on_as_many_people_as_it_learned_from(asked, run, people, tmp_path) -> None:
     model = _model(tmp_path / "svc.json", "ShuffleLinearSVC", users=USERS)
     words = ["evaluate", model, people, "--target", "bought", "--bins", 4, *TARGET]

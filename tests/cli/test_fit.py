@@ -48,7 +48,8 @@ def people(tmp_path_factory) -> dict[str, str]:
 
 
 KEYS = {
-    "chosen_by", "warnings",
+    "chosen_by", "warnings", "bound_proves_nothing", "expected", "beside_noise",
+    "clipped_counted_from",
     "schema", "task", "estimator", "target", "features", "columns", "classes", "users", "held_out", "solver", "bound",
     "model", "epsilon", "delta", "delta_proved", "honest_fraction", "rounds", "rounds_per_user", "users_per_round",
     "messages_per_user", "coefficients", "intercept", "clipped_shares", "score", "baseline", "clipped", "curve",
@@ -242,7 +243,7 @@ def test_people_may_be_asked_in_every_round(run, people) -> None:
 PLAN_KEYS = {
     "schema", "protocol", "users", "epsilon", "delta", "honest_fraction", "visits", "dimension", "radius", "lipschitz",
     "smooth", "strong", "proximal", "linear", "rounds_allowed", "smallest_batch", "solver", "why", "bound", "rounds",
-    "chosen_by", "rehearsed", "warnings",
+    "chosen_by", "rehearsed", "warnings", "bound_proves_nothing", "expected",
     "users_per_round", "rounds_per_user", "messages_per_user", "delta_proved", "rows", "fingerprint",
 }  # fmt: skip
 
@@ -458,3 +459,19 @@ def test_what_a_look_at_the_rows_says_is_told_with_the_truth_only(run, tmp_path,
     assert any(
         "scaler" in words for words in json.loads(run(*asked, "--with-truth", "--holdout", "0.01")[1])["warnings"]
     )
+
+
+def test_who_is_near_the_limit_is_told_on_standard_error_before_anything_is_spent(run, tmp_path) -> None:
+    generator = np.random.default_rng(5)
+    rows = [",".join(f"{value:.3f}" for value in row) for row in generator.uniform(0, 1, (300, 12))]
+    labels = generator.integers(0, 2, 300)
+    path = tmp_path / "few.csv"
+    names = ",".join(f"x{place}" for place in range(12))
+    path.write_text(f"{names},y\n" + "".join(f"{row},{label}\n" for row, label in zip(rows, labels, strict=True)))
+    words = ["fit", path, "--target", "y", "--classes", "0,1", "--bounds", "0:1", "--epsilon", "1", "--delta", "1e-6"]
+    code, out, err = run(*words, "--seed", "1")
+    assert code == 0 and "Before anything is spent: 300 people are" in err and "runs learn nothing" in err
+    said = " ".join(out.split())
+    assert "cannot be told from noise" in said and "runs learn nothing" in said
+    document = json.loads(run(*words, "--seed", "1", "--json")[1])
+    assert document["beside_noise"]["cannot_be_told_from_noise"] and document["expected"]["in_vain"] > 5

@@ -73,7 +73,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
             "--rounds-allowed",
             "3",
         ],
-        {"coefficients", "intercept", "fingerprint"},
+        {"coefficients", "intercept", "fingerprint", "beside_noise", "warnings"},
     ),
 }
 # What has nothing to do with people: how long it took, and which file it was.

@@ -193,6 +193,7 @@ def _document(campaign: "Campaign", told: "Described", who: list[tuple[str, str]
         "trusted": told.trusted,
         "accurate": told.accurate,
         "bound": told.bound,
+        "bound_proves_nothing": told.proves_nothing,
         "model_age": campaign.learner.model_age,
         "model_bytes": first_model_bytes(campaign),
         "drop_after": campaign.waiting.seconds,

@@ -38,6 +38,7 @@ def demo_train(
     """A logistic regression learned live from private gradients, its loss by round beside a trusted curator's."""
     import numpy as np
 
+    from shuffledp.learn.optimize.vacuous import proves_nothing
     from shuffledp.references.curator_descent import curator_rounds
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.tokens import READ
@@ -83,6 +84,7 @@ def demo_train(
         "loss_not_private": float(others["free"][:, -1].mean()),
         "loss_of_the_law": best,
         "excess_bound": solver.bound,
+        "excess_bound_proves_nothing": proves_nothing(solver.problem, solver.bound),
         "model": models[-1],
         "truth": list(world.truth),
         "accuracy": world.accuracy(models[-1]),

@@ -238,7 +238,8 @@ def _scaling(going: Going, largest: int, instances: int, seed: int) -> Told:
         result.rows,
         lambda row: (
             f"{row.policy} | {row.users:,} | {row.regret_mean:,.0f} | {row.regret_standard_error:,.0f} | "
-            f"{row.shufflers or '-'} | {row.slot_users:,} | {row.first_slot_part:.0%} | {row.bound:,.0f}"
+            f"{row.shufflers or '-'} | {row.slot_users:,} | {row.first_slot_part:.0%} | "
+            f"{row.bound:,.0f}{' (nothing)' if row.bound >= row.users else ''}"
         ),
     )
     slopes = listed(
@@ -252,14 +253,17 @@ def _scaling(going: Going, largest: int, instances: int, seed: int) -> Told:
     same = f"papers linucb --scaling --instances {instances} --seed {seed} --largest {largest}"
     return Told(
         document={
-            "rows": [flat(row) for row in result.rows],
+            "rows": [{**flat(row), "bound_proves_nothing": row.bound >= row.users} for row in result.rows],
             "slopes": [flat(row, regret="slope", bound="bound_slope") for row in result.slopes],
             "notes": result.sentences(),
             "seed": seed,
         },
         tables=[regrets, slopes],
         rows=result.rows,
-        words=result.sentences(),
+        words=[
+            *result.sentences(),
+            "(nothing): a bound that proves nothing, as so many users cannot lose more than 1 each.",
+        ],
         again=[("see it", f"{same} --picture growth.png"), ("the paper's figure", "papers linucb --figure 1")],
         draw=lambda picture: _draw_growth(result, picture),
     )

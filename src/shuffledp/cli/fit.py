@@ -159,6 +159,8 @@ def fit(
         ledger=ledger,
         **chosen,
     )
+    if not as_json:
+        _say_before(model, data)
     started = time.perf_counter()
     try:
         with kept_warnings(with_truth=with_truth) as warned, of_how_much("learning", shown=not as_json) as progress:
@@ -203,6 +205,23 @@ def estimator_class(asked: str, task: FitTask) -> Any:
         raise ParameterError("estimator", name, "needs scikit-learn", way_out) from missing
 
 
+def _say_before(model: Any, data: FitData) -> None:
+    """Tell on standard error, before anybody is asked, that so few people may learn nothing; by the plan alone."""
+    from shuffledp.errors import ShuffleDPError
+    from shuffledp.learn.optimize import plan
+    from shuffledp.learn.optimize.outlook import words_before
+
+    if getattr(model, "classes", ()) is None:
+        return
+    try:
+        words = words_before(plan(model.problem(len(data.training[1]), data.names), solver=model.solver))
+    except ShuffleDPError:
+        # The fit itself says what is wrong, in the words of its options.
+        return
+    if words is not None:
+        typer.echo(f"Before anything is spent: {words}.", err=True)
+
+
 def _fit(model: Any, data: FitData) -> None:
     """Learn from a file's rows; names of categories are those of its columns."""
     import warnings
@@ -222,6 +241,8 @@ def _fit(model: Any, data: FitData) -> None:
 def _document(
     model: Any, data: FitData, target: str, task: FitTask, seconds: float, *, with_truth: bool
 ) -> dict[str, Any]:
+    from shuffledp.learn.optimize.vacuous import proves_nothing
+
     kept, guarantee = model.model(data.names), model.guarantee_
     return {
         "schema": 1,
@@ -236,6 +257,9 @@ def _document(
         "solver": kept.solver,
         "chosen_by": model.solver_.chosen.by,
         "bound": model.bound_,
+        "bound_proves_nothing": proves_nothing(model.solver_.problem, model.bound_),
+        "expected": None if model.outlook_ is None else model.outlook_.document(),
+        "beside_noise": None if model.noise_alone_ is None else model.noise_alone_.document(),
         "model": guarantee.model,
         "epsilon": guarantee.privacy.epsilon,
         "delta": guarantee.privacy.delta,
@@ -244,6 +268,7 @@ def _document(
         "coefficients": kept.coefficients.tolist(),
         "intercept": kept.intercept if isinstance(kept.intercept, float) else kept.intercept.tolist(),
         "clipped_shares": list(kept.clipped),
+        "clipped_counted_from": model.clipped_counted_from_,
         **(_measured(model, data, task) if with_truth else dict.fromkeys(UNPROTECTED)),
         "unprotected": [*(UNPROTECTED if with_truth else ()), *kept.unprotected],
         "simulated": model.simulated_,

@@ -21,8 +21,7 @@ _TOO_MUCH = 0.1
 
 _LABELS_READ = "; not covered: which labels there are, which were read from the file (declare them with --classes)"
 
-# What a model of zeros loses: ln 2 of two classes, half a squared unit of numbers.
-_CONSTANT = 0.6931
+_ASK = "--count-clipped 200 asks so many people that instead, --with-truth shows it to whoever holds the file"
 
 _SAY_ROWS, _SAY_TARGETS = "say with --bounds what features may be", "say with --target-bounds what they may be"
 
@@ -53,6 +52,8 @@ def fit_facts(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
         ("learned", learned),
         *_measured(document),
         *_counted(document),
+        ("expected", _expected(document)),
+        ("more than noise", _beside_noise(document)),
         *(("look at", words) for words in document["warnings"]),
         ("solver", _CHOSEN[document["chosen_by"]]),
         (
@@ -73,6 +74,29 @@ _CHOSEN = {
     "name": None,
 }
 
+
+def _expected(document: Mapping[str, Any]) -> str | None:
+    """What rehearsals let one expect at this size; None where there are none."""
+    found = document["expected"]
+    if found is None:
+        return None
+    nothing = (
+        f"{found['in_vain']} of {found['runs']} runs learn nothing" if found["in_vain"] else "no run learns nothing"
+    )
+    return (
+        f"{found['part']:.0%} of the best constant's loss in rehearsals at this size, {found['low']:.0%} to "
+        f"{found['high']:.0%} in 8 of 10; {nothing}"
+    )
+
+
+def _beside_noise(document: Mapping[str, Any]) -> str | None:
+    """Whether the model can be told from noise, where that was looked at and no warning says so already."""
+    found = document["beside_noise"]
+    if found is None or found["cannot_be_told_from_noise"]:
+        return None
+    return f"yes: weights are {found['length']:.3g} long, and up to {found['longest']:.3g} where features say nothing"
+
+
 _FILES = (("model", "written"), ("picture", "picture"), ("report", "report"))
 
 
@@ -83,6 +107,10 @@ def _text(path: Any) -> str | None:
 def _counted(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """What a private count says of what was clipped, and what to do about too much of it."""
     told: list[tuple[str, str | None]] = []
+    if not document["clipped_shares"] and document["clipped"] is None:
+        enough = document["clipped_counted_from"]
+        when = "nobody was asked" if enough is None else f"it is from {enough:,} people on"
+        told.append(("cut or shortened", f"not counted ({when}): bounds that are far off pass without a word. {_ASK}"))
     for each in document["clipped_shares"]:
         share = f"{each['share']:.0%} of {each['what']}, {each['low']:.0%} to {each['high']:.0%}"
         told.append(("cut or shortened", f"{share}: a private count of {each['users']:,} people"))
@@ -96,12 +124,14 @@ def _measured(document: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """What was read from people's rows without noise, if somebody asked for it; else what is proved, and how to ask."""
     clipped, held, many = document["clipped"], document["held_out"], document["users"] // 10
     if clipped is None:
+        from shuffledp.learn.optimize.vacuous import PROVES_NOTHING
+
         bound = document["bound"]
         proved = "no bound is proved where gradients are clipped, or of the solver conditioned"
         if bound is not None:
             proved = f"at most {bound:.3g} above the least mean loss, in expectation"
-            if bound > _CONSTANT:
-                proved += ", which proves nothing at this size: a model that says nothing loses less"
+            if document["bound_proves_nothing"]:
+                proved += f", {PROVES_NOTHING}"
         return [("how accurate", f"{proved}; --with-truth measures it on rows kept out, not for publication")]
     where = f"on {held:,} rows kept out" if held else "on the rows it learned from"
     if document["task"] == "classification":

@@ -48,7 +48,8 @@ def plan_optimize(
     """A convex loss, minimized by shuffled gradients: what every solver can promise, and which one to take."""
     from shuffledp.learn.estimators.declared import check_moderate
     from shuffledp.learn.optimize import L2Ball, Problem, plan, predicted_bounds
-    from shuffledp.learn.optimize.outlook import too_few
+    from shuffledp.learn.optimize.outlook import outlook, words_before
+    from shuffledp.learn.optimize.vacuous import proves_nothing
 
     people, privacy = target(users, epsilon, delta)
     if dimension is None:
@@ -75,19 +76,22 @@ def plan_optimize(
         row_bound=None if loss is None else 1.0,
     )
     with working("asking every solver", shown=not as_json):
-        rows = [_row(row) for row in predicted_bounds(problem)]
+        rows = [_row(row, problem) for row in predicted_bounds(problem)]
         chosen = plan(problem, solver=solver)
-        few = too_few(chosen)
+        few, expected = words_before(chosen), outlook(chosen)
+        vain = proves_nothing(problem, chosen.bound)
     if as_json:
-        print_json(_document(problem, rows, chosen, [] if few is None else [few]))
+        told = {"expected": None if expected is None else expected.document(), "bound_proves_nothing": vain}
+        print_json(_document(problem, rows, chosen, [] if few is None else [few]) | told)
         return
     guarantee = chosen.guarantee()
     most = guarantee.messages_per_user
     shown = [
         ("asked", f"{people:,} users, {dimension:,} numbers, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"),
         ("solver", f"{chosen.name}: {chosen.chosen}"),
+        ("expected", None if expected is None else str(expected)),
         ("look at", few),
-        ("excess loss", _proved(chosen.bound)),
+        ("excess loss", _proved(chosen.bound, vain=vain)),
         ("rounds", f"{chosen.rounds:,}, of {guarantee.users_per_round:,} users or more"),
         ("each user", f"is in {guarantee.rounds_per_user:,} of them, sends {most:,} messages at most"),
         ("delta proved", f"{guarantee.delta:.3g}"),
@@ -101,10 +105,14 @@ def plan_optimize(
     )
 
 
-def _proved(bound: float | None) -> str:
+def _proved(bound: float | None, *, vain: bool) -> str:
+    from shuffledp.learn.optimize.vacuous import PROVES_NOTHING
+
     if bound is None:
         return "nothing is proved of this solver's: it was best in rehearsals, or asked for"
-    return f"at most {bound:.4g} in expectation, for users drawn independently"
+    return f"at most {bound:.4g} in expectation, for users drawn independently" + (
+        f", {PROVES_NOTHING}" if vain else ""
+    )
 
 
 def _loss_document(name: str) -> dict[str, Any]:
@@ -114,10 +122,13 @@ def _loss_document(name: str) -> dict[str, Any]:
     return {"loss": name}
 
 
-def _row(row: "PredictedBound") -> dict[str, Any]:
+def _row(row: "PredictedBound", problem: "Problem") -> dict[str, Any]:
     """What a solver promises, as JSON; an infinite bound is none."""
+    from shuffledp.learn.optimize.vacuous import proves_nothing
+
     endless = row.bound is not None and not math.isfinite(row.bound)
-    return asdict(row) | ({"bound": None, "refusal": "needs more users"} if endless else {})
+    known = asdict(row) | ({"bound": None, "refusal": "needs more users"} if endless else {})
+    return known | {"bound_proves_nothing": proves_nothing(problem, known["bound"])}
 
 
 def _document(problem: "Problem", rows: list[dict[str, Any]], chosen: "Solver", warned: list[str]) -> dict[str, Any]:
@@ -154,10 +165,14 @@ def _table(rows: list[dict[str, Any]], chosen: str) -> Any:
     cells = (
         (
             row["solver"] + (" <" if row["solver"] == chosen else ""),
-            "-" if row["bound"] is None else f"{row['bound']:.4g}",
+            "-"
+            if row["bound"] is None
+            else f"{row['bound']:.4g}" + (" (nothing)" if row["bound_proves_nothing"] else ""),
             row["refusal"] or row["reference"],
         )
         for row in rows
     )
     title = "Predicted bounds on the expected excess loss"
-    return table(title, ("solver", "bound", "reference"), cells, words=("reference",))
+    vain = any(row["bound_proves_nothing"] for row in rows)
+    caption = "(nothing): proves nothing at this size, a model that says nothing is no worse" if vain else ""
+    return table(title, ("solver", "bound", "reference"), cells, words=("reference",), caption=caption)

@@ -4,9 +4,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from shuffledp.errors import FittedScalingWarning, RepeatedFitWarning, ShuffleDPWarning
+from shuffledp.errors import FittedScalingWarning, RepeatedFitWarning, ShuffleDPWarning, UncountedBoundsWarning
 
-UNNOISED = (FittedScalingWarning, RepeatedFitWarning)
+UNNOISED = (FittedScalingWarning, RepeatedFitWarning, UncountedBoundsWarning)
 """What is told by a look at people's rows without noise."""
 
 

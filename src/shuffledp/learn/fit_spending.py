@@ -1,7 +1,6 @@
 """What a question costs the people it is put to, over all of them: charged to a ledger, or counted and warned about."""
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from shuffledp.accounting.curves import epsilon_at
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.ledger import Entry, Ledger
 from shuffledp.errors import FittedScalingWarning, ParameterError, RepeatedFitWarning
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.fit_register import REGISTER
 from shuffledp.learn.optimize import OptimizationGuarantee, Solver
 from shuffledp.learn.optimize.outlook import warn_if_too_few
@@ -125,12 +125,11 @@ def charge_entry(ledger: Budget, entry: Entry, people: Any, *, learned: bool) ->
         book.spend(entry)
     elif before:
         epsilon, delta = spending.together()
-        warnings.warn(
+        warn_caller(
             f"This is {'fit' if learned else 'question'} {spending.fits} in this process of some of these people: each "
             f"costs them epsilon {entry.claim.epsilon:g} again, together epsilon {epsilon:.3g}, delta {delta:.3g}. "
             "Pass ledger= to charge a budget, choose parameters on other people, or on public data.",
             RepeatedFitWarning,
-            stacklevel=3,
         )
     REGISTER.add(sketch, entry, learned=learned)
     return spending
@@ -173,12 +172,11 @@ def warn_if_scaled_by_data(features: Floats) -> None:
     if not found and numbers.any() and ranged[numbers].all():
         found, how = np.count_nonzero(ranged), "least value 0 and largest 1"
     if found:
-        warnings.warn(
+        warn_caller(
             f"{found} of {features.shape[1]} features have exactly {how}, as a scaler that was fitted on these people "
             "makes them: what it read is not covered by the guarantee. Declare bounds, fit it on public data, or take "
             "ShuffleScaler. (Read without noise, for whoever holds the rows; no part of the model.)",
             FittedScalingWarning,
-            stacklevel=2,
         )
 
 

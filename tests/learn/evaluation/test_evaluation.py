@@ -11,14 +11,17 @@ from scipy import sparse, stats
 from shuffledp import Privacy
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.errors import DataError, InfeasibleError, ParameterError, RepeatedFitWarning
+from shuffledp.estimates import VectorEstimate
 from shuffledp.learn import ShuffleLogisticRegression, evaluate
-from shuffledp.learn.evaluation import EvaluationPlan, ScoreCells, evaluate_scores, planned
+from shuffledp.learn.evaluation import EvaluationPlan, Metric, ScoreCells, evaluate_scores, people_needed, planned
 from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band
+from shuffledp.learn.evaluation.enough import expected_width, says_nothing
 from shuffledp.learn.evaluation.evaluating import scored, true_metrics
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
 PRIVACY = Privacy(1, 1e-6)
+PLAN = EvaluationPlan.plan(users=1000, privacy=PRIVACY)
 LINEAR = {
     "right": "accuracy",
     "positive": "positive_rate",
@@ -300,3 +303,46 @@ def test_one_label_alone_says_nothing_about_the_area() -> None:
     found = evaluate_scores(np.linspace(-3, 3, 500), np.ones(500), privacy=PRIVACY, bins=4, bits=RandomBits.seeded(2))
     assert (found["auc"].lower, found["auc"].upper) == (0.0, 1.0)
     assert found["positive_rate"].upper == 1.0
+
+
+def test_an_interval_that_leaves_everything_open_says_so_and_how_many_people_would_do() -> None:
+    logits, labels = _people(228, 5)
+    found = evaluate_scores(logits, labels, privacy=PRIVACY, bits=RandomBits.seeded(4))
+    area = found["auc"]
+    assert area.says_nothing and area.upper - area.lower > 0.5
+    assert f"says nothing; within 0.05 from about {area.people_needed:,} people on" in str(found)
+    told = found.document()["metrics"]["auc"]
+    assert told["says_nothing"] is True and told["people_needed"] == area.people_needed
+    # A plan for so many people is as accurate as was said, of even scores and labels.
+    plan = EvaluationPlan.plan(users=area.people_needed, privacy=PRIVACY)
+    cells = 2 * plan.cells.bins
+    even = VectorEstimate(value=np.full(cells, plan.users / cells), standard_error=0.0, bound=0.0, confidence=1.0)
+    there = plan.read(even).metrics
+    assert 0.08 < there["auc"].upper - there["auc"].lower < 0.12
+    few = EvaluationPlan.plan(users=228, privacy=PRIVACY)
+    for name in ("accuracy", "log_loss"):
+        width = there[name].upper - there[name].lower
+        assert 0.7 < expected_width(name, few, plan.users) / width < 1.4
+    assert people_needed("auc", few, 0.5) < area.people_needed
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "nothing"),
+    [
+        ("auc", (0.49, 0.96), True), ("auc", (0.52, 1.0), False), ("auc", (0.3, 0.9), True),
+        ("accuracy", (0.2, 0.71), True), ("accuracy", (0.5, 0.99), False),
+        ("log_loss", (0.0, 0.7), True), ("log_loss", (0.2, 0.7), False), ("brier", (0.01, 0.26), True),
+    ],
+)  # fmt: skip
+def test_what_an_interval_must_hold_to_say_nothing(name: str, ends: tuple[float, float], nothing: bool) -> None:
+    assert says_nothing(name, Metric(sum(ends) / 2, *ends), 8.0) is nothing
+
+
+def test_many_people_are_not_told_that_their_intervals_say_nothing() -> None:
+    logits, labels = _people(20_000, 6)
+    found = evaluate_scores(logits, labels, privacy=PRIVACY, bits=RandomBits.seeded(4))
+    assert not any(metric.says_nothing for metric in found.metrics.values()) and "says nothing" not in str(found)
+    with pytest.raises(ParameterError, match="width"):
+        people_needed("auc", PLAN, width=0.0)
+    with pytest.raises(ParameterError, match="metric"):
+        people_needed("f1", PLAN)

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.errors import ParameterError
+from shuffledp.errors import NothingLearnedWarning, ParameterError
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.estimators.clipping import ClipCounts, ClippedShare, complain
 from shuffledp.learn.estimators.data import checked_data, plain
 from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
@@ -17,11 +18,14 @@ from shuffledp.learn.estimators.guarantees import guarantee_of
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
+from shuffledp.learn.estimators.uncounted import look_at_bounds
 from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
 from shuffledp.learn.fit_register import REGISTER
 from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
 from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
+from shuffledp.learn.optimize.noise_alone import NoiseAlone, noise_alone
+from shuffledp.learn.optimize.outlook import Outlook, outlook
 from shuffledp.privacy import Privacy
 
 # `data` says in words what to install, so it comes first.
@@ -65,8 +69,13 @@ class ShuffleLinearModel(BaseEstimator, ABC):
       fits of this process that share people, and warns from the second on.
 
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
-    warning says so where it is more than a tenth. `clipped_` counts rows, targets and gradients that were clipped, read
+    warning says so where it is more than a tenth. Where people are too few for that it is empty and
+    `clipped_counted_from_` says from how many on it would not be; an `UncountedBoundsWarning`, for whoever holds the
+    rows, tells bounds that are far off. `clipped_` counts rows, targets and gradients that were clipped, read
     from the data without noise: the guarantee covers coefficients, intercept, `path_` and `clipped_shares_`, not that.
+    `outlook_` says what rehearsals on synthetic people let one expect at this size, and in how many of them nothing was
+    learned; `noise_alone_` whether this model's weights, as published, are longer than noise alone makes them (None
+    where that is not rehearsed, or after several calls of `partial_fit`). Both cost nothing, and warn.
     `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped (then
     `solver_.bound` is a guide to planning only) or where the solver has none, as `conditioned`.
     """
@@ -139,6 +148,12 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         asked, honest = plain(self.count_clipped), plain(self.honest_fraction)
         return ClipCounts.planned(asked, users, self._questions, self._privacy, honest)
 
+    def _counted_from(self) -> int | None:
+        """From how many people on it is counted what was clipped, unless somebody said how many are asked."""
+        if plain(self.count_clipped) != "auto":
+            return None
+        return ClipCounts.counted_from(self._questions, self._privacy, honest_fraction=plain(self.honest_fraction))
+
     def _declared(self, features: int | Sequence[str]) -> Preparation:
         return Preparation.of(
             features,
@@ -180,6 +195,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
         weighted = loss if data.weights is None else WeightedLoss(of=loss)
         warn_if_scaled_by_data(data.people)
+        look_at_bounds(prepared, data.people, data.clipped, counted=counts.users > 0)
+        self.outlook_: Outlook | None = outlook(solver)
         spending = charge(self.ledger, solver, data.people, asks_else=counts.users > 0)
         run = watched_run(
             solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
@@ -196,13 +213,21 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         exact = {name: int(np.count_nonzero(which)) for name, which in data.clipped.items()}
         self.clipped_: dict[str, int] = {**exact, "gradients": run.clipped}
         self.clipped_shares_: tuple[ClippedShare, ...] = run.shares
+        self.clipped_counted_from_: int | None = self._counted_from() if counts.users == 0 else None
         self.n_iter_: int = solver.rounds
         self.n_users_: int = users
         self.path_rounds_: NDArray[np.int64] = run.path_rounds
         self.path_: Floats = run.path
         self.theta_: Floats = run.theta
         self._set_model(*self._natural(run.theta))
+        # A model that others were averaged into, or that began elsewhere, has another law.
+        self.noise_alone_: NoiseAlone | None = noise_alone(solver, run.theta) if data.start is None else None
         complain(run.shares)
+        if self.noise_alone_ is not None and self.noise_alone_.is_all:
+            words = (
+                f"{self.noise_alone_}. More people, a larger epsilon, fewer features or asking people often may help"
+            )
+            warn_caller(f"{words[0].upper()}{words[1:]}.", NothingLearnedWarning)
 
     def _natural(self, theta: Floats) -> tuple[Floats, Floats]:
         """Coefficients and intercepts of prepared rows in the units of the data, a row a score."""

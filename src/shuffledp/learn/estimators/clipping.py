@@ -5,7 +5,6 @@ seen of anybody is one protocol's, so that nothing is composed (docs/theory/001-
 """
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.estimators.declared import Changed
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
@@ -22,14 +22,17 @@ from shuffledp.randomness import RandomBits
 
 # People of one count: enough to tell a tenth from nothing, and at most this part of all.
 _FEWEST, _MOST, _PART = 200, 500, 0.05
+# How finely the number is sought from which on a count says something.
+_FINER = 50
 # How often the people who are asked differ more from all than is said.
 _UNLIKE = 0.01
 # A model is said to have been declared wrongly from this part on.
 TOO_MANY = 0.1
-_WHAT = {
+CLIPPED = {
     "rows": "rows were cut off or shortened: declare feature_bounds or feature_norm that hold them",
     "targets": "targets were cut off: declare target_bounds that hold them",
 }
+"""What is wrong where much of it was clipped, and the way out."""
 
 
 class ClippedWarning(UserWarning):
@@ -67,7 +70,7 @@ class ClippedShare:
     @property
     def complaint(self) -> str:
         """What is wrong, and the way out, in one sentence."""
-        return f"At least {self.low:.0%} of people's {_WHAT[self.what]}."
+        return f"At least {self.low:.0%} of people's {CLIPPED[self.what]}."
 
     def document(self) -> dict[str, Any]:
         """The estimate as JSON."""
@@ -120,6 +123,19 @@ class ClipCounts:
         is_noise = isinstance(asked, str) and plan.error_bound > TOO_MANY * each
         return nobody if is_noise else cls(tuple(questions), plan)
 
+    @classmethod
+    def counted_from(cls, questions: Sequence[str], privacy: Privacy, *, honest_fraction: float = 1.0) -> int | None:
+        """From how many people on "auto" counts what was clipped; None where noise hides a tenth of the most it asks.
+
+        >>> ClipCounts.counted_from(("rows",), Privacy(1, 1e-6))
+        4000
+        """
+        for each in range(_FEWEST, _MOST + 1, _FINER):
+            users = math.ceil(each * len(questions) / _PART)
+            if cls.planned("auto", users, questions, privacy, honest_fraction).plan is not None:
+                return users
+        return None
+
     @property
     def users(self) -> int:
         """People who are asked what was clipped, and for no gradient."""
@@ -156,4 +172,4 @@ def complain(shares: Sequence[ClippedShare]) -> None:
     """Warn where data cannot have met what was declared."""
     for share in shares:
         if share.is_too_much:
-            warnings.warn(share.complaint, ClippedWarning, stacklevel=5)
+            warn_caller(share.complaint, ClippedWarning)

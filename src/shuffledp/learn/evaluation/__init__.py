@@ -5,6 +5,7 @@ the same noisy counts: one epsilon for all of them, and intervals that hold toge
 """
 
 from shuffledp.learn.evaluation.cells import ScoreCells
+from shuffledp.learn.evaluation.enough import people_needed
 from shuffledp.learn.evaluation.evaluating import evaluate, evaluate_scores
 from shuffledp.learn.evaluation.metrics import CalibrationGroup, Evaluation, Metric
 from shuffledp.learn.evaluation.planned import EvaluationPlan
@@ -17,4 +18,5 @@ __all__ = [
     "ScoreCells",
     "evaluate",
     "evaluate_scores",
+    "people_needed",
 ]

@@ -1,6 +1,5 @@
 """A model on people who were kept out: their scores and labels become codes, and codes an evaluation."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.errors import DataError, ParameterError, RepeatedFitWarning
+from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.evaluation.cells import ScoreKind
+from shuffledp.learn.evaluation.enough import judged
 from shuffledp.learn.evaluation.metrics import Evaluation
 from shuffledp.learn.evaluation.planned import EvaluationPlan
 from shuffledp.learn.fit_spending import Budget, charge_plan
@@ -49,7 +50,7 @@ def evaluate(
             asked the same people, and warns from the second time on.
 
     Returns:
-        Every metric with an interval; all of them hold together.
+        Every metric with an interval; all of them hold together. Those that say nothing say so.
 
     Raises:
         DataError: a label that is none of the model's classes, a score that is no number, or mostly people whom a fit
@@ -69,7 +70,7 @@ def evaluate(
     asked = {"privacy": Privacy(epsilon, delta), "bins": bins, "honest_fraction": honest_fraction}
     plan, codes = _planned(found.logits, found.labels, scores=found.scores, **asked)
     charge_plan(ledger, plan.ranges, X, "an evaluation of a model")
-    return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=doubts)
+    return _read(plan, codes, bits, doubts)
 
 
 def evaluate_scores(
@@ -97,7 +98,13 @@ def evaluate_scores(
     """
     asked = {"privacy": privacy, "bins": bins, "honest_fraction": honest_fraction}
     plan, codes = _planned(logits, labels, scores=scores, **asked)
-    return plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
+    return _read(plan, codes, bits, warnings)
+
+
+def _read(plan: EvaluationPlan, codes: Codes, bits: RandomBits, warnings: tuple[str, ...]) -> Evaluation:
+    """What these people say by the plan, and which of it says nothing."""
+    found = plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
+    return judged(found, plan)
 
 
 def _planned(logits: ArrayLike, labels: ArrayLike, **asked: Any) -> tuple[EvaluationPlan, Codes]:
@@ -126,11 +133,10 @@ def _kept_out(model: Any, X: ArrayLike, people: int) -> tuple[str, ...]:  # noqa
         wanted = "must be of people who were kept out: these would look too good, and pay twice"
         raise DataError("data", "mostly rows that were learned from", wanted, "keep rows out before fitting")
     if part > _SOME:
-        warnings.warn(
+        warn_caller(
             "Some of these rows are as rows that were learned from: were they kept out? (Read without noise, for "
             "whoever holds the rows; no part of the evaluation.)",
             RepeatedFitWarning,
-            stacklevel=3,
         )
     if getattr(model, "users", getattr(model, "n_users_", None)) == people:
         return (f"The model learned from {people:,} people, as many as these: were they kept out?",)

@@ -22,16 +22,36 @@ CAVEATS = (
 class Metric:
     """An estimate and the ends of an interval that holds the true one, with noise and binning accounted for.
 
+    Attributes:
+        value: the estimate.
+        lower: the true one is not smaller, with the evaluation's confidence.
+        upper: the true one is not larger.
+        says_nothing: whether the interval leaves everything open: no skill and near perfection, or most of the range.
+        people_needed: about how many people an interval of 0.1 would need; None where it is not asked, or not known.
+
     >>> str(Metric(0.75, 0.7, 0.8))
     '0.750 (0.700 to 0.800)'
+    >>> str(Metric(0.57, 0.0, 1.0, says_nothing=True, people_needed=9000))
+    '0.570 (0.000 to 1.000: says nothing; within 0.05 from about 9,000 people on)'
     """
 
     value: float
     lower: float
     upper: float
+    says_nothing: bool = False
+    people_needed: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.lower:.3f} to {self.upper:.3f})"
+        said = f": {self.verdict}" if self.says_nothing else ""
+        return f"{self.value:.3f} ({self.lower:.3f} to {self.upper:.3f}{said})"
+
+    @property
+    def verdict(self) -> str:
+        """What an interval says that says nothing, and how many people would be needed; empty of all others."""
+        if not self.says_nothing:
+            return ""
+        needed = "" if self.people_needed is None else f"; within 0.05 from about {self.people_needed:,} people on"
+        return f"says nothing{needed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,7 @@ class EvaluationPlan:
         """
         check_users(users)
         if bins is None:
-            bins = 1 << min(11, max(5, round(math.log2(users / 40))))
+            bins = usual_bins(users)
         cells = ScoreCells(bins=bins, limit=limit)
         ranges = Ranges.plan(users=users, privacy=privacy, domain=2 * bins, honest_fraction=honest_fraction)
         return cls(cells=cells, ranges=ranges, scores=scores)
@@ -105,6 +105,20 @@ class EvaluationPlan:
     def band(self) -> float:
         """No prefix of the cells is further off, but for half of the failure probability."""
         return _band(self)
+
+    def weights_of(self, name: str) -> str:
+        """Which weights of the cells a mean has: the name of a pair of arrays of `ScoreCells`.
+
+        Raises:
+            ParameterError: there is no such mean.
+        """
+        if name not in _MEANS[self.scores]:
+            raise ParameterError("metric", name, f"must be one of {', '.join(_MEANS[self.scores])}", "choose one")
+        return _MEANS[self.scores][name]
+
+    def mean_noise(self, name: str) -> float:
+        """How wide the noise alone makes the interval of the sum that a mean is, from end to end."""
+        return math.fsum(_noise(self, self.weights_of(name), end).bound for end in (0, 1))
 
     def read(self, estimate: VectorEstimate, *, warnings: tuple[str, ...] = ()) -> Evaluation:
         """All metrics, from an estimate of the counts in all cells.
@@ -179,6 +193,11 @@ class EvaluationPlan:
     def document(self) -> dict[str, Any]:
         """The plan of the counts as JSON: metrics are computed from them."""
         return {**self.ranges.document(), "bins": self.cells.bins, "limit": self.cells.limit}
+
+
+def usual_bins(users: int) -> int:
+    """Into how many intervals scores of so many people are cut: 32 of few, 2,048 of many."""
+    return 1 << min(11, max(5, round(math.log2(users / 40))))
 
 
 class _Noise(NamedTuple):

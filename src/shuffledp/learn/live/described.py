@@ -12,6 +12,7 @@ from shuffledp.accounting.ledger import Entry
 from shuffledp.learn.fit_spending import entry_of_solver
 from shuffledp.learn.live.documents import learner_document
 from shuffledp.learn.optimize.named_losses import loss_from
+from shuffledp.learn.optimize.vacuous import PROVES_NOTHING, proves_nothing
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.learner import Learner
 from shuffledp.protocols.ledger_entries import entry_of
@@ -35,6 +36,7 @@ class Described:
         trusted: whom one trusts, and with what.
         accurate: what is proved about the result, and what is not.
         bound: the number that is proved, in the result's own unit; None where there is none.
+        proves_nothing: whether that number is no less than what the worst or an untaught model is known to reach.
         entry: what the campaign costs its population, for a ledger.
     """
 
@@ -49,6 +51,7 @@ class Described:
     trusted: str
     accurate: str
     bound: float | None
+    proves_nothing: bool
     entry: Entry
 
 
@@ -93,10 +96,17 @@ def _arms(learner: Any) -> Described:
         accurate=(
             f"the best arm is dropped with probability {learner.failure_probability:.3g} at most; after the last "
             f"comparison only arms are left that seem at most {last.width:.3g} worse than the best"
+            + _vain_arms(last.width)
         ),
         bound=last.width,
+        proves_nothing=bool(_vain_arms(last.width)),
         entry=_claimed(learner, guarantee.shuffle, people, f"arms by {learner.method}"),
     )
+
+
+def _vain_arms(width: float) -> str:
+    """What to say of a width that no two arms can be apart by more than: rewards lie between 0 and 1."""
+    return ", which proves nothing at this size: no arm can be worse by more than 1" if width >= 1 else ""
 
 
 def _linear(learner: Any) -> Described:
@@ -104,10 +114,11 @@ def _linear(learner: Any) -> Described:
     aged = f", counting models up to {learner.model_age} slots old" if learner.model_age else ""
     proved = learner.choice == "confidence"
     bound = learner.rule.regret_bound if proved else None
+    vain = bound is not None and bound >= people
     accurate = "nothing is proved of Thompson sampling's regret; in simulations it is the least"
     if bound is not None:
         accurate = f"regret is at most {bound:,.0f} with {setting.confidence:.0%} confidence{aged}"
-        if bound >= people:
+        if vain:
             accurate += f", which proves nothing at this size: {people:,} people cannot lose more than {people:,}"
     return Described(
         kind="linear-bandit",
@@ -122,6 +133,7 @@ def _linear(learner: Any) -> Described:
         trusted=guarantee.trusted,
         accurate=accurate,
         bound=bound,
+        proves_nothing=vain,
         entry=_claimed(learner, learner.privacy, people, f"a linear bandit by {learner.name}"),
     )
 
@@ -133,9 +145,12 @@ def _fit(learner: Any) -> Described:
     # Where gradients may be clipped, they are those of another loss.
     proved = problem.lipschitz >= loss.lipschitz(problem.domain)
     bound = learner.bound if proved else None
+    vain = proves_nothing(problem, bound)
     accurate = "no bound is proved where gradients are clipped"
     if bound is not None:
-        accurate = f"at most {bound:.3g} above the least mean loss, in expectation"
+        accurate = f"at most {bound:.3g} above the least mean loss, in expectation" + (
+            f", {PROVES_NOTHING}" if vain else ""
+        )
     entry = entry_of_solver(learner)
     assert entry is not None
     often = "once" if guarantee.rounds_per_user == 1 else f"in up to {guarantee.rounds_per_user:,} of them"
@@ -151,6 +166,7 @@ def _fit(learner: Any) -> Described:
         trusted=f"{guarantee.trusted}; {guarantee.honest_fraction:.0%} of them do",
         accurate=accurate,
         bound=bound,
+        proves_nothing=vain,
         entry=entry,
     )
 
@@ -173,6 +189,7 @@ def _statistic(learner: Any) -> Described:
             f"{plan.in_the_end}"
         ),
         bound=plan.error_bound,
+        proves_nothing=False,
         entry=replace(entry_of(plan, datetime.now(UTC)), description=f"{plan.protocol} by {plan.method}"),
     )
 

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from shuffledp.accounting.dropouts import check_honest_fraction, honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import ParameterError
 from shuffledp.learn.optimize.guarantee import OptimizationGuarantee
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum, plan_repeated
 from shuffledp.learn.optimize.solver import GradientCohort
 from shuffledp.learn.optimize.step_rules import AdamSteps, Floats, StepRule
+from shuffledp.learn.optimize.told_sums import check_holds, check_told, checked_total
 from shuffledp.learn.spec import as_floats, check_kind, check_positive, check_privacy, check_whole
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.domains.ball import LARGEST_DIMENSION
@@ -90,10 +90,7 @@ class GradientRounds(RoundsLearner[RoundsState]):
             raise ParameterError("sums", self.sums, "must be there where anything is private", "plan it again")
         if self.sums is not None and (self.sums.users, self.sums.radius) != (self.people, self.clip):
             raise ParameterError("sums", self.sums.users, f"must be of cohorts of {self.people}", "plan it again")
-        guarantee = self.guarantee()
-        if not guarantee.holds:
-            limits = f"must be at most {guarantee.privacy.delta:g}" if guarantee.privacy else ""
-            raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let plan find the noise")
+        check_holds(self.guarantee(), "let plan find the noise")
 
     @classmethod
     def plan(
@@ -273,16 +270,10 @@ class GradientRounds(RoundsLearner[RoundsState]):
             DataError: the sum is not one finite number for each of the point's.
         """
         self._check_state(state)
-        if state.round == self.rounds:
-            raise ParameterError("state", state.round, "must have rounds left", "the model is done")
-        if users != self.people or set(closed) != {1}:
-            raise ParameterError("users", users, f"must be the {self.people} of one batch", "tell it once, full")
+        check_told(state.round, self.rounds, users, self.people, closed)
         point, kept, estimate = state.point, state.kept, closed[1]
         if estimate is not None:
-            total = as_floats("estimate", estimate.value if isinstance(estimate, VectorEstimate) else estimate)
-            if total.shape != (self.dimension,) or not np.isfinite(total).all():
-                wanted = f"must be {self.dimension} finite numbers"
-                raise DataError("estimate", f"shape {total.shape}", wanted, "tell the cohort's sum of gradients")
+            total = checked_total(estimate, self.dimension)
             memories = kept.reshape(self.rule.memories, self.dimension)
             time = state.round + 1 - state.lost
             point, memories = self.rule.step(time, point, memories, total / self.people)

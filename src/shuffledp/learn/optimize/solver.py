@@ -10,18 +10,17 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from shuffledp.accounting.dropouts import honest_users
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.estimates import VectorEstimate
+from shuffledp.errors import ParameterError
 from shuffledp.learn.optimize.guarantee import Model, OptimizationGuarantee
 from shuffledp.learn.optimize.problem import Problem
 from shuffledp.learn.optimize.repeated_sums import RepeatedSum
 from shuffledp.learn.optimize.sets import Floats
 from shuffledp.learn.optimize.stages import GradientSum, Stage, stepped
+from shuffledp.learn.optimize.told_sums import check_holds, check_told, checked_total
 from shuffledp.protocols.learner import Cohort, DeviceStep, Round, Seating
 from shuffledp.protocols.rounds import RoundsLearner
 from shuffledp.protocols.states import RESTORE, SCHEMA, State, fingerprint_of, vector, whole
@@ -147,10 +146,7 @@ class Solver(RoundsLearner[OptimizerState]):
             for plan, (numbers, longest) in zip(plans, wanted, strict=True):
                 if plan and (plan.users, plan.dimension, plan.radius) != (stage.users, numbers, longest):
                     raise ParameterError("stages", stage.kind, "must have plans for their cohorts", "plan it again")
-        guarantee = self.guarantee()
-        if not guarantee.holds:
-            limits = f"must be at most {guarantee.privacy.delta:g}" if guarantee.privacy else ""
-            raise ParameterError("delta", f"{guarantee.delta:.3g}", limits, "let the solver plan its noise")
+        check_holds(self.guarantee(), "let the solver plan its noise")
 
     @property
     def dimension(self) -> int:
@@ -313,16 +309,14 @@ class Solver(RoundsLearner[OptimizerState]):
             DataError: the sum is not one finite number for each that a user sends.
         """
         self._check_state(state)
-        if state.round == self.rounds:
-            raise ParameterError("state", state.round, "must have rounds left", "the model is done")
-        number, time, _ = self._place(state.round)
+        # After the last round there is no next cohort: whatever is told is refused.
+        number, time, _ = self._place(min(state.round, self.rounds - 1))
         stage = self.stages[number]
-        if users != stage.users or set(closed) != {1}:
-            raise ParameterError("users", users, f"must be the {stage.users} of one batch", "tell it once, full")
+        check_told(state.round, self.rounds, users, stage.users, closed)
         point, average = self._vectors(state, time)
         estimate, moments = closed[1], state.moments
         if estimate is not None:
-            mean = self._checked(estimate, self._sent(stage, time)[0]) / stage.users
+            mean = checked_total(estimate, self._sent(stage, time)[0]) / stage.users
             if stage.asks_moments(time):
                 moments = mean
             else:
@@ -349,17 +343,6 @@ class Solver(RoundsLearner[OptimizerState]):
     def _vectors(self, state: OptimizerState, time: int) -> tuple[Floats, Floats]:
         """A stage starts at the model of the last."""
         return (state.average if time == 1 else state.point), state.average
-
-    @staticmethod
-    def _checked(estimate: VectorEstimate | ArrayLike, numbers: int) -> Floats:
-        try:
-            total = np.asarray(estimate.value if isinstance(estimate, VectorEstimate) else estimate, dtype=np.float64)
-        except (TypeError, ValueError):
-            total = np.full(1, np.nan)
-        if total.shape != (numbers,) or not np.isfinite(total).all():
-            wanted = f"must be {numbers} finite numbers"
-            raise DataError("estimate", f"shape {total.shape}", wanted, "tell the cohort's sum of gradients")
-        return total
 
     def _check_state(self, state: OptimizerState) -> None:
         state.belongs_to(self.fingerprint, "solver")

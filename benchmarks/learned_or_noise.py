@@ -1,0 +1,68 @@
+"""How often a model is said not to be told from noise: of labels that are noise, and of clear ones.
+
+People have five uniform features, or rows of scikit-learn's breast cancer table, drawn with replacement; labels that
+are noise have the shares 0.5, 0.63 and 0.9. `noise_alone_` is a test by rehearsal, so that its rates are measured here.
+"""
+
+import argparse
+import sys
+import warnings
+
+import numpy as np
+from report import figure, report
+from sklearn.datasets import load_breast_cancer
+
+from shuffledp.learn import ShuffleLogisticRegression
+
+SHARES = (0.5, 0.63, 0.9)
+# People, whether they are asked often, and whether they are enough for clear labels to be told from noise.
+SIZES = ((341, False, False), (2000, False, False), (30_000, False, True), (341, True, False), (4000, True, True))
+
+
+def uniform(generator: np.random.Generator, people: int) -> tuple[np.ndarray, np.ndarray, object]:
+    """Rows, clear labels and bounds."""
+    rows = generator.uniform(0, 1, (people, 5))
+    scores = 6 * rows @ np.linspace(1, -1, 5)
+    return rows, (scores + generator.logistic(size=people) > 0).astype(int), (0, 1)
+
+
+def cancer(generator: np.random.Generator, people: int) -> tuple[np.ndarray, np.ndarray, object]:
+    """Rows, labels and bounds that are a tenth wider than the table."""
+    found = load_breast_cancer()
+    drawn = generator.integers(0, len(found.target), people)
+    return found.data[drawn], found.target[drawn], [(0, high) for high in np.ceil(found.data.max(axis=0) * 11) / 10]
+
+
+def said(make, people: int, often: bool, share: float | None, runs: int) -> float:
+    """The part of models that are said not to be told from noise."""
+    found = []
+    for seed in range(runs):
+        generator = np.random.default_rng(seed)
+        rows, labels, bounds = make(generator, people)
+        if share is not None:
+            labels = (generator.random(people) < share).astype(int)
+        model = ShuffleLogisticRegression(feature_bounds=bounds, classes=[0, 1], random_state=seed)
+        model.set_params(visits=None if often else 1)
+        found.append(model.fit(rows, labels).noise_alone_.is_all)
+    return float(np.mean(found))
+
+
+def measured(runs: int) -> list[dict]:
+    """Of every table, size and share."""
+    rows = []
+    for make in (uniform, cancer):
+        for people, often, enough in SIZES:
+            name = f"{make.__name__}, {people:,} people, asked {'often' if often else 'once'}"
+            noise = [said(make, people, often, share, runs) for share in SHARES]
+            note = ", ".join(f"{part:.0%} at share {share}" for share, part in zip(SHARES, noise, strict=True))
+            rows.append(figure(f"{name}: noise is called noise", float(np.mean(noise)), ">=", 0.85, note))
+            clear = said(make, people, often, None, runs)
+            rows.append(figure(f"{name}: clear labels are", clear, "<=", 0.05 if enough else 1.0))
+    return rows
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer runs")
+    sys.exit(report("Learned or noise", measured(6 if parser.parse_args().quick else 40)))
