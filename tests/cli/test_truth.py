@@ -73,7 +73,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
             "--rounds-allowed",
             "3",
         ],
-        {"coefficients", "intercept", "fingerprint", "beside_noise", "warnings"},
+        {"coefficients", "intercept", "fingerprint", "beside_noise"},
     ),
 }
 # What has nothing to do with people: how long it took, and which file it was.
@@ -113,7 +113,11 @@ def said(capsys) -> Any:
 
 
 def _public(text: str, noised: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in json.loads(text).items() if name not in noised | PUBLIC}
+    found = {name: value for name, value in json.loads(text).items() if name not in noised | PUBLIC}
+    if "beside_noise" in noised:
+        # This warning follows from the released model; all others must be the same.
+        found["warnings"] = [said for said in found["warnings"] if not said.startswith("By its length the model")]
+    return found
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -225,7 +225,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         complain(run.shares)
         if self.noise_alone_ is not None and self.noise_alone_.is_all:
             words = (
-                f"{self.noise_alone_}. More people, a larger epsilon, fewer features or asking people often may help"
+                f"{self.noise_alone_}. Evaluate it on people kept out; more people, a larger epsilon, fewer features or asking people often may help"
             )
             warn_caller(f"{words[0].upper()}{words[1:]}.", NothingLearnedWarning)
 

@@ -2,7 +2,8 @@
 
 A model is published, so that looking at it costs nothing. The law of its noise is known, and so is what a solver makes
 of that noise and of people whose targets do not depend on their features. Weights that are no longer than those cannot
-be told from noise: perhaps there is something in them, but nobody can know by them.
+be told from noise by their length: there may be something in them, which people who were kept out can tell
+(`evaluate`).
 
 Worlds without a signal are populations in which every row has every target equally often. Classes of unequal size and
 features off the middle of their bounds lengthen weights, too, as both move a score's mean, and with them its intercept.
@@ -53,8 +54,8 @@ class NoiseAlone:
         runs: how many were rehearsed.
 
     >>> print(NoiseAlone(length=1.5, longest=2.0, runs=48))
-    what was learned cannot be told from noise: its weights are 1.5 long, and up to 2 where features say nothing (48 \
-rehearsals)
+    by its length the model cannot be told from noise: its weights are 1.5 long, and up to 2 where features say nothing \
+(48 rehearsals)
     >>> NoiseAlone(length=2.5, longest=2.0, runs=48).is_all
     False
     """
@@ -65,13 +66,13 @@ rehearsals)
 
     @property
     def is_all(self) -> bool:
-        """Whether the model cannot be told from noise."""
+        """Whether the model cannot be told from noise by the length of its weights."""
         return self.length <= self.longest
 
     def __str__(self) -> str:
         told = "cannot be told from noise" if self.is_all else "is more than noise"
         return (
-            f"what was learned {told}: its weights are {self.length:.3g} long, and up to {self.longest:.3g} where "
+            f"by its length the model {told}: its weights are {self.length:.3g} long, and up to {self.longest:.3g} where "
             f"features say nothing ({self.runs} rehearsals)"
         )
 
