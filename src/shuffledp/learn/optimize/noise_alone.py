@@ -54,7 +54,7 @@ class NoiseAlone:
         runs: how many were rehearsed.
 
     >>> print(NoiseAlone(length=1.5, longest=2.0, runs=48))
-    by its length the model cannot be told from noise: its weights are 1.5 long, and up to 2 where features say nothing \
+    by its length the model cannot be told from noise: weights are 1.5 long, and up to 2 where features say nothing \
 (48 rehearsals)
     >>> NoiseAlone(length=2.5, longest=2.0, runs=48).is_all
     False
@@ -72,7 +72,7 @@ class NoiseAlone:
     def __str__(self) -> str:
         told = "cannot be told from noise" if self.is_all else "is more than noise"
         return (
-            f"by its length the model {told}: its weights are {self.length:.3g} long, and up to {self.longest:.3g} where "
+            f"by its length the model {told}: weights are {self.length:.3g} long, and up to {self.longest:.3g} where "
             f"features say nothing ({self.runs} rehearsals)"
         )
 
