@@ -41,6 +41,33 @@ def test_a_curve_that_rises_again_is_met_where_it_is_low() -> None:
     assert epsilon_at(Rising(3.2e-7), 1e-6) == math.inf
 
 
+@pytest.mark.parametrize("lost", [3e-3, 0.5, 1.0])
+def test_that_no_epsilon_is_enough_is_seen_soon(lost: float) -> None:
+    """Lost for good with this probability, or a curve that comes down to twice delta before it rises."""
+    asked: list[float] = []
+
+    class Counted(Rising):
+        def delta(self, epsilon: float) -> float:
+            asked.append(epsilon)
+            return super().delta(epsilon) + lost
+
+    assert epsilon_at(Counted(0.0), 2e-3) == math.inf and len(asked) <= 12
+    asked.clear()
+    assert epsilon_at(Counted(1e-4), lost) == math.inf and len(asked) <= 40
+
+
+def test_a_curve_that_is_low_in_one_place_alone_is_found() -> None:
+    """Wherever it is: no curve is given up whose lowest point meets delta."""
+    for steps in range(1, 60):
+        lowest = steps / 5
+
+        class Sharp:
+            def delta(self, epsilon: float, lowest: float = lowest) -> float:
+                return 1e-6 + 1e-3 * abs(math.exp(epsilon - lowest) - 1)
+
+        assert epsilon_at(Sharp(), 1.01e-6) == pytest.approx(lowest, rel=1e-4)
+
+
 def test_searches() -> None:
     assert smallest_integer(lambda n: n >= 1) == 1
     assert smallest_integer(lambda n: n >= 12345, 7) == 12345

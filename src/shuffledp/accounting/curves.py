@@ -31,31 +31,71 @@ def epsilon_at(curve: Curve, delta: float) -> float:
     >>> round(epsilon_at(ShiftPair(Binomial(40, 0.5)), 1e-6), 3)
     1.572
     """
-    if curve.delta(0.0) <= delta:
+    at_zero = curve.delta(0.0)
+    if at_zero <= delta:
         return 0.0
-    meets = _some_epsilon(curve, delta)
+    meets = _some_epsilon(curve, delta, at_zero)
     return math.inf if meets is None else smallest_meeting(curve.delta, delta, 0.0, meets)
 
 
-def _some_epsilon(curve: Curve, delta: float) -> float | None:
+def _some_epsilon(curve: Curve, delta: float, at_zero: float) -> float | None:
     """Any epsilon at which the curve is low enough.
 
     Every curve is convex in e^epsilon, also with (1 + e^epsilon) times a distance added, which rises;
     so it falls, then rises, and a search for its lowest point finds one if there is one.
     """
+    known = {0.0: at_zero}
+
+    def asked(epsilon: float) -> float:
+        known[epsilon] = curve.delta(epsilon)
+        return known[epsilon]
+
     epsilon = 1.0
     while epsilon <= _UNBOUNDED:
-        if curve.delta(epsilon) <= delta:
+        if asked(epsilon) <= delta:
             return epsilon
         epsilon *= 2
     low, high = 0.0, _UNBOUNDED
-    while high - low > 1e-6:
+    while high - low > 1e-6 and not _stays_above(known, delta):
         left, right = low + (high - low) / 3, high - (high - low) / 3
-        left_delta, right_delta = curve.delta(left), curve.delta(right)
+        left_delta, right_delta = asked(left), asked(right)
         if min(left_delta, right_delta) <= delta:
             return left if left_delta <= delta else right
         low, high = (low, right) if left_delta <= right_delta else (left, high)
     return None
+
+
+def _stays_above(known: dict[float, float], delta: float) -> bool:
+    """Whether a curve through these points, convex in e^epsilon, is above delta everywhere up to _UNBOUNDED.
+
+    It is lowest beside its lowest point, where it lies above the lines through the points on either side.
+    """
+    points = [(math.exp(epsilon), known[epsilon]) for epsilon in sorted(known)]
+    lowest = min(range(len(points)), key=lambda place: points[place][1])
+    if lowest == len(points) - 1:
+        (x, y), (before, higher) = points[-1], points[-2]
+        if not y + (y - higher) / (x - before) * (math.exp(_UNBOUNDED) - x) > delta * (1 + 1e-9):
+            return False
+    return all(_lowest_between(points, place) > delta * (1 + 1e-9) for place in (lowest - 1, lowest) if place >= 0)
+
+
+def _lowest_between(points: list[tuple[float, float]], place: int) -> float:
+    """A lower bound of a convex curve between a point and the next, from the two points around them."""
+    if place + 1 == len(points):
+        return math.inf
+    (x, y), (right_x, right_y) = points[place : place + 2]
+    width = right_x - x
+    down = (y - points[place - 1][1]) / (x - points[place - 1][0]) if place else -math.inf
+    if place + 2 == len(points):
+        return y + min(0.0, down) * width
+    up = (points[place + 2][1] - right_y) / (points[place + 2][0] - right_x)
+    if down >= 0 or up <= 0:
+        return min(y, right_y)
+    if down == -math.inf:
+        return right_y - up * width
+    # Where the line that comes down from the left meets the one that goes up to the right.
+    at = (right_y - y - up * width) / (down - up)
+    return y + down * at if 0 < at < width else min(y, right_y)
 
 
 def smallest_real(
