@@ -88,7 +88,7 @@ def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:
 
 
 def test_three_commands_of_the_how_to(tmp_path: Path, typed: Callable[..., str]) -> None:
-    """Keys, a plan, a task; both servers; a value, a file, an estimate; the doctor. Servers and people are processes."""
+    """Keys, a plan, a task; both servers; a value, a file, an estimate; the doctor. Servers are processes."""
     keys, plan, task = (str(tmp_path / name) for name in ("keys", "plan.json", "task.json"))
     typed("keys", keys)
     typed("plan", "binary-sum", "--users", "40", "--epsilon", "2", "--delta", "1e-3", "--method", "coins", "-o", plan)
