@@ -38,7 +38,7 @@ quick: setup  ## ruff, import-linter and the tests that are not in tests/slow.tx
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not slow'
 
-sweep: setup  ## cases that take the same road as another with other numbers: a few minutes, before a release
+sweep: setup  ## cases that take the same road as another with other numbers, before a release
 	$(BIN)/pytest --numprocesses auto --dist worksteal --sweep tests
 
 mutants: setup  ## wrong twins of the code, each of which the suite must refuse; ONLY=name for one or one room
