@@ -4,7 +4,7 @@ CHECKED := src tests examples benchmarks docs conftest.py
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick mutants check bench pictures clean
+.PHONY: help setup run test quick sweep mutants check bench pictures clean
 
 help:  ## list what one can do here
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -21,20 +21,25 @@ run: setup  ## a live private running count: shuffler, analyzer and thousands of
 	@$(BIN)/shuffledp demo --folder build/live
 
 # One BLAS thread a process, as pytest has a worker for every core; and nobody compiles the package twice.
-test quick check: export OPENBLAS_NUM_THREADS = 1
-test quick check: export OMP_NUM_THREADS = 1
-test quick check: export PYTHONDONTWRITEBYTECODE =
+test quick sweep check: export OPENBLAS_NUM_THREADS = 1
+test quick sweep check: export OMP_NUM_THREADS = 1
+test quick sweep check: export PYTHONDONTWRITEBYTECODE =
 
+# mypy works beside the tests, and has its say at the end: on a new checkout it takes half a minute.
 test: setup  ## the whole suite, with the checks: at most 10 minutes on 2 cores
 	$(BIN)/ruff check --quiet $(CHECKED)
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	@mkdir -p build; $(BIN)/mypy > build/mypy.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest --numprocesses auto --dist worksteal; tests=$$?; \
+	wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tests > typed ? tests : typed))
 
 quick: setup  ## ruff, import-linter and the tests that are not in tests/slow.txt: about a minute, for whoever is working
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto --dist worksteal -m 'not slow'
+
+sweep: setup  ## cases that take the same road as another with other numbers, before a release
+	$(BIN)/pytest --numprocesses auto --dist worksteal --sweep tests
 
 mutants: setup  ## wrong twins of the code, each of which the suite must refuse; ONLY=name for one or one room
 	$(BIN)/python tests/mutants/run.py $(if $(ONLY),--only $(ONLY))

@@ -1,5 +1,10 @@
-"""Slow tests are listed in `tests/slow.txt`: `make quick` leaves them out, and the whole suite begins with them."""
+"""Slow tests are listed in `tests/slow.txt`: `make quick` leaves them out, and the whole suite begins with them.
 
+Cases marked `sweep` take the same road as another case of their test, with other numbers: only `make sweep` runs them.
+"""
+
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +17,25 @@ settings.load_profile("unhurried")
 _LIST = Path(__file__).parent / "tests" / "slow.txt"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The cases that only `make sweep` runs."""
+    parser.addoption("--sweep", action="store_true", help="run the cases that are marked as a sweep, and no others")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without looking for garbage: all that is made stays to the end, and is looked through in vain."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is listed, and move the files of it to the front, so that no worker ends with a long one alone."""
+    _leave_out(config, items)
     lines = (line.split(maxsplit=1) for line in _LIST.read_text("utf-8").splitlines() if not line.startswith("#"))
     listed = {prefix: float(seconds) for seconds, prefix in lines}
     of_file: dict[str, float] = {}
@@ -24,6 +46,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     # Files stay whole: what their tests share is made once.
     items.sort(key=lambda item: -of_file.get(item.nodeid.partition("::")[0], 0.0))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases of the sweep, or all others if it is asked for; who names a single case gets it."""
+    if any("[" in argument for argument in config.args):
+        return
+    swept, others = (
+        [item for item in items if bool(item.get_closest_marker("sweep")) is is_it] for is_it in (True, False)
+    )
+    alone = {item.nodeid.partition("[")[0] for item in swept} - {item.nodeid.partition("[")[0] for item in others}
+    if alone:
+        raise pytest.UsageError(f"all cases of {', '.join(sorted(alone))} are marked as a sweep: leave one that is not")
+    items[:], left_out = (swept, others) if config.getoption("--sweep") else (others, swept)
+    config.hook.pytest_deselected(items=left_out)
 
 
 def _is_listed(nodeid: str, listed: dict[str, float]) -> bool:

@@ -7,6 +7,12 @@ import pytest
 COUNTER = ["papers", "counter", "--largest", "10000", "--runs", "4"]
 
 
+@pytest.fixture
+def alone(monkeypatch) -> None:
+    """Rows are measured in this process: to start others takes longer than they do."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+
+
 def test_one_object_and_nothing_else(run) -> None:
     code, out, err = run(*COUNTER, "--json")
     document = json.loads(out)
@@ -21,11 +27,13 @@ def test_one_object_and_nothing_else(run) -> None:
         assert row["slope_low"] < row["slope"] < row["slope_high"]
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_seed_makes_it_repeatable(run) -> None:
     words = [*COUNTER, "--shufflers", "2", "--json", "--seed"]
     assert run(*words, "4")[1] == run(*words, "4")[1] != run(*words, "5")[1]
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_a_person_reads_tables_and_sees_a_picture(run, tmp_path, kind) -> None:
     picture = tmp_path / f"slopes.{kind}"

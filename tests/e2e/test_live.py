@@ -6,12 +6,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import numpy as np
+import pytest
+
+from shuffledp import cli
 
 COMMAND = [sys.executable, "-m", "shuffledp"]
 
@@ -20,6 +23,20 @@ def run(*words: str, code: int = 0) -> str:
     done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code, done.stderr[-2000:] + done.stdout[-2000:]
     return done.stdout
+
+
+@pytest.fixture
+def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """A command that ends by itself, in this process: what it writes to standard output."""
+
+    def call(*words: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(words))
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err[-2000:] + out[-2000:]
+        return out
+
+    return call
 
 
 def two_ports() -> tuple[int, int]:
@@ -70,12 +87,12 @@ def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:
     assert b"Traceback" not in logs and logs
 
 
-def test_three_commands_of_the_how_to(tmp_path: Path) -> None:
-    """Keys, a plan, a task; both servers; a value, a file, an estimate; the doctor."""
+def test_three_commands_of_the_how_to(tmp_path: Path, typed: Callable[..., str]) -> None:
+    """Keys, a plan, a task; both servers; a value, a file, an estimate; the doctor. Servers are processes."""
     keys, plan, task = (str(tmp_path / name) for name in ("keys", "plan.json", "task.json"))
-    run("keys", keys)
-    run("plan", "binary-sum", "--users", "40", "--epsilon", "2", "--delta", "1e-3", "--method", "coins", "-o", plan)
-    run("task", "create", "--plan", plan, "--keys", keys, "-o", task)
+    typed("keys", keys)
+    typed("plan", "binary-sum", "--users", "40", "--epsilon", "2", "--delta", "1e-3", "--method", "coins", "-o", plan)
+    typed("task", "create", "--plan", plan, "--keys", keys, "-o", task)
     shuffler, analyzer = two_ports()
     where = ["--task", task, "--shuffler", f"http://127.0.0.1:{shuffler}", "--token-file", f"{keys}/enrol.token"]
     values = tmp_path / "values.npy"
@@ -86,10 +103,10 @@ def test_three_commands_of_the_how_to(tmp_path: Path) -> None:
         run("report", "--file", str(values), *where, "--outbox", str(tmp_path / "outbox.db"))
         read = ["--task", task, "--analyzer", f"http://127.0.0.1:{analyzer}", "--token-file", f"{keys}/read.token"]
         deadline = time.monotonic() + 30
-        while (said := json.loads(run("estimate", *read, "--json")))["estimate"] is None:
+        while (said := json.loads(typed("estimate", *read, "--json")))["estimate"] is None:
             assert time.monotonic() < deadline
         assert abs(said["estimate"] - 14) <= said["bound"] + 20
-        run("doctor", "--keys", keys, "--task", task, "--shuffler", f"http://127.0.0.1:{shuffler}")
+        typed("doctor", "--keys", keys, "--task", task, "--shuffler", f"http://127.0.0.1:{shuffler}")
         # A full task takes no more reports, and says so.
         run("report", "1", *where, code=2)
         # A second server on one store is told who holds it.

@@ -160,6 +160,7 @@ def test_auto_never_loses_to_a_limit_that_it_keeps_to_itself(protocol: str, doma
 def test_a_counter_never_loses_to_a_choice_that_it_was_allowed_to_make(domain: dict[str, Any]) -> None:
     family = PROTOCOLS["counter"]
 
+    @cache
     def error(**limits: Any) -> float:
         try:
             return float(family.error(family.plan(users=2000, privacy=Privacy(1, 1e-6), **domain, **limits)))

@@ -37,7 +37,7 @@ def half_steps(plan) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", VectorSum.methods)
-@pytest.mark.parametrize("honest_fraction", [1.0, 0.5])
+@pytest.mark.parametrize("honest_fraction", [pytest.param(1.0, marks=pytest.mark.sweep), 0.5])
 def test_vector_sums_keep_their_promises(method: str, honest_fraction: float) -> None:
     plan = VectorSum.plan(
         users=30, privacy=Privacy(2, 1e-3), dimension=3, radius=2, method=method, honest_fraction=honest_fraction
@@ -328,8 +328,17 @@ def test_bad_parameters_are_named(change, parameter: str) -> None:
     assert refused.value.parameter == parameter, str(refused.value)
 
 
-@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1, 30])
-@pytest.mark.parametrize("users", [1, 2, 10**6, 10**12])
+# Every crowd at a common epsilon and at an extreme one, every epsilon for some crowd: the others are a sweep.
+CROWDS = [
+    *((1, 1e-4), (1, 1), (1, 30), (2, 1), (2, 30), (10**6, 0.1), (10**6, 1), (10**6, 30)),
+    *((10**12, 1e-4), (10**12, 1), (10**12, 30)),
+]
+SWEPT = [(1, 0.1), (2, 1e-4), (2, 0.1), (10**6, 1e-4), (10**12, 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("users", "epsilon"), [*CROWDS, *(pytest.param(*case, marks=pytest.mark.sweep) for case in SWEPT)]
+)
 def test_shares_can_be_planned_for_any_crowd(users: int, epsilon: float) -> None:
     plan = VectorSum.plan(users=users, privacy=Privacy(epsilon, 1e-6), dimension=3, radius=1, method="shares")
     assert plan.guarantee().holds and plan.modulus_bits <= 64

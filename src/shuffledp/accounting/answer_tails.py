@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.laws import Floats
 
 # Numbers in all transforms together, at most, and the width of a cell in deviations where they suffice.
@@ -39,11 +39,11 @@ def bennett_bound(variance: float, largest: float, failure: float) -> float:
     Bennett's inequality: P[|X| > t] <= 2 exp(-v/m^2 h(m t/v)), h(u) = (1+u) log(1+u) - u.
     """
 
-    def unlikely(t: float) -> bool:
+    def passed(t: float) -> float:
         u = largest * t / variance
-        return 2 * math.exp(-variance / largest**2 * ((1 + u) * math.log1p(u) - u)) <= failure
+        return 2 * math.exp(-variance / largest**2 * ((1 + u) * math.log1p(u) - u))
 
-    return smallest_real(unlikely, 0.0, math.sqrt(variance), relative=1e-6)
+    return smallest_meeting(passed, failure, 0.0, math.sqrt(variance), relative=1e-6)
 
 
 @lru_cache(maxsize=256)
@@ -83,12 +83,12 @@ def answers_bound(users: int, probability: float, masses: tuple[float, ...], fai
     tails = _Tails(users, probability, np.array(masses), steps, ends, size)
     lower, upper = np.searchsorted(ends, first), np.searchsorted(ends, last)
 
-    def unlikely(a: float) -> bool:
+    def passed(a: float) -> float:
         above = tails.above(lower, np.floor(a + tails.centres[upper]))
         below = 1 - tails.above(upper, np.ceil(tails.centres[lower] - a) - 1)
-        return bool((above + below).max() + 2 * error <= failure)
+        return float((above + below).max() + 2 * error)
 
-    return min(rough, smallest_real(unlikely, 0.0, math.sqrt(variance), relative=1e-6))
+    return min(rough, smallest_meeting(passed, failure, 0.0, math.sqrt(variance), relative=1e-6))
 
 
 class _Tails:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.laws import Floats
 from shuffledp.accounting.pairs import Atoms, DominatingPair
 from shuffledp.errors import ParameterError
@@ -33,7 +33,7 @@ def gaussian_standard_deviation(privacy: Privacy, sensitivity: float = 1.0) -> f
     >>> round(gaussian_standard_deviation(Privacy(1, 1e-6)), 3)
     4.225
     """
-    return sensitivity * smallest_real(lambda sd: gaussian_delta(privacy.epsilon, sd) <= privacy.delta, 1e-9, 1.0)
+    return sensitivity * smallest_meeting(lambda sd: gaussian_delta(privacy.epsilon, sd), privacy.delta, 1e-9, 1.0)
 
 
 @dataclass(frozen=True)

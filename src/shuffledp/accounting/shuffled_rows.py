@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shuffledp.accounting.blanket import expected_positive_part
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.pairs import Atoms, DominatingPair
 from shuffledp.errors import InfeasibleError, ParameterError
 from shuffledp.privacy import Privacy
@@ -86,12 +86,12 @@ def smallest_spurious(privacy: Privacy, users: int, kept: float) -> float:
     [True, False]
     """
 
-    def enough(spurious: float) -> bool:
-        return ShuffledRowsCurve(kept, spurious, users).delta(privacy.epsilon) <= privacy.delta
+    def delta(spurious: float) -> float:
+        return ShuffledRowsCurve(kept, spurious, users).delta(privacy.epsilon)
 
     start = min(1 - kept, kept * (1 - 1e-9))
-    if users < 2 or not enough(start):
+    if users < 2 or delta(start) > privacy.delta:
         raise InfeasibleError("users", users, f"are too few to hide rows kept with {kept:g}", "take more users")
-    while start > 1e-12 and enough(start / 2):
+    while start > 1e-12 and delta(start / 2) <= privacy.delta:
         start /= 2
-    return smallest_real(enough, start / 2, start, relative=1e-4)
+    return smallest_meeting(delta, privacy.delta, start / 2, start, relative=1e-4)

@@ -6,7 +6,7 @@ independent noises, shifted alike: the k-fold composition of one pair, adaptive 
 
 from functools import lru_cache
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.sums.noise import (
@@ -34,8 +34,9 @@ def calibrate(family: str, batches: int, privacy: Privacy) -> BatchNoise:
     if family == CoinNoise.family:
         return CoinNoise(_fewest_coins(batches, privacy, 4 * gaussian))
     within = Privacy(privacy.epsilon, (1 - TRANSPORT_PART) * privacy.delta)
-    variance = smallest_real(
-        lambda variance: SkellamNoise(variance).delta(within.epsilon, batches) <= within.delta,
+    variance = smallest_meeting(
+        lambda variance: SkellamNoise(variance).delta(within.epsilon, batches),
+        within.delta,
         0.0,
         1.1 * gaussian,
         relative=1e-3,

@@ -29,14 +29,14 @@ def check_messages(mean: float, most: int) -> None:
         )
 
 
-def enough_coins(
+def delta_of_coins(
     pair: Callable[[float], DominatingPair],
     privacy: Privacy,
     honest: int,
     most: float,
     what: str = "for one coin a category each to hide a user's move",
-) -> Callable[[float], bool]:
-    """Whether coins of a probability are enough; an InfeasibleError where not even those of the largest one are.
+) -> Callable[[float], float]:
+    """The delta of coins of a probability; an InfeasibleError where not even those of the largest one are enough.
 
     Args:
         pair: what coins of a probability show.
@@ -46,15 +46,14 @@ def enough_coins(
         what: what so few users cannot do, in words.
     """
 
-    def enough(probability: float) -> bool:
-        if pair(min(most, probability)).delta(privacy.epsilon) <= privacy.delta:
-            return True
-        if probability < most:
-            return False
+    def delta(probability: float) -> float:
+        found = pair(min(most, probability)).delta(privacy.epsilon)
+        if found <= privacy.delta or probability < most:
+            return found
         way_out = "take more users, a larger epsilon or delta, or the method decoys"
         raise InfeasibleError("users", honest, f"are too few {what}", way_out)
 
-    return enough
+    return delta
 
 
 def table_of(law: Binomial) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.mixing import MOST_SHARES, distance_of_each, mixing_distance_of, smallest_messages
 from shuffledp.accounting.pairs import FinitePair
@@ -249,7 +249,7 @@ def _each_odd(odd: float, users: int) -> float:
 def _smallest_odd(privacy: Privacy) -> float:
     """The rarest odd parity of an empty bin that hides a fair coin in it; about 1 / (1 + e^epsilon)."""
     allowed = _NOISE_PART * privacy.delta
-    return smallest_real(lambda odd: odd >= 0.5 or _pair(odd).delta(privacy.epsilon) <= allowed, 0.0, 0.1)
+    return smallest_meeting(lambda odd: 0.0 if odd >= 0.5 else _pair(odd).delta(privacy.epsilon), allowed, 0.0, 0.1)
 
 
 DistinctElements: Family[Parities] = Family.of(

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.laws import DiscreteLaplace
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.accounting.two_bins import TwoBinsPair
@@ -21,12 +21,10 @@ def _smallest_ratio(privacy: Privacy) -> float:
     """The least noise that the same two-bin accounting allows: delta helps, if only a little."""
     pure = math.exp(-privacy.epsilon / 2)
 
-    def enough(ratio: float) -> bool:
-        if ratio >= pure:
-            return True
-        return TwoBinsPair(ShiftPair(DiscreteLaplace(ratio))).delta(privacy.epsilon) <= privacy.delta
+    def delta(ratio: float) -> float:
+        return 0.0 if ratio >= pure else TwoBinsPair(ShiftPair(DiscreteLaplace(ratio))).delta(privacy.epsilon)
 
-    return smallest_real(enough, 0.0, pure / 2, relative=1e-6)
+    return smallest_meeting(delta, privacy.delta, 0.0, pure / 2, relative=1e-6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

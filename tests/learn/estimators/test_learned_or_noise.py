@@ -48,7 +48,7 @@ def test_the_wrong_twin_with_a_quarter_of_the_noise_calls_noise_a_signal(monkeyp
 
 
 def test_a_model_of_noise_warns_once_and_one_that_learned_does_not() -> None:
-    with pytest.warns(NothingLearnedWarning, match="cannot be told from noise: its weights are .* Evaluate it"):
+    with pytest.warns(NothingLearnedWarning, match="cannot be told from noise: weights are .* Evaluate it"):
         fitted(500, 3, signal=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NothingLearnedWarning)

@@ -11,6 +11,7 @@ from shuffledp.learn import (
     ShufflePoissonRegressor,
     ShuffleRidge,
     ShuffleScaler,
+    fit_spending,
 )
 from shuffledp.learn.estimators import scaler
 
@@ -35,6 +36,13 @@ def failures(estimator) -> dict[str, BaseException]:
     return {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
 
 
+@pytest.fixture
+def unrehearsed(request, monkeypatch) -> None:
+    """No warning of too few people, which reads no row: all of these have too few, and the ridge says it of all."""
+    if not isinstance(request.getfixturevalue("estimator"), ShuffleRidge):
+        monkeypatch.setattr(fit_spending, "warn_if_too_few", lambda solver: None)
+
+
 def is_too_few(error: BaseException | None) -> bool:
     """Whether a refusal of too few people is what a check failed by."""
     while error is not None:
@@ -44,6 +52,7 @@ def is_too_few(error: BaseException | None) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("unrehearsed")
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -61,6 +70,7 @@ def test_what_fails_at_epsilon_one_has_fewer_people_than_one_batch(estimator) ->
     assert {name: str(error) for name, error in found.items() if not is_too_few(error)} == {}
 
 
+@pytest.mark.usefixtures("unrehearsed")
 @pytest.mark.parametrize(
     "estimator",
     [

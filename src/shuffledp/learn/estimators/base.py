@@ -239,7 +239,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         self.noise_alone_: NoiseAlone | None = noise_alone(solver, run.theta) if data.start is None else None
         complain(run.shares)
         if self.noise_alone_ is not None and self.noise_alone_.is_all:
-            words = f"{self.noise_alone_}. Evaluate it on people kept out; more people, a larger epsilon, fewer features or asking people often may help"
+            words = f"{self.noise_alone_}. Evaluate it on people kept out"
+            words += "; more people, a larger epsilon, fewer features or asking people often may help"
             warn_caller(f"{words[0].upper()}{words[1:]}.", NothingLearnedWarning)
 
     def _natural(self, theta: Floats) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.gaussian import GaussianPair, gaussian_delta, gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.pairs import DominatingPair
@@ -209,6 +209,6 @@ def _target(shift: float, part: float) -> Privacy | None:
     """What one round with this shift satisfies at its part of delta; None where it needs no epsilon."""
     if gaussian_delta(1e-9, 1.0, shift) <= part:
         return None
-    epsilon = smallest_real(lambda eps: gaussian_delta(eps, 1.0, shift) <= 0.955 * part, 1e-9, 1.0)
+    epsilon = smallest_meeting(lambda eps: gaussian_delta(eps, 1.0, shift), 0.955 * part, 1e-9, 1.0)
     # Beyond the largest epsilon one round's noise is more than it needs, which harms nobody.
     return Privacy(min(epsilon, LARGEST_EPSILON), part)

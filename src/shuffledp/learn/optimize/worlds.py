@@ -119,9 +119,10 @@ class Normals:
     def next(self, count: int) -> Floats:
         """So many numbers that were not given out before."""
         if self._used + count > self._pool.size:
-            self._pool, self._used = special.ndtri(uniforms(max(count, 1 << 14), self.bits)), 0
+            self._pool, self._used = uniforms(max(count, 1 << 14), self.bits), 0
         self._used += count
-        return np.asarray(self._pool[self._used - count : self._used])
+        # Most of a pool is never used: only what is given out is turned into normal numbers.
+        return np.asarray(special.ndtri(self._pool[self._used - count : self._used]))
 
 
 def uniforms(count: int, bits: RandomBits) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.curves import smallest_integer, smallest_meeting
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.errors import InfeasibleError
@@ -34,8 +34,9 @@ def smallest_fair_coins(privacy: Privacy) -> int:
 @lru_cache(maxsize=256)
 def smallest_probability(honest: int, privacy: Privacy) -> float:
     """The smallest probability at which one noise bit from each honest user hides one bit."""
-    return smallest_real(
-        lambda p: p >= 0.5 or ShiftPair(Binomial(honest, p)).delta(privacy.epsilon) <= privacy.delta,
+    return smallest_meeting(
+        lambda p: 0.0 if p >= 0.5 else ShiftPair(Binomial(honest, p)).delta(privacy.epsilon),
+        privacy.delta,
         0.0,
         1 / honest,
     )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
 from shuffledp.errors import InfeasibleError
@@ -84,8 +84,9 @@ class Correlated(CountedBits):
         else:
             flood_ratio = math.exp(-_FLOOD_DECAY * flood_epsilon)
             target = privacy.delta * (1 - 2 * _CUT_PART)
-            flood_shape = smallest_real(
-                lambda r: CorrelatedPair(ratio, r, flood_ratio).delta(privacy.epsilon) <= target,
+            flood_shape = smallest_meeting(
+                lambda r: CorrelatedPair(ratio, r, flood_ratio).delta(privacy.epsilon),
+                target,
                 0.0,
                 1.0,
                 relative=1e-9 if privacy.epsilon >= 0.05 else 1e-4,  # wide tables take long

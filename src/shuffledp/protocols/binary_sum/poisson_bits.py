@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import Poisson
@@ -54,7 +54,7 @@ class PoissonBits(CountedBits):
         only_exact(request.constants)
         check_delta(privacy)
         target = privacy.delta * (1 - 2 * _CUT_PART)
-        rate = smallest_real(lambda r: SplitCoinsPair(r).delta(privacy.epsilon) <= target, 0.0, 10.0, relative=1e-9)
+        rate = smallest_meeting(lambda r: SplitCoinsPair(r).delta(privacy.epsilon), target, 0.0, 10.0, relative=1e-9)
         check_drawn(rate / request.honest)
         limit = _CUT_PART * privacy.delta / (delta_of_distance(math.exp(privacy.epsilon), 1.0) * request.users)
         cap = smallest_cap(Poisson(rate / request.honest).sf, limit)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.guarantee import DeltaTerm
 from shuffledp.accounting.products import ProductPair
 from shuffledp.accounting.split_coins import BallsPair
@@ -215,11 +215,12 @@ def _least_noise(request: Request, way: Descent) -> tuple[int, int, float]:
         coins = max(1, math.ceil(messages))
         return coins, min(1.0, messages / coins)
 
-    def enough(messages: float) -> bool:
+    def reached(messages: float) -> float:
         coins, probability = thrown(messages)
-        return _product(request.honest * coins, probability / sets, way.groups).delta(epsilon) <= delta
+        return _product(request.honest * coins, probability / sets, way.groups).delta(epsilon)
 
-    least = smallest_real(enough, 0.0, mean * sets / request.honest, relative=1e-4, limit=float(LARGEST_COINS))
+    first, limit = mean * sets / request.honest, float(LARGEST_COINS)
+    least = smallest_meeting(reached, delta, 0.0, first, relative=1e-4, limit=limit)
     coins, probability = thrown(least)
     if way.groups * (1 + coins) > most:
         problem = f"must be at least {way.groups * (1 + coins)}, what everybody would send"

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.split_coins import BallsPair, SplitCoinsPair
 from shuffledp.errors import InfeasibleError
 from shuffledp.privacy import Privacy
@@ -50,10 +50,10 @@ def smallest_blanket(privacy: Privacy) -> float:
             "delta", privacy.delta, f"must be >= {_SMALLEST_DELTA:g} for this method", "choose a larger delta"
         )
 
-    def enough(rate: float) -> bool:
-        return SplitCoinsPair(rate).delta(privacy.epsilon) <= privacy.delta
+    def delta(rate: float) -> float:
+        return SplitCoinsPair(rate).delta(privacy.epsilon)
 
-    return smallest_real(enough, 0.0, 1.0, relative=1e-9, limit=_LARGEST_RATE) / 2
+    return smallest_meeting(delta, privacy.delta, 0.0, 1.0, relative=1e-9, limit=_LARGEST_RATE) / 2
 
 
 def paper_blanket(privacy: Privacy) -> float:
@@ -109,17 +109,16 @@ class BlanketPlan(HistogramPlan):
         if mean is not None:
             return coins, min(1.0, mean / (honest * hit * coins))
 
-        def enough(probability: float) -> bool:
-            if probability >= 1:
-                return True
-            return BallsPair(honest * coins, probability * hit).delta(privacy.epsilon) <= privacy.delta
+        def delta(probability: float) -> float:
+            return 0.0 if probability >= 1 else BallsPair(honest * coins, probability * hit).delta(privacy.epsilon)
 
         limit = smallest_blanket(privacy) / (honest * hit)
         # Two sets of half the messages each need a little more than the limit of rare ones.
         while limit > _RARE * coins and BallsPair(honest * coins, hit).delta(privacy.epsilon) > privacy.delta:
             coins += 1
         # Asked from the limit of rare messages on: far above it there would be very many outcomes.
-        return coins, min(1.0, smallest_real(enough, 0.0, min(1.0, limit / coins), relative=1e-9))
+        first = min(1.0, limit / coins)
+        return coins, min(1.0, smallest_meeting(delta, privacy.delta, 0.0, first, relative=1e-9))
 
     @property
     @abstractmethod

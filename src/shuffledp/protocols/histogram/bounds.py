@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.laws import Binomial, IntegerLaw
 from shuffledp.accounting.split_coins import group_weights
 from shuffledp.protocols.domains.domain import Floats
@@ -138,13 +138,13 @@ def balls_bound(
     starts, ends, weights, outside = in_groups(throws, probability, _LEFT_OUT / bins, max(1, bins // 20))
     many, few = bins if above is None else above, bins if below is None else below
 
-    def unlikely(a: float) -> bool:
+    def failure(a: float) -> float:
         too_many = many * binomial_above(a + starts / bins, ends, 1 / bins)
         too_few = few * binomial_below(ends / bins - a, starts, 1 / bins)
-        return float(weights @ (too_many + too_few)) + max(many, few) * outside <= allowed
+        return float(weights @ (too_many + too_few)) + max(many, few) * outside
 
     deviation = math.sqrt(throws * probability / bins)
-    return smallest_real(unlikely, 0.0, max(1.0, deviation), relative=1e-4)
+    return smallest_meeting(failure, allowed, 0.0, max(1.0, deviation), relative=1e-4)
 
 
 def failure_of_each(bins: int) -> float:

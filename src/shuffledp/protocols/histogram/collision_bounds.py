@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.histogram.bounds import (
@@ -140,7 +140,8 @@ def _flipped_chernoff_bound(cells: int, flip: float, users: int, allowed: float)
 
 def _worst_of(groups: list[tuple[int, int]], failure: Failure, allowed: float, deviation: float) -> float:
     """An a at which every group fails rarely enough: the first one's, raised in small steps where others need more."""
-    bound = smallest_real(lambda a: failure(*groups[0], a) <= allowed, 0.0, max(1.0, 4 * deviation), relative=1e-4)
+    first = max(1.0, 4 * deviation)
+    bound = smallest_meeting(lambda a: failure(*groups[0], a), allowed, 0.0, first, relative=1e-4)
     for first, last in groups[1:]:
         while failure(first, last, bound) > allowed:
             bound *= _STEP

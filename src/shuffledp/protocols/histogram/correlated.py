@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from shuffledp.accounting.correlated import CorrelatedPair
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.differences import negative_binomial_size
 from shuffledp.accounting.guarantee import DeltaTerm, delta_of_distance
 from shuffledp.accounting.laws import DiscreteLaplace, IntegerLaw
@@ -64,16 +64,17 @@ def _flood(privacy: Privacy, part: float, decay: float) -> tuple[float, float, f
     ratio, flood_ratio = pure_ratio((1 - part) * half), math.exp(-decay * min(1.0, part * half))
     target = privacy.delta * (1 - 2 * _CUT_PART)
 
-    def enough(shape: float) -> bool:
+    def delta(shape: float) -> float:
         if negative_binomial_size(shape, flood_ratio) + 50 / -math.log(ratio) > _MOST_OUTCOMES:
             raise InfeasibleError("epsilon", privacy.epsilon, "asks for a flood of too many outcomes", "take decoys")
-        return TwoBinsPair(CorrelatedPair(ratio, shape, flood_ratio)).delta(privacy.epsilon) <= target
+        return TwoBinsPair(CorrelatedPair(ratio, shape, flood_ratio)).delta(privacy.epsilon)
 
     try:
         # A large delta may need no flood at all; its smallest shape is not sought for ever.
-        if enough(_SMALLEST_SHAPE):
+        if delta(_SMALLEST_SHAPE) <= target:
             return ratio, _SMALLEST_SHAPE, flood_ratio
-        return ratio, smallest_real(enough, 0.0, 1.0, relative=1e-4, limit=_LARGEST_SHAPE), flood_ratio
+        shape = smallest_meeting(delta, target, 0.0, 1.0, relative=1e-4, limit=_LARGEST_SHAPE)
+        return ratio, shape, flood_ratio
     except InfeasibleError:
         return None
 

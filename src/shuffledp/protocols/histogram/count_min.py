@@ -12,7 +12,7 @@ from shuffledp.accounting.repeated import RepeatedPair
 from shuffledp.accounting.visible_coins import OptInPair
 from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.cut import check_messages, enough_coins, worst_mean_square
+from shuffledp.protocols.cut import check_messages, delta_of_coins, worst_mean_square
 from shuffledp.protocols.domains.categories import AnyCategories, as_categories
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
@@ -47,9 +47,9 @@ def _pair(honest: int, probability: float, rows: int) -> RepeatedPair:
 def _smallest_opt_in(honest: int, privacy: Privacy, rows: int) -> float:
     """The smallest probability of opting in that is enough in so many rows at once."""
     what = f"to hide a user's move in {rows} rows"
-    enough = enough_coins(lambda probability: _pair(honest, probability, rows), privacy, honest, 1.0, what)
+    delta = delta_of_coins(lambda probability: _pair(honest, probability, rows), privacy, honest, 1.0, what)
     # Losses add up like variances: so many times as many coins, or a little less.
-    return min(1.0, smallest_near(enough, min(1.0, rows * smallest_opt_in(honest, privacy))))
+    return min(1.0, smallest_near(delta, privacy.delta, min(1.0, rows * smallest_opt_in(honest, privacy))))
 
 
 @lru_cache(maxsize=64)

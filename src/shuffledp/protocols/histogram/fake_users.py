@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.curves import smallest_integer, smallest_meeting
 from shuffledp.accounting.flipped_rows import FlippedRowsPair
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.guarantee import DeltaTerm
@@ -184,17 +184,18 @@ def smallest_flip(privacy: Privacy, rows: int) -> float:
     """
     target = (1 - _CUT_SHORT) * privacy.delta
 
-    def enough(flip: float) -> bool:
-        return flip < 0.5 and _pair(rows, flip).delta(privacy.epsilon) <= target
-
     most = 0.49
-    if not enough(most):
+
+    def delta(flip: float) -> float:
+        return 0.0 if flip >= most else _pair(rows, flip).delta(privacy.epsilon)
+
+    if _pair(rows, most).delta(privacy.epsilon) > target:
         way_out = "take more of them, or a larger epsilon or delta"
         raise InfeasibleError("fake_rows", rows, "are too few in all", way_out)
     # Flips of very many rows are not asked for more closely than one in so many of them matters.
     variance = gaussian_standard_deviation(privacy, math.sqrt(2)) ** 2
     relative = 1e-9 if variance < _WIDE else 1e-5
-    return smallest_real(lambda flip: flip >= most or enough(flip), 0.0, min(most, 40 / rows), relative=relative)
+    return smallest_meeting(delta, target, 0.0, min(most, 40 / rows), relative=relative)
 
 
 def _enough_rows(privacy: Privacy, request: Request, bins: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.errors import InfeasibleError
 from shuffledp.messages import Reports
 from shuffledp.protocols.counted import counted_in_runs
@@ -67,16 +67,16 @@ def fewest_messages(draft: Callable[[int], Draft], max_messages: int | None) -> 
     return min(fitting, key=lambda found: found.mean)
 
 
-def smallest_near(enough: Callable[[float], bool], guess: float) -> float:
-    """The smallest number that is enough, within a thousandth, when it is likely to be a little below the guess.
+def smallest_near(value: Callable[[float], float], target: float, guess: float) -> float:
+    """The smallest number whose value meets the target, within a thousandth, likely to be a little below the guess.
 
-    >>> round(smallest_near(lambda x: x >= 3.3, 10.0), 2)
-    3.3
+    >>> round(smallest_near(lambda x: 1 / x, 0.4, 10.0), 2)
+    2.5
     """
     low, high = 0.85 * guess, guess
-    while enough(low):
+    while value(low) <= target:
         low, high = 0.7 * low, low
-    return smallest_real(enough, low, high, relative=1e-3, limit=max(_MOST_DECOYS, 2 * high))
+    return smallest_meeting(value, target, low, high, relative=1e-3, limit=max(_MOST_DECOYS, 2 * high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

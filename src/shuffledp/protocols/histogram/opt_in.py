@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.curves import smallest_integer, smallest_meeting
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.visible_coins import OptInPair
@@ -17,7 +17,7 @@ from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import (
     check_messages,
-    enough_coins,
+    delta_of_coins,
     mean_squares_when_cut,
     table_of,
 )
@@ -51,8 +51,8 @@ def smallest_opt_in(honest: int, privacy: Privacy) -> float:
     if needed > _MOST_OPTED:
         problem = f"needs about {needed:.2g} users that opt in, and at most {_MOST_OPTED:.0e} are accounted for"
         raise InfeasibleError("epsilon", privacy.epsilon, problem, "choose a larger epsilon or delta")
-    enough = enough_coins(lambda probability: OptInPair(honest, probability), privacy, honest, 1.0)
-    return min(1.0, smallest_real(enough, 0.0, min(1.0, 4 / honest), relative=1e-6))
+    delta = delta_of_coins(lambda probability: OptInPair(honest, probability), privacy, honest, 1.0)
+    return min(1.0, smallest_meeting(delta, privacy.delta, 0.0, min(1.0, 4 / honest), relative=1e-6))
 
 
 def opting_law(users: int, probability: float) -> tuple[Floats, Floats, Floats, float]:

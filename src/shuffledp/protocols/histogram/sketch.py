@@ -44,11 +44,11 @@ def _coins_for(honest: int, privacy: Privacy, rows: int, columns: int) -> tuple[
     # Losses add up like variances: so many times as many balls, or a little less.
     guess = rows * smallest_blanket(privacy) * columns / honest
 
-    def enough(mean: float) -> bool:
+    def delta(mean: float) -> float:
         coins = max(1, math.ceil(mean))
-        return _pair(honest * coins, mean / coins / columns, rows).delta(privacy.epsilon) <= privacy.delta
+        return _pair(honest * coins, mean / coins / columns, rows).delta(privacy.epsilon)
 
-    mean = smallest_near(enough, guess)
+    mean = smallest_near(delta, privacy.delta, guess)
     return max(1, math.ceil(mean)), mean / max(1, math.ceil(mean))
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shuffledp.accounting.curves import smallest_integer, smallest_real
+from shuffledp.accounting.curves import smallest_integer, smallest_meeting
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.accounting.two_bins import TwoBinsPair
@@ -16,7 +16,7 @@ from shuffledp.messages import Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.cut import (
     check_messages,
-    enough_coins,
+    delta_of_coins,
     mean_squares_by_silence,
     worst_mean_square,
 )
@@ -46,9 +46,10 @@ def _pair(honest: int, silence: float) -> TwoBinsPair:
 @lru_cache(maxsize=256)
 def _smallest_silence(honest: int, privacy: Privacy) -> float:
     """The rarest silences that hide two bins' move."""
-    enough = enough_coins(lambda silence: _pair(honest, silence), privacy, honest, 0.5)
+    delta = delta_of_coins(lambda silence: _pair(honest, silence), privacy, honest, 0.5)
     # Asked from the limit of rare silences on: far above it there would be very many outcomes.
-    return min(0.5, smallest_real(enough, 0.0, min(0.5, smallest_blanket(privacy) / honest), relative=1e-7))
+    first = min(0.5, smallest_blanket(privacy) / honest)
+    return min(0.5, smallest_meeting(delta, privacy.delta, 0.0, first, relative=1e-7))
 
 
 def paper_silence(honest: int, privacy: Privacy) -> float | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.laws import Binomial
 from shuffledp.accounting.pairs import ShiftPair
 from shuffledp.privacy import Privacy
@@ -18,12 +18,11 @@ from shuffledp.protocols.sums.plan import BitsSum
 def coin_for(shift: int, honest: int, privacy: Privacy) -> float:
     """The smallest probability at which one noise bit from each honest user hides a shift; 1/2 if none is enough."""
 
-    def enough(probability: float) -> bool:
-        return probability >= 0.5 or ShiftPair(Binomial(honest, probability), shift).delta(privacy.epsilon) <= (
-            privacy.delta
-        )
+    def delta(probability: float) -> float:
+        return 0.0 if probability >= 0.5 else ShiftPair(Binomial(honest, probability), shift).delta(privacy.epsilon)
 
-    return min(0.5, smallest_real(enough, 0.0, min(0.5, shift * shift / honest), relative=1e-9))
+    first = min(0.5, shift * shift / honest)
+    return min(0.5, smallest_meeting(delta, privacy.delta, 0.0, first, relative=1e-9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.protocols.domains.domain import Floats
 from shuffledp.protocols.error_bounds import CONFIDENCE
 
@@ -80,9 +80,9 @@ def every_sum_bound(variances: Floats, spans: Floats, failure: float = 1 - CONFI
     pairs, times = np.unique(np.stack((variances[moving], spans[moving])), axis=1, return_counts=True)
     variance, span = pairs
 
-    def unlikely(a: float) -> bool:
+    def passed(a: float) -> float:
         u = a * span / variance
         exponents = -(variance / span**2) * ((1 + u) * np.log1p(u) - u)
-        return float(2 * times @ np.exp(exponents)) <= failure
+        return float(2 * times @ np.exp(exponents))
 
-    return smallest_real(unlikely, 0.0, math.sqrt(float(variance.max())), relative=1e-6)
+    return smallest_meeting(passed, failure, 0.0, math.sqrt(float(variance.max())), relative=1e-6)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.composition import Composition
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.differences import Skellam
 from shuffledp.accounting.guarantee import delta_of_distance
 from shuffledp.accounting.laws import Binomial, IntegerLaw
@@ -161,8 +161,9 @@ def least_laplace(epsilon: float, delta: float, noises: int = 1, shift: int = 1)
     is_free = noises >= _MANY and shift == 1
     if not is_free and _least_delta(epsilon, math.exp(-1 / (_WORTH_SCALE * scale)), noises, shift) > delta:
         return pure
-    found = smallest_real(
-        lambda scale: LaplaceNoise(math.exp(-1 / scale)).delta(epsilon, noises, shift=shift) <= delta,
+    found = smallest_meeting(
+        lambda scale: LaplaceNoise(math.exp(-1 / scale)).delta(epsilon, noises, shift=shift),
+        delta,
         0.0,
         scale,
         relative=1e-3,

@@ -24,7 +24,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy import optimize
 
-from shuffledp.accounting.curves import smallest_real
+from shuffledp.accounting.curves import smallest_meeting
 from shuffledp.accounting.differences import PolyaDifference
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, IntegerLaw
 from shuffledp.errors import ParameterError
@@ -81,11 +81,11 @@ def _mixed(law: tuple[Floats, float], spread: float, failure: float) -> float:
     masses, slack = law
     places = np.arange(masses.size, dtype=np.float64) - masses.size // 2
 
-    def unlikely(a: float) -> bool:
+    def passed(a: float) -> float:
         exponents = np.square(np.maximum(a - places, 0.0)) / spread
-        return float(masses @ np.exp(-exponents)) + slack <= failure
+        return float(masses @ np.exp(-exponents)) + slack
 
-    return smallest_real(unlikely, 0.0, math.sqrt(spread), relative=1e-6)
+    return smallest_meeting(passed, failure, 0.0, math.sqrt(spread), relative=1e-6)
 
 
 def _chernoff(error: ArmError, failure: float) -> float:
