@@ -37,9 +37,10 @@ class MakingOptions:
 
     def check(self) -> None:
         """Refuse what cannot be written or signed before anything is planned, which takes seconds."""
-        from shuffledp.service.keys import load_public_key, load_verifying_key
+        from shuffledp.service.keys import load_verifying_key
+        from shuffledp.service.rotation import current_public_key
 
-        load_public_key(self.keys)
+        current_public_key(self.keys)
         load_verifying_key(self.keys)
         if self.out.exists():
             way_out = "name another: a campaign is never changed"
