@@ -113,10 +113,13 @@ def retire(
         list[str] | None,
         typer.Option(help="A store of an analyzer with these keys; repeat it for all.", metavar="FILE|ADDRESS"),
     ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="An older key's file; all of them if left out.", metavar="NAME")
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="The older tokens instead of the older keys.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Destroy older keys that no task needs any more; the analyzer must not run meanwhile."""
+    """Destroy older keys, unless a task still needs one; the analyzer must not run meanwhile."""
     from shuffledp.service.rotation import retire_keys, retire_tokens
 
     if tokens:
@@ -129,19 +132,22 @@ def retire(
     if not store:
         way_out = "name every store of an analyzer that has these keys, or --tokens"
         raise ParameterError("store", None, "must be given: it says which keys are needed", way_out)
+    for name in key or ():
+        if not (folder / name).is_file() or "-" not in name or not name.endswith(".key"):
+            raise ParameterError(
+                "key", name, f"must be an older key's file in {folder}", "leave it out for all of them"
+            )
     with ExitStack() as held:
         # Held while keys are destroyed: nobody is given a task meanwhile that would need one.
-        done = retire_keys(folder, _needed(held, store))
-    if done.kept and not done.destroyed:
+        done = retire_keys(folder, _needed(held, store), key or ())
+    if done.kept:
         who = "; ".join(f"{file} by {_listed(needs)}" for file, needs in done.kept.items())
-        way_out = "let it finish, or end it with `shuffledp store end`"
-        raise ParameterError("folder", str(folder), f"has older keys that are needed: {who}", way_out)
+        way_out = "let it finish, or end it with `shuffledp store end`; --key NAME retires another"
+        raise ParameterError("folder", str(folder), f"must have older keys that nothing needs, not {who}", way_out)
     if as_json:
-        kept = {file: list(needs) for file, needs in done.kept.items()}
-        print_json({"schema": 1, "folder": str(folder), "destroyed": list(done.destroyed), "kept": kept})
+        print_json({"schema": 1, "folder": str(folder), "destroyed": list(done.destroyed)})
         return
     rows = [("destroyed", ", ".join(done.destroyed) or "none: there are no older keys")]
-    rows += [(f"kept {file}", f"needed by {_listed(needs)}") for file, needs in done.kept.items()]
     if done.destroyed:
         rows.append(("copies", "destroy them, too: in backups, and on other machines"))
     show(facts(f"Older keys in {folder}", rows))

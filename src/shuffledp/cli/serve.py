@@ -1,10 +1,10 @@
 """`shuffledp serve`: a shuffler, an analyzer, or both, for as long as one likes."""
 
 import json
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +12,8 @@ from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.service.serving import Server
+
+S = TypeVar("S", bound=Any)
 
 serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.")
 
@@ -141,9 +143,10 @@ def _shuffler(
     for doubt in check_task_keys(keys, texts):
         typer.echo(f"warning: {doubt}", err=True)
     post = post_to(analyzer, tokens.secrets[HOP])
-    server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
-    for text in texts:
-        server.add_task(text)
+    with _closed_if_refused(open_shuffler_store(store)) as opened:
+        server = ShufflerServer(opened, post=post, lease_seconds=lease_seconds)
+        for text in texts:
+            server.add_task(text)
     return uvicorn_server(shuffler_app(server, tokens, limits), address)
 
 
@@ -163,9 +166,9 @@ def _analyzer(
     # Folders from before there were campaigns have none.
     signing = MODELS.ring(keys) if MODELS.files(keys) else ()
     check_roles(keys, tokens, HOP)
-    with where_keys_went(keys):
+    with where_keys_went(keys), _closed_if_refused(open_analyzer_store(store)) as opened:
         server = AnalyzerServer(
-            open_analyzer_store(store),
+            opened,
             key=key,
             opener=Opener(key),
             signing=signing[0] if signing else None,
@@ -177,6 +180,16 @@ def _analyzer(
         for text in texts:
             server.add_task(text)
     return uvicorn_server(analyzer_app(server, tokens, limits), address)
+
+
+@contextmanager
+def _closed_if_refused(opened: S) -> Iterator[S]:
+    """A store that is let go of where what it has, or is to take, is refused."""
+    try:
+        yield opened
+    except BaseException:
+        opened.close()
+        raise
 
 
 def _texts(tasks: list[Path] | None, campaigns: list[Path] | None) -> list[str]:

@@ -120,17 +120,18 @@ def retire_tokens(folder: Path) -> int:
     return count
 
 
-def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]]) -> Retired:
-    """Destroy older keys that nothing needs: overwritten, deleted, and both forced to disk.
+def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]], only: Sequence[str] = ()) -> Retired:
+    """Destroy older keys, overwritten, deleted, and both forced to disk; none of them if one is still needed.
 
     Args:
         folder: where they are.
         needed: what still needs a key, by the text of its public half. Whoever says so holds the stores meanwhile.
+        only: the names of the files to destroy; all older keys if it is left out.
 
     Returns:
-        The files that were destroyed, and those that are needed, with what needs them.
+        The files that were destroyed; or those that are needed, with what needs them.
     """
-    destroyed: list[str] = []
+    doomed: list[tuple[str, str]] = []
     kept: dict[str, tuple[str, ...]] = {}
     with _alone(folder):
         for kind in _KINDS:
@@ -138,19 +139,21 @@ def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]]) -> Retired:
                 continue
             _check_whole(folder, kind)
             _tidy(folder, kind)
-            doomed = []
             for key in kind.ring(folder)[1:]:
+                file = kind.older(key)
+                if only and file not in only:
+                    continue
                 if key.public.text in needed:
-                    kept[kind.older(key)] = tuple(needed[key.public.text])
-                else:
-                    doomed.append(key)
-            if doomed:
-                # First, for the words: whoever has the file knows better.
-                _remember(folder, [key.public.text for key in doomed])
-            for key in doomed:
-                _destroy(folder / kind.older(key))
-                destroyed.append(kind.older(key))
-    return Retired(tuple(destroyed), kept)
+                    kept[file] = tuple(needed[key.public.text])
+                doomed.append((file, key.public.text))
+        if kept:
+            return Retired((), kept)
+        if doomed:
+            # First, for the words: whoever has the file knows better.
+            _remember(folder, [public for _, public in doomed])
+        for file, _ in doomed:
+            _destroy(folder / file)
+    return Retired(tuple(file for file, _ in doomed), {})
 
 
 def current_public_key(path: Path) -> PublicKey:
