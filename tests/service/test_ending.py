@@ -111,6 +111,10 @@ def test_a_task_that_goes_on_is_not_purged_and_ends_only_with_leave_to_drop(
 ) -> None:
     service = serve()
     task = service.add(make_task("binary coins"))
+    service.stop()
+    # Nothing waits before the first one has come, either.
+    assert purge_shuffler(store_address("shuffler")) == []
+    service = serve()
     service.send(task, [1] * (USERS - 1))
     service.work()
     service.stop()

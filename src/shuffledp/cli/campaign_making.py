@@ -90,4 +90,5 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
             budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": making.ledger}
-    report_campaign(made, as_json=making.as_json, more=more, measured=measured.document(), keys=folder)
+    seconds = measured.document()
+    report_campaign(made, file=out, as_json=making.as_json, more=more, measured=seconds, keys=folder)

@@ -26,7 +26,7 @@ class Described:
     Attributes:
         kind: its name among the kinds that devices know.
         learns: what it finds out.
-        people: how many are planned for.
+        people: how many are asked.
         reports: how many reports they send at most, all together.
         rounds: how many rounds there are, in words.
         privacy: what every person is promised for everything that the campaign ever asks.
@@ -36,6 +36,7 @@ class Described:
         accurate: what is proved about the result, and what is not.
         bound: the number that is proved, in the result's own unit; None where there is none.
         entry: what the campaign costs its population, for a ledger.
+        planned: for how many it was asked to plan, where rounds of whole batches leave some of them out.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Described:
     accurate: str
     bound: float | None
     entry: Entry
+    planned: int | None = None
 
 
 def described(learner: Learner[Any]) -> Described:
@@ -152,6 +154,7 @@ def _fit(learner: Any) -> Described:
         accurate=accurate,
         bound=bound,
         entry=entry,
+        planned=problem.users,
     )
 
 
