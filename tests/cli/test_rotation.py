@@ -126,6 +126,15 @@ def test_tokens(run: Any, asked: Any, keys: Path) -> None:
     assert not any(secret in out for secret in secrets)
 
 
+def test_a_folder_that_others_may_change_fails_the_doctor(asked: Any, keys: Path) -> None:
+    """Who can replace analyzer.pub reads whatever is sent to tasks that are created afterwards."""
+    keys.chmod(0o755)
+    assert asked("doctor", "--keys", keys)["failed"] == 0
+    keys.chmod(0o777)
+    [check] = [each for each in asked("doctor", "--keys", keys, code=3)["checks"] if each["status"] == "fail"]
+    assert check["name"] == "folder of keys" and "chmod 700" in check["to_do"]
+
+
 def test_a_folder_may_have_a_verbs_name_and_options_come_first(asked: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     assert asked("keys", "--json", "./rotate")["folder"] == "rotate"

@@ -1,17 +1,25 @@
 """What `shuffledp doctor` looks at where keys were rotated: older ones, and tasks whose key is not there."""
 
+import os
+import stat
 from pathlib import Path
 
 from shuffledp.cli.doctor_checks import Check, Checks, name_of_store
 from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.needing import needed_keys
-from shuffledp.service.keys import ANALYZER, MODELS, load_public_key, load_tokens
+from shuffledp.service.keys import ANALYZER, MODELS, PUBLIC, load_public_key, load_tokens
 from shuffledp.service.rotation import whereabouts
 from shuffledp.service.store import inspect_store, look_into_analyzer
 
 
 def look_at_older_keys(checks: Checks, folder: Path) -> None:
-    """Older keys and tokens that are still there: each is one more that could be stolen."""
+    """Who may change the folder, and older keys and tokens that are still there: each could be stolen, too."""
+    mode = stat.S_IMODE(folder.stat().st_mode) if folder.is_dir() else 0
+    if os.name == "posix" and mode & 0o022:
+        found = f"{mode:o}: others may put a key of their own in its place"
+        checks.append(
+            Check("folder of keys", "fail", found, f"run: chmod 700 {folder}, and compare {PUBLIC} with tasks")
+        )
     with checks.noting("older keys"):
         files = [file.name for kind in (ANALYZER, MODELS) for file in kind.files(folder) if "-" in file.name]
         for kind in (ANALYZER, MODELS):
