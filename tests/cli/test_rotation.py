@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.world import OpenerHere
+from harness.world import OpenerHere, report_of
 from shuffledp import BinarySum, Privacy
 from shuffledp.cli.foreign_keys import check_task_keys, doubt_of_tokens
 from shuffledp.randomness import RandomBits
@@ -236,3 +236,32 @@ def test_what_is_wrong_with_a_purge_is_said(run: Any, keys: Path, task: Path, tm
     (keys / "tokens.json").chmod(0o644)
     serve = ["serve", "shuffler", "--store", front, "--analyzer", "http://127.0.0.1:1", "--port", 0]
     assert "by its owner only, not have mode 644" in one_sentence(run, *serve, "--keys", keys)
+
+
+# --- both keys in one server ---------------------------------------------------------------------
+
+
+def test_a_server_with_real_workers_reads_tasks_of_both_keys(
+    keys: Path, task: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """As `serve analyzer` is made from a folder whose keys were rotated: each key has workers of its own."""
+    from shuffledp.cli.serve import _analyzer
+    from shuffledp.service.serving import Address
+
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    rotate_keys(keys, bits=BITS)
+    old = Task.load(task)
+    new = Task.create(old.plan, load_public_key(keys), bits=BITS)
+    made = _analyzer(str(tmp_path / "analyzer.db"), keys, [new.text], Address(port=0))
+    server: AnalyzerServer = made.config.app.state.server  # type: ignore[union-attr]
+    try:
+        for each in (old, new):
+            seats = [each.routing.batches_of(position) for position in range(6)]
+            reports = [report_of(each, 1, seat, bits=BITS) for seat in seats]
+            assert server.deliver(each.id, seats[0][0].batch_id, b"".join(reports))
+        assert server.read_all() == 2
+        for each in (old, new):
+            release, _ = server.latest(each.id)
+            assert release is not None and release.dropped == 0, each.public_key
+    finally:
+        server.stop()
