@@ -135,10 +135,15 @@ def test_a_folder_that_others_may_change_fails_the_doctor(asked: Any, keys: Path
     assert check["name"] == "folder of keys" and "chmod 700" in check["to_do"]
 
 
-def test_a_folder_may_have_a_verbs_name_and_options_come_first(asked: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_folder_may_have_a_verbs_name_and_options_come_first(
+    run: Any, asked: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert asked("keys", "--json", "./rotate")["folder"] == "rotate"
     assert asked("keys", "make", "plain")["folder"] == "plain"
+    for words, said in (([], "rotate"), (["plain"], "A new folder."), (["retire"], "Destroy older keys")):
+        code, out, _ = run("keys", *words, "--help")
+        assert code == 0 and said in out
 
 
 # --- keys of another service ---------------------------------------------------------------------

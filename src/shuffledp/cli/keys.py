@@ -17,7 +17,7 @@ class MakingGroup(typer.core.TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line; without a command they are those of `make`."""
         named = next((word for word in args if not word.startswith("-")), None)
-        if named not in self.commands and not {"-h", "--help"} & set(args):
+        if named not in self.commands and (named is not None or not {"-h", "--help"} & set(args)):
             args = ["make", *args]
         return super().parse_args(ctx, args)
 

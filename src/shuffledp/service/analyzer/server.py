@@ -112,7 +112,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
                 "public_key",
                 known.public_key.text,
                 f"must be this analyzer's, {self._public.text}",
-                "name the folder of keys that it was created with, or create it again",
+                "start the analyzer again if its keys were rotated; else name the folder that it was created with",
             )
         if isinstance(known, Campaign):
             self._check_signing(known)
