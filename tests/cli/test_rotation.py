@@ -16,6 +16,7 @@ import pytest
 from harness.world import OpenerHere, report_of
 from shuffledp import BinarySum, Privacy
 from shuffledp.cli.foreign_keys import check_task_keys, doubt_of_tokens
+from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.keys import ANALYZER, load_private_key, load_public_key, load_tokens, make_keys
@@ -110,7 +111,7 @@ def test_a_store_that_needs_a_key_which_is_not_there(
     assert "is unknown in" in one_sentence(run, *serve, tmp_path / "foreign")
     assert (tmp_path / "analyzer.db").read_bytes() == before
     checks = asked("doctor", "--keys", keys, "--store", tmp_path / "analyzer.db", code=3)["checks"]
-    [found] = [each for each in checks if each["name"] == "store analyzer.db keys"]
+    [found] = [each for each in checks if each["name"] == "keys of store analyzer.db"]
     assert found["status"] == "fail" and Task.load(task).id[:12] in found["found"] and "store end" in found["to_do"]
 
 
@@ -152,6 +153,8 @@ def test_a_folder_may_have_a_verbs_name_and_options_come_first(
 def test_a_shuffler_with_the_keys_of_another_service_is_told(run: Any, keys: Path, task: Path, tmp_path: Path) -> None:
     make_keys(tmp_path / "foreign", bits=BITS)
     text = task.read_text().strip()
+    with pytest.raises(ParameterError, match="must be of this folder"):
+        check_task_keys(tmp_path / "foreign", [text])
     serve = ["serve", "shuffler", "--store", tmp_path / "new.db", "--analyzer", "http://127.0.0.1:1", "--port", 0]
     said = one_sentence(run, *serve, "--keys", tmp_path / "foreign", "--task", task)
     assert "public_key must be of this folder" in said and "keys of another service?" in said

@@ -213,7 +213,7 @@ def doctor(capsys: pytest.CaptureFixture[str], address: str) -> tuple[int, list[
     with pytest.raises(SystemExit) as ended:
         cli.main(["doctor", "--store", address, "--json"])
     checks = json.loads(capsys.readouterr().out)["checks"]
-    return int(ended.value.code or 0), [each for each in checks if each["name"].endswith("remains")]
+    return int(ended.value.code or 0), [each for each in checks if each["name"].startswith("remains in ")]
 
 
 def test_the_doctor_says_with_evidence_that_nothing_is_left(

@@ -47,7 +47,7 @@ def look_at_key_of(checks: Checks, name: str, key: str, folder: Path) -> None:
 
 def look_at_keys_of_store(checks: Checks, address: str, folder: Path) -> None:
     """Whether a folder with secret keys has all that the tasks of an analyzer's store need."""
-    name = f"{name_of_store(address)} keys"
+    name = f"keys of {name_of_store(address)}"
     try:
         if not inspect_store(address).is_analyzers or not ANALYZER.files(folder):
             return

@@ -7,7 +7,7 @@ from shuffledp.service.store import look_for_remains
 
 def look_at_remains(checks: Checks, address: str) -> None:
     """Whether nothing of batches that left is in a store, nor anything that was deleted."""
-    name = f"{name_of_store(address)} remains"
+    name = f"remains in {name_of_store(address)}"
     try:
         remains = look_for_remains(address)
     except ParameterError:
@@ -19,4 +19,4 @@ def look_at_remains(checks: Checks, address: str) -> None:
     if remains.evidence and not remains.found:
         checks.append(Check(name, "ok", "none: " + "; ".join(remains.evidence)))
     for unknown in remains.unknown:
-        checks.append(Check(f"{name_of_store(address)} not looked at", "ok", unknown))
+        checks.append(Check(f"not looked at in {name_of_store(address)}", "ok", unknown))
